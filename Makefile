@@ -1,0 +1,69 @@
+# Every target does its own set-up: a virtual environment in .venv, and Apache Kafka's jars in build/kafka where tests
+# need them. Only what changed is done again.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+# Two workers, as many as the smallest machine that this is tested on has cores; each starts its own Kafka.
+TESTS := --numprocesses 2 --dist worksteal
+# Build tools are installed like the rest, not into a place of their own, so that the constraints hold for them too.
+PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+POMS  := $(wildcard tests/kafka/pom.xml tests/kafka/*/pom.xml)
+
+# The first Python on the PATH that is new enough; `make PYTHON=...` names another.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+.PHONY: help setup run test lint kafka golden bench soak clean
+.DEFAULT_GOAL := help
+
+help: ## show this
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: $(VENV)/ready-to-test ## create .venv and install Octavo with all that its tests need
+
+run: $(VENV)/ready-to-run ## show what Octavo does
+	@$(BIN)/octavo demo
+
+test: lint kafka ## lint, types, layers, then all tests
+	$(BIN)/pytest $(TESTS)
+
+lint: $(VENV)/ready-to-test ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --cache-dir build/import-linter
+
+kafka: build/kafka/fetched ## fetch the Apache Kafka releases that tests ask
+
+golden: $(VENV)/ready-to-test kafka ## have Apache Kafka write tests/golden again
+	$(BIN)/python -m tests.golden.make
+
+bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
+	$(BIN)/python -m benchmarks records
+
+soak: $(VENV)/ready-to-test kafka ## what takes too long for every day
+	$(BIN)/pytest -m soak --timeout 0
+
+clean: ## remove all that was built or fetched
+	rm -rf $(VENV) build dist
+
+$(VENV)/ready-to-run: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Octavo needs Python 3.11 or later: there is none on the PATH." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot create virtual environments: install its venv module (Debian: python3-venv)." >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "Creating $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
+	$(PIP) hatchling editables
+	$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/ready-to-test: $(VENV)/ready-to-run
+	$(PIP) --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+build/kafka/fetched: $(POMS)
+	@javac -version 2>&1 | grep -qE '^javac (1[7-9]|[2-9][0-9])' || { \
+		echo "Tests ask Apache Kafka, which needs a JDK, 17 or later: there is no such javac on the PATH." >&2; exit 1; }
+	@command -v mvn >/dev/null || { \
+		echo "Tests ask Apache Kafka, which Maven fetches: there is no mvn on the PATH." >&2; exit 1; }
+	mvn --batch-mode --quiet -Dstyle.color=never --file tests/kafka/pom.xml package
+	@touch $@

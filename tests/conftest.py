@@ -1,0 +1,54 @@
+"""Fixtures that all tests share: Apache Kafka as the judge.
+
+A test that asks for one of them is marked `kafka`. Where Kafka cannot be had such tests are skipped with the
+reason; where `CI` is set they fail, so that no green run ever went without its judge.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kafka.judge import Judge
+from tests.kafka.releases import KafkaUnavailable, Name
+
+_JUDGES = {"kafka", "kafka_broker", "kafka39"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _JUDGES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("kafka")
+
+
+def _judge(name: Name) -> Iterator[Judge]:
+    missing = ""
+    try:
+        with Judge(name) as judge:
+            yield judge
+    except KafkaUnavailable as reason:
+        missing = str(reason)
+    if missing and os.environ.get("CI"):
+        pytest.fail(missing, pytrace=False)
+    elif missing:
+        pytest.skip(missing)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Judge]:
+    """The newest client library: reads and writes everything."""
+    yield from _judge("newest")
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[Judge]:
+    """The newest release that comes with a broker: `validate` as well."""
+    yield from _judge("broker")
+
+
+@pytest.fixture(scope="session")
+def kafka39() -> Iterator[Judge]:
+    """Kafka 3.9: `validate` and `down_convert` as well."""
+    yield from _judge("legacy")

@@ -1,0 +1,54 @@
+package judge;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.common.utils.internals.BufferSupplier;
+import org.apache.kafka.common.utils.internals.PrimitiveRef;
+import org.apache.kafka.server.common.MetadataVersion;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.LogValidator;
+import org.apache.kafka.storage.internals.log.LogValidator.ValidationResult;
+
+/** Kafka 3.9: validates, converts up and down. */
+final class Storage {
+    private Storage() {
+    }
+
+    /** What the leader makes of a client's records before it appends them. */
+    static void validate(JsonNode question, JsonGenerator out) throws IOException {
+        MemoryRecords records = Broker.records(question);
+        Compression target = Codecs.codec(question);
+        LogValidator validator = new LogValidator(
+            records,
+            new TopicPartition("judge", 0),
+            Broker.clock(question.get("now").asLong()),
+            records.batches().iterator().next().compressionType(),
+            target,
+            question.get("compacted").asBoolean(),
+            (byte) question.get("magic").asInt(),
+            TimestampType.forName(question.get("timestampType").asText()),
+            Long.MAX_VALUE,
+            Long.MAX_VALUE,
+            question.get("leaderEpoch").asInt(),
+            AppendOrigin.valueOf(question.get("origin").asText()),
+            MetadataVersion.latestProduction());
+        ValidationResult result = validator.validateMessagesAndAssignOffsets(
+            PrimitiveRef.ofLong(question.get("firstOffset").asLong()), Broker.NO_METRICS, BufferSupplier.NO_CACHING);
+        Broker.validated(result.validatedRecords, result.maxTimestampMs, result.messageSizeMaybeChanged, out);
+    }
+
+    /** {"buffer", "magic", "firstOffset"}: what an old consumer is sent. */
+    static void downConvert(JsonNode question, JsonGenerator out) throws IOException {
+        byte magic = (byte) question.get("magic").asInt();
+        long offset = question.get("firstOffset").asLong();
+        MemoryRecords converted = Broker.records(question).downConvert(magic, offset, Time.SYSTEM).records();
+        out.writeBinary(Utils.toArray(converted.buffer()));
+    }
+}

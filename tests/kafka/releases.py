@@ -1,0 +1,148 @@
+"""The Apache Kafka releases that judge Octavo: where their jars are, and the judge program compiled for each.
+
+Versions stand in `tests/kafka/pom.xml` alone; `make kafka` puts the jars into `build/kafka/<version>/`.
+Nothing here goes to the network. What cannot be had raises `KafkaUnavailable`, which says what is missing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+from xml.etree import ElementTree
+
+Name = Literal["newest", "broker", "legacy"]
+
+HERE: Final = Path(__file__).resolve().parent
+BUILD: Final = HERE.parents[1] / "build" / "kafka"
+
+# Which folders under java/ each release adds to the sources that all share.
+_FOLDERS: Final[dict[Name, tuple[str, ...]]] = {
+    "newest": ("newest",),
+    "broker": ("storage", "broker"),
+    "legacy": ("storage", "legacy"),
+}
+
+_JAVAC: Final = ("--release", "17", "-proc:none")
+
+
+class KafkaUnavailable(Exception):
+    """Kafka cannot be asked on this machine; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release of Apache Kafka, with all the jars it needs."""
+
+    name: Name
+    version: str
+    jars: tuple[Path, ...]
+
+
+def find(name: Name) -> Release:
+    """The release called `name` in the Maven file; raises `KafkaUnavailable` if its jars are not there."""
+    pom = ElementTree.parse(HERE / "pom.xml")
+    version = pom.findtext(f"{{*}}properties/{{*}}kafka.{name}.version")
+    assert version is not None, f"pom.xml has no kafka.{name}.version"
+    jars = tuple(sorted((BUILD / version).glob("*.jar")))
+    if not any(jar.name == f"kafka-clients-{version}.jar" for jar in jars):
+        raise KafkaUnavailable(f"Apache Kafka {version} is not in build/kafka: run `make kafka` to fetch it.")
+    return Release(name, version, jars)
+
+
+def command(release: Release) -> list[str]:
+    """The command that runs the judge program on `release`, compiled first if that has not been done."""
+    java = _tool("java")
+    classes = _compiled(release)
+    return [
+        java,
+        "-Xmx768m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",  # tests are short: quick to start beats quick in the end
+        "-XX:-UsePerfData",
+        "-cp",
+        ":".join(map(str, (classes, *release.jars))),
+        "judge.Judge",
+    ]
+
+
+def _tool(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise KafkaUnavailable(f"Apache Kafka needs a JDK, 17 or later: there is no `{name}` on the PATH.")
+    return path
+
+
+def _compiled(release: Release) -> Path:
+    """The folder of the compiled judge; its name holds a hash of all that it was made from."""
+    sources = _sources(release)
+    digest = hashlib.sha256(repr((sources, [jar.name for jar in release.jars])).encode()).hexdigest()[:12]
+    target = BUILD / f"judge-{release.version}-{digest}"
+    with _lock(BUILD / "judge.lock"):  # several test workers start at once
+        if not target.exists():
+            _compile(sources, release, target)
+    return target
+
+
+def _sources(release: Release) -> dict[str, str]:
+    """File name to source, with the imports as this release has its packages."""
+    classes = _class_names(release)
+    folders = (HERE / "java", *(HERE / "java" / folder for folder in _FOLDERS[release.name]))
+    files = sorted(file for folder in folders for file in folder.glob("*.java"))
+    return {file.name: _move_imports(file.read_text("utf-8"), classes) for file in files}
+
+
+def _class_names(release: Release) -> set[str]:
+    names: set[str] = set()
+    for jar in release.jars:
+        if jar.name.startswith("kafka"):
+            with zipfile.ZipFile(jar) as archive:
+                names.update(archive.namelist())
+    return names
+
+
+def _move_imports(source: str, classes: set[str]) -> str:
+    """Kafka keeps moving classes into packages named `internal` or `internals`: look one level up as well."""
+
+    def move(match: re.Match[str]) -> str:
+        package, name = match[1], match[2]
+        for candidate in (package, package.removesuffix(".internals"), package.removesuffix(".internal")):
+            if f"{candidate}.{name.partition('.')[0]}".replace(".", "/") + ".class" in classes:
+                return f"import {candidate}.{name};"
+        raise AssertionError(f"no jar holds {package}.{name}")
+
+    return re.sub(r"^import (org\.apache\.kafka\.[a-z.]+)\.([A-Z][\w.]*);", move, source, flags=re.MULTILINE)
+
+
+def _compile(sources: dict[str, str], release: Release, target: Path) -> None:
+    javac = _tool("javac")
+    with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+        files = [Path(folder, name) for name in sources]
+        for file in files:
+            file.write_text(sources[file.name], "utf-8")
+        classes = Path(folder, "classes")
+        done = subprocess.run(
+            [javac, *_JAVAC, "-d", str(classes), "-cp", ":".join(map(str, release.jars)), *map(str, files)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"the judge does not compile for Kafka {release.version}:\n{done.stderr}")
+        classes.rename(target)
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
