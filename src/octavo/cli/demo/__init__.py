@@ -1,0 +1,42 @@
+"""`octavo demo`: what Octavo does, shown in a terminal in well under a minute."""
+
+from __future__ import annotations
+
+import argparse
+
+from octavo.cli.exits import FINE
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to the parser."""
+    parser = commands.add_parser(
+        "demo",
+        help="show what Octavo does, in under a minute",
+        description="Builds batches in every format, shows one byte by byte, decodes, converts, damages and mends, and "
+        "sends a million records through Arrow.",
+    )
+    parser.add_argument(
+        "--dir",
+        metavar="DIR",
+        help="where to leave the two small logs that it writes (default: a new temporary folder)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Shows all chapters."""
+    from pathlib import Path
+
+    from octavo.cli.demo import bytes_, conversion, damage, formats, logs, million
+    from octavo.cli.demo.stage import Stage
+
+    folder = logs.write(Path(arguments.dir) if arguments.dir else None)
+    stage = Stage()
+    stage.welcome()
+    formats.show(stage)
+    bytes_.show(stage)
+    conversion.show(stage)
+    damage.show(stage)
+    million.show(stage)
+    logs.show(stage, folder)
+    return FINE

@@ -1,0 +1,97 @@
+"""A million records through Arrow, and how fast that was on this machine."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+from octavo.cli.demo.stage import Stage, table
+from octavo.records import Codec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COUNT: Final = 1_000_000
+BATCH_COUNT: Final = 200  # records in a batch
+_CODECS: Final = (Codec.NONE, Codec.LZ4, Codec.ZSTD)
+
+
+def show(stage: Stage) -> None:
+    """Writes and reads them, with three codecs."""
+    stage.chapter("Many: a million records as Arrow columns")
+    columns = orders_as_columns()
+    seconds = _load_kernels(stage, columns)
+    stage.say(f"Kernels (Python, compiled by Numba) ready in {seconds:.1f} s. One thread, checksums verified:")
+    rates = ("write, records/s", "read, records/s", "read, MB/s")
+    drawn = table("codec", "bytes", *rates, right=("bytes", *rates))
+    payload = sum(columns[name].nbytes for name in ("key", "value"))
+    with stage.waiting("Writing and reading a million records three times ..."):
+        for codec in _CODECS:
+            data, wrote, read = _round_trip(columns, codec)
+            numbers = (len(data), COUNT / wrote, COUNT / read, payload / read / 1e6)
+            drawn.add_row(codec.name.lower(), *(f"{number:,.0f}" for number in numbers))
+    stage.show(drawn)
+    stage.code("for columns in to_arrow(data):  # pyarrow.RecordBatch, 65,536 rows at a time\n    ...")
+    customers, seconds = _count_customers(data)
+    stage.say(f"Arrow takes it from there: {customers:,} customers, read and counted in {seconds:.2f} s.")
+
+
+def _load_kernels(stage: Stage, columns: pa.RecordBatch) -> float:
+    """Has the kernels loaded, by a first pass; the first run on a machine compiles them. Says how long that took."""
+    from octavo.records.kernels.cache import cache_folder
+
+    is_first = not any(cache_folder().iterdir())
+    text = "Compiling the kernels, which only the first run on a machine does: ten seconds, or twenty ..."
+    with stage.waiting(text if is_first else "Loading the kernels ..."):
+        began = perf_counter()
+        _round_trip(columns, Codec.NONE)
+        return perf_counter() - began
+
+
+def orders_as_columns() -> pa.RecordBatch:
+    """A million orders, made without a Python object for any of them."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    number = np.arange(COUNT)
+    customer = pa.array(number * 7919 % 5003).cast(pa.string())
+
+    def joined(*parts: object) -> pa.Array:
+        return pc.binary_join_element_wise(*parts, "").cast(pa.binary())
+
+    value = joined(
+        '{"order":',
+        pa.array(number).cast(pa.string()),
+        ',"customer":',
+        customer,
+        ',"item":"notebook","format":"octavo"}',
+    )
+    timestamp = pa.array(1_700_000_000_000_000 + 1000 * number).cast(pa.timestamp("us", tz="UTC"))
+    return pa.RecordBatch.from_arrays(
+        [timestamp, joined("customer-", customer), value], names=["timestamp", "key", "value"]
+    )
+
+
+def _round_trip(columns: pa.RecordBatch, codec: Codec) -> tuple[bytes, float, float]:
+    """The bytes, and the seconds that writing and reading them took."""
+    from octavo.records import from_arrow, to_arrow
+
+    began = perf_counter()
+    data = from_arrow(columns, codec=codec, max_count=BATCH_COUNT)
+    wrote = perf_counter()
+    rows = sum(chunk.num_rows for chunk in to_arrow(data))
+    assert rows == COUNT
+    return data, wrote - began, perf_counter() - wrote
+
+
+def _count_customers(data: bytes) -> tuple[int, float]:
+    """How many keys there are; only the column that is asked for is decoded."""
+    import pyarrow as pa
+
+    from octavo.records import to_arrow
+
+    began = perf_counter()
+    keys = pa.Table.from_batches(list(to_arrow(data, columns=["key"])))
+    customers = keys.group_by("key").aggregate([]).num_rows
+    return customers, perf_counter() - began

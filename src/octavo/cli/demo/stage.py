@@ -1,0 +1,94 @@
+"""Where the demo's chapters appear: titles, sentences, code and tables, in colour on a terminal and plain in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from octavo import __version__
+
+WIDEST: Final = 120  # columns; longer lines are hard to read
+WIDE: Final = 110  # from here on there is room for more
+
+
+class Stage:
+    """The terminal, or whatever standard output is."""
+
+    def __init__(self) -> None:
+        self._console: Final = Console(highlight=False, soft_wrap=False)
+        self._console.width = min(self._console.width, WIDEST)
+        self._chapter = 0
+
+    @property
+    def is_wide(self) -> bool:
+        return self._console.width >= WIDE
+
+    def welcome(self) -> None:
+        self._console.print()
+        self.say(f"[bold]Octavo {__version__}[/]: Kafka's log, in Python.")
+        self.say("All that follows is computed as you look, on bytes as Apache Kafka stores them.")
+
+    def chapter(self, title: str) -> None:
+        """Begins a chapter."""
+        self._chapter += 1
+        self._console.print()
+        self._print(Rule(Text(f"{self._chapter}. {title}", style="bold"), align="left", style="cyan"))
+
+    def say(self, text: str) -> None:
+        """Says a sentence or two, in rich's markup."""
+        self._print(text)
+
+    def code(self, text: str) -> None:
+        """Shows Python as one would type it."""
+        syntax = Syntax(text, "python", theme="ansi_dark", background_color="default", word_wrap=True)
+        self.show(syntax)
+
+    def command(self, text: str, what: str) -> None:
+        """Shows a command, and what it does. It can be copied: a line that is too long is left to the terminal."""
+        self._console.print(Text(f"  # {what}", style="dim"))
+        self._console.print(Text(f"  {text}", style="green"), soft_wrap=True)
+
+    def show(self, what: RenderableType) -> None:
+        """Shows anything that rich can draw, a little to the right."""
+        self._print(Padding(what, (0, 0, 0, 2)))
+
+    def show_wide(self, what: RenderableType) -> None:
+        """Shows something that needs all columns there are."""
+        self._print(what)
+
+    @contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """Says what is being waited for: with a spinner on a terminal, else with a line."""
+        if self._console.is_terminal:
+            with self._console.status(text):
+                yield
+        else:
+            self.say(text)
+            yield
+
+    def _print(self, what: RenderableType) -> None:
+        if self._console.is_terminal:
+            self._console.print(what)
+            return
+        # Tables are filled up with blanks, which are in the way in a file.
+        with self._console.capture() as drawn:
+            self._console.print(what)
+        for line in drawn.get().splitlines():
+            self._console.out(line.rstrip(), highlight=False)
+
+
+def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """An empty table; the columns named in `right` hold numbers."""
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for column in columns:
+        drawn.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return drawn

@@ -1,0 +1,11 @@
+"""What the command tells its caller by the way it ends."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FINE: Final = 0
+DAMAGE_FOUND: Final = 1
+COULD_NOT_RUN: Final = 2
+INTERRUPTED: Final = 130  # as shells have it: 128 and SIGINT
+BROKEN_PIPE: Final = 141  # 128 and SIGPIPE

@@ -1,0 +1,79 @@
+"""What control records say, in Kafka's own names for it (those of its JSON for these messages)."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from typing import Any, assert_never
+from uuid import UUID
+
+from octavo.records.control import (
+    Control,
+    EndTransactionMarker,
+    KRaftVersion,
+    KRaftVoter,
+    KRaftVoters,
+    LeaderChange,
+    QuorumVoter,
+    SnapshotFooter,
+    SnapshotHeader,
+    UnknownControl,
+)
+
+
+def control_content(control: Control) -> dict[str, Any]:
+    """The name of the type and everything else, ready for JSON."""
+    return {"type": control.type.name, **_content(control)}
+
+
+def _content(control: Control) -> dict[str, Any]:
+    match control:
+        case EndTransactionMarker():
+            return {"version": control.version, "coordinatorEpoch": control.coordinator_epoch}
+        case LeaderChange():
+            return {
+                "version": control.version,
+                "leaderId": control.leader_id,
+                "voters": [_quorum_voter(voter, control.version) for voter in control.voters],
+                "grantingVoters": [_quorum_voter(voter, control.version) for voter in control.granting_voters],
+            }
+        case SnapshotHeader():
+            return {
+                "version": control.version,
+                "lastContainedLogTimestamp": control.last_contained_log_timestamp_ms,
+            }
+        case SnapshotFooter():
+            return {"version": control.version}
+        case KRaftVersion():
+            return {"version": control.version, "kRaftVersion": control.kraft_version}
+        case KRaftVoters():
+            return {"version": control.version, "voters": [_kraft_voter(voter) for voter in control.voters]}
+        case UnknownControl():
+            return {"typeId": control.type_id}
+        case _:
+            assert_never(control)
+
+
+def _quorum_voter(voter: QuorumVoter, version: int) -> dict[str, Any]:
+    content: dict[str, Any] = {"voterId": voter.id}
+    if version >= 1:
+        content["voterDirectoryId"] = _uuid(voter.directory_id)
+    return content
+
+
+def _kraft_voter(voter: KRaftVoter) -> dict[str, Any]:
+    return {
+        "voterId": voter.id,
+        "voterDirectoryId": _uuid(voter.directory_id),
+        "endpoints": [
+            {"name": endpoint.name, "host": endpoint.host, "port": endpoint.port} for endpoint in voter.endpoints
+        ],
+        "kRaftVersionFeature": {
+            "minSupportedVersion": voter.min_supported_version,
+            "maxSupportedVersion": voter.max_supported_version,
+        },
+    }
+
+
+def _uuid(uuid: UUID) -> str:
+    """Kafka's text form of a UUID."""
+    return urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode("ascii")

@@ -1,0 +1,51 @@
+"""The map of a control record's key and value."""
+
+from __future__ import annotations
+
+from octavo.errors import FormatError
+from octavo.inspect import words
+from octavo.inspect.control import control_content
+from octavo.inspect.field import Section
+from octavo.records.control import read_control
+from octavo.records.control_key import CONTROL_KEY, ControlType, read_control_type
+from octavo.records.record import Record
+
+
+def map_control_key(section: Section, start: int, length: int, depth: int) -> None:
+    """The key at `start`, which names the type; a negative `length` means null."""
+    key = _bytes_or_none(section, start, length)
+    try:
+        type_id = read_control_type(key)
+    except FormatError as error:
+        section.leaf("key", start, start + max(length, 0), words.content(key or b""), depth, error.rule)
+        return
+    fields = CONTROL_KEY.read(section.view, start)
+    section.group("key", start, start + length, ControlType(type_id).name, depth)
+    values = {"version": str(fields.version), "type": f"{type_id} ({ControlType(type_id).name})"}
+    at = section.layout(CONTROL_KEY, start, start + length, values, depth + 1, {})
+    section.leaf("unread", at, start + length, "bytes behind the type: nobody reads them", depth + 1)
+
+
+def map_control_value(section: Section, key: bytes | None, start: int, length: int, depth: int) -> None:
+    """The value at `start`, by the type that `key` names; a negative `length` means null."""
+    value = _bytes_or_none(section, start, length)
+    end = start + max(length, 0)
+    try:
+        content = control_content(read_control(Record(key=key, value=value)))
+    except FormatError as error:
+        section.leaf("value", start, end, words.content(value or b""), depth, error.rule)
+        return
+    section.leaf("value", start, end, ", ".join(f"{name} {_plain(said)}" for name, said in content.items()), depth)
+
+
+def _plain(said: object) -> str:
+    """Nested content without the signs that only machines need."""
+    if isinstance(said, dict):
+        return "(" + ", ".join(f"{name} {_plain(inner)}" for name, inner in said.items()) + ")"
+    if isinstance(said, list):
+        return " ".join(map(_plain, said)) or "none"
+    return str(said)
+
+
+def _bytes_or_none(section: Section, start: int, length: int) -> bytes | None:
+    return bytes(section.view[start : start + length]) if length >= 0 else None

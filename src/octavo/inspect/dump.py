@@ -1,0 +1,198 @@
+"""The records of one file as lines of JSON, one object a record.
+
+    topic, partition    from the folder `<topic>-<partition>` of a `.log` file, else null
+    offset, timestamp   the timestamp in milliseconds as stored: -1 where there is none
+    timestampType       `CreateTime`, `LogAppendTime` or `NoTimestampType`, as Kafka prints them
+    key, value          as `Binary` says; null where there is none, which is not ""
+    headers             a list of [key, value], keys always as text
+    producerId, producerEpoch, sequence, isTransactional, isControl, magic, compression
+    file, position      the path as it was given, and the byte at which the record's batch begins
+    control             only in control records: the name of the type, and what Kafka keeps in one of that type
+
+The file is mapped, not read: memory is bounded by the largest batch. A batch without records has no line.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import re
+import stat
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from json.encoder import encode_basestring
+from pathlib import Path
+from typing import Any, Final
+
+from octavo.errors import FormatError, InvalidInput
+from octavo.inspect.control import control_content
+from octavo.inspect.words import TIMESTAMP_TYPES
+from octavo.records import Batch, Damage, Record, read_batches, read_control
+
+_PARTITION_FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+Offsets = tuple[int | None, int | None]
+
+
+class Binary(StrEnum):
+    """How keys, values and the values of headers are written.
+
+    `TEXT` is UTF-8. What is not UTF-8 becomes an object, `{"hex": "ff00"}`: nothing is lost, every reader of JSON can
+    read it, and it cannot be mistaken for text.
+    """
+
+    HEX = "hex"
+    BASE64 = "base64"
+    TEXT = "text"
+
+
+class Dump(Iterable[str]):
+    """Iterates, once, over the lines of one file, each with its newline.
+
+    verify: compare checksums of the batches that are wanted
+    resync: go on behind damage, and keep account in `damage`
+    offsets: first offset, and the one behind the last; None for an open end. Batches outside are passed over by their
+        header
+
+    Raises `OSError` where the file cannot be opened or mapped, `InvalidInput` for a range that ends before it begins.
+    Iterating raises `FormatError` at damage if not `resync`, after everything before it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        binary: Binary = Binary.HEX,
+        verify: bool = True,
+        resync: bool = False,
+        offsets: Offsets = (None, None),
+    ) -> None:
+        self._first, self._behind = offsets
+        if self._first is not None and self._behind is not None and self._behind < self._first:
+            raise InvalidInput(f"the range of offsets ends at {self._behind}, before it begins at {self._first}")
+        self._path: Final = path
+        self._file: Final = _mapped(path)
+        self.size: Final = len(self._file)
+        self._resync: Final = resync
+        self._verify: Final = verify
+        # Where there is no resync the wanted batches alone are verified, here.
+        self._reader: Final = read_batches(self._file, verify=verify and resync, resync=resync)
+        self._bytes_as_json: Final = _BYTES_AS_JSON[binary]
+
+    @property
+    def position(self) -> int:
+        """Behind the batch that was begun last."""
+        return self._reader.position
+
+    @property
+    def damage(self) -> list[Damage]:
+        """What was passed over so far, with `resync`."""
+        return self._reader.damage
+
+    @property
+    def torn_tail(self) -> int | None:
+        """Where a last batch begins that is not all there; known in the end."""
+        return self._reader.torn_tail
+
+    def __iter__(self) -> Iterator[str]:
+        for batch in self._reader:
+            try:
+                if not self._is_wanted(batch):
+                    continue
+                if self._verify and not self._resync:
+                    batch.verify()
+                yield from self._batch_lines(batch)
+            except FormatError as error:
+                if not self._resync:
+                    raise
+                self._reader.damage.append(Damage(batch.position, batch.size, error))
+
+    def _is_wanted(self, batch: Batch) -> bool:
+        """Whether there may be records of the range in it. The header of an old wrapper tells the last offset only."""
+        if self._first is not None and batch.last_offset < self._first:
+            return False
+        begins = batch.base_offset if batch.count is not None else None
+        return self._behind is None or begins is None or begins < self._behind
+
+    def _batch_lines(self, batch: Batch) -> Iterator[str]:
+        topic, partition = topic_and_partition(self._path)
+        before = _ENCODE({"topic": topic, "partition": partition})[:-1] + ',"offset":'
+        timestamp_type = f',"timestampType":"{TIMESTAMP_TYPES[batch.timestamp_type]}","key":'
+        producer = f',"producerId":{batch.producer_id},"producerEpoch":{batch.producer_epoch},"sequence":'
+        behind = "," + _ENCODE(
+            {
+                "isTransactional": batch.is_transactional,
+                "isControl": batch.is_control,
+                "magic": batch.magic,
+                "compression": batch.codec.name.lower(),
+                "file": str(self._path),
+                "position": batch.position,
+            }
+        ).removeprefix("{")
+        first, last = self._first, self._behind
+        as_json, is_control = self._bytes_as_json, batch.is_control
+        for record in batch:
+            offset, timestamp_ms, key, value, headers, sequence = record
+            if (first is not None and offset < first) or (last is not None and offset >= last):
+                continue
+            end = _with_control(behind, record, batch.position) if is_control else behind
+            yield (
+                f'{before}{offset},"timestamp":{timestamp_ms}{timestamp_type}'
+                f'{"null" if key is None else as_json(key)},"value":{"null" if value is None else as_json(value)},'
+                f'"headers":{self._headers(record) if headers else "[]"}{producer}{sequence}{end}\n'
+            )
+
+    def _headers(self, record: Record) -> str:
+        as_json = self._bytes_as_json
+        pairs = (
+            f"[{encode_basestring(key)},{'null' if value is None else as_json(value)}]" for key, value in record.headers
+        )
+        return f"[{','.join(pairs)}]"
+
+
+def topic_and_partition(path: Path) -> tuple[str | None, int | None]:
+    """What the folder of a log's segment is named after; nothing where it is not named so."""
+    named = _PARTITION_FOLDER.fullmatch(path.absolute().parent.name)
+    if named is None or path.suffix != ".log":
+        return None, None
+    return named[1], int(named[2])
+
+
+def _mapped(path: Path) -> mmap.mmap | bytes:
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):  # a pipe would keep us waiting, and cannot be mapped
+        raise OSError("it is a directory" if stat.S_ISDIR(mode) else "it is no ordinary file")
+    with path.open("rb") as file:
+        try:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:  # an empty file cannot be mapped
+            return b""
+
+
+def _with_control(behind: str, record: Record, position: int) -> str:
+    content: dict[str, Any] = control_content(read_control(record, position=position))
+    return f'{behind[:-1]},"control":{_ENCODE(content)}}}'
+
+
+def _hex(data: bytes) -> str:
+    return f'"{data.hex()}"'
+
+
+def _base64(data: bytes) -> str:
+    return f'"{b64encode(data).decode("ascii")}"'
+
+
+def _text(data: bytes) -> str:
+    try:
+        return encode_basestring(data.decode())
+    except UnicodeDecodeError:
+        return f'{{"hex":"{data.hex()}"}}'
+
+
+_BYTES_AS_JSON: Final[dict[Binary, Callable[[bytes], str]]] = {
+    Binary.HEX: _hex,
+    Binary.BASE64: _base64,
+    Binary.TEXT: _text,
+}

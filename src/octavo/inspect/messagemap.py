@@ -1,0 +1,84 @@
+"""The map of messages of magic 0 and 1, alone or as the wrapper of compressed ones."""
+
+from __future__ import annotations
+
+from octavo.errors import FormatError
+from octavo.inspect import words
+from octavo.inspect.field import Section
+from octavo.records.checksum import crc_of
+from octavo.records.compression import decompress
+from octavo.records.kernels import rules
+from octavo.records.kernels.machine import wrap64
+from octavo.records.kernels.message import measure_wrapper, walk_message
+from octavo.records.layout import MAGIC_AT, MESSAGE_V0, MESSAGE_V1, Attributes, MessageV0, MessageV1
+
+
+def map_message(section: Section, start: int, end: int, *, torn: str | None, max_decompressed: int) -> None:
+    """The message at `start` of a log, which ends at `end`, with the messages that its value holds, if it does."""
+    value = _map_fields(section, start, end, 0, torn, 0)
+    header = _header(section.view, start, end)
+    codec = header.attributes & Attributes.CODEC
+    if value is None or not codec:
+        return
+    try:
+        data = decompress(codec, value, limit=max_decompressed, magic=header.magic)
+    except FormatError as error:
+        section.leaf("messages", end, end, "", 1, error.rule)
+        return
+    _map_inner(Section(data, section.fields, inflated=True), header.magic, header.offset)
+
+
+def _map_fields(section: Section, start: int, end: int, depth: int, torn: str | None, to_add: int) -> memoryview | None:
+    """One message; `to_add` is what its offset lacks. Returns its value where it can be read and is not null."""
+    view = section.view
+    header = _header(view, start, end)
+    offset = wrap64(header.offset + to_add)
+    codec = header.attributes & Attributes.CODEC
+    name = "wrapper" if codec else "message"
+    section.group(name, start, end, f"magic {header.magic}, {end - start} bytes, offset {offset}", depth, torn)
+    depth += 1
+    values, problems = words.message_values(header, offset), {}
+    if torn is None:
+        computed = crc_of(view[start:end], header.magic)
+        values["crc"], problems["crc"] = words.checksum(header.crc, computed)
+    layout = MESSAGE_V1 if header.magic else MESSAGE_V0
+    at = section.layout(layout, start, end, values, depth, problems)
+    message_end, _, _, key_at, key_length, value_at, value_length = walk_message(view, start, end)
+    if message_end < 0:
+        text = rules.broken(-message_end, 0).rule
+        section.leaf("unreadable", at, end, words.content(view[at:end]), depth, text)
+        return None
+    key_end, value_end = key_at + max(key_length, 0), value_at + max(value_length, 0)
+    section.leaf("key_length", at, key_at, words.length_or_null(key_length), depth)
+    section.leaf("key", key_at, key_end, words.content(view[key_at:key_end]), depth)
+    section.leaf("value_length", key_end, value_at, words.length_or_null(value_length), depth)
+    said = f"compressed: {words.codec_name(codec)}" if codec else words.content(view[value_at:value_end])
+    null = rules.broken(rules.WRAPPER_NULL, 0).rule if codec and value_length < 0 else None
+    section.leaf("value", value_at, value_end, said, depth, null)
+    section.leaf("unread", value_end, end, "bytes behind the value: nobody reads them", depth)
+    return view[value_at:value_end] if value_length >= 0 else None
+
+
+def _map_inner(section: Section, magic: int, offset: int) -> None:
+    """All messages that a wrapper of `magic` and `offset` held, now decompressed in `section`."""
+    view = section.view
+    end = len(view)
+    _, to_add, rule = measure_wrapper(view, 0, end, magic, offset)
+    if rule != rules.OK:
+        section.leaf("messages", 0, 0, "", 1, rules.broken(rule, 0).rule)
+    at = 0
+    while at < end:
+        next_at, *_ = walk_message(view, at, end)
+        if next_at < 0:
+            break
+        _map_fields(section, at, next_at, 1, None, to_add)
+        at = next_at
+    if at < end:
+        # A message that is cut ends a wrapper without a word; what else is wrong, the measuring has said.
+        section.leaf("unread", at, end, words.content(view[at:end]), 1)
+
+
+def _header(view: memoryview, start: int, end: int) -> MessageV0 | MessageV1:
+    """The header with zeros for what is cut off; the map shows only fields that are there."""
+    layout = MESSAGE_V1 if view[start + MAGIC_AT] else MESSAGE_V0
+    return layout.read(bytes(view[start : min(end, start + layout.size)]).ljust(layout.size, b"\0"))

@@ -1,0 +1,138 @@
+"""What the numbers of the format say, in words for a person."""
+
+from __future__ import annotations
+
+import codecs
+from datetime import datetime, timedelta
+from typing import Final
+
+from octavo.records.kernels.machine import wrap64
+from octavo.records.layout import (
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    Attributes,
+    BatchHeader,
+    Buffer,
+    Codec,
+    MessageV0,
+    MessageV1,
+    TimestampType,
+)
+
+TIMESTAMP_TYPES: Final = {  # as Kafka prints them
+    TimestampType.NONE: "NoTimestampType",
+    TimestampType.CREATE_TIME: "CreateTime",
+    TimestampType.LOG_APPEND_TIME: "LogAppendTime",
+}
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_TO_MILLISECONDS: Final = len("1970-01-01 00:00:00.000")
+_UTF_8: Final = codecs.getincrementaldecoder("utf-8")
+_LONGEST_TEXT: Final = 60  # characters of a key or value that are shown
+
+
+def time_of(timestamp_ms: int) -> str:
+    """A time in UTC, with milliseconds where there are any."""
+    if timestamp_ms == NO_TIMESTAMP:
+        return "none"
+    try:
+        time = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return "out of the calendar"
+    return str(time)[:_TO_MILLISECONDS]
+
+
+def timestamp(timestamp_ms: int, what: str = "") -> str:
+    """A timestamp as stored, and the time it means."""
+    return f"{timestamp_ms} ({what}{time_of(timestamp_ms)})"
+
+
+def number_or_none(number: int) -> str:
+    """A number of which -1 means that there is none."""
+    return "-1 (none)" if number == -1 else str(number)
+
+
+def length_or_null(length: int) -> str:
+    """The length of a key or value; every negative one means null."""
+    return f"{length} (null)" if length < 0 else str(length)
+
+
+def codec_name(attributes: int) -> str:
+    """The codec that attributes name, or its number where that is nobody's."""
+    number = attributes & int(Attributes.CODEC)
+    return Codec(number).name.lower() if number < len(Codec) else f"codec {number}, which does not exist"
+
+
+def content(data: Buffer) -> str:
+    """Bytes as text in quotes where they are text, else what they begin with, in hex."""
+    head = bytes(data[: 4 * _LONGEST_TEXT])
+    try:
+        # A character that the cut goes through does not make it less of a text.
+        text = _UTF_8().decode(head, final=len(head) == len(data))
+    except UnicodeDecodeError:
+        text = ""
+    if not text or not text.isprintable():
+        shown = head[: _LONGEST_TEXT // 3]
+        return shown.hex(" ") + (" …" if len(shown) < len(data) else "")
+    is_whole = len(head) == len(data) and len(text) <= _LONGEST_TEXT
+    return f'"{text}"' if is_whole else f'"{text[: _LONGEST_TEXT - 1]}…"'
+
+
+def attributes_of(attributes: int, magic: int) -> str:
+    """What the flags say. Of the two bytes in magic 2 only the low one counts."""
+    width = 4 if magic == 2 else 2
+    number = attributes & (0xFFFF if magic == 2 else 0xFF)
+    said = [codec_name(attributes) if attributes & Attributes.CODEC else "uncompressed"]
+    if magic > 0:
+        said.append(TIMESTAMP_TYPES[TimestampType(attributes >> 3 & 1)])
+    if magic == 2:
+        flags = (Attributes.TRANSACTIONAL, Attributes.CONTROL, Attributes.DELETE_HORIZON)
+        said += [(flag.name or "").lower().replace("_", " ") for flag in flags if attributes & flag]
+    return f"{number:#0{width + 2}x} ({', '.join(said)})"
+
+
+def checksum(stored: int, computed: int) -> tuple[str, str | None]:
+    """A stored checksum, and what is wrong with it."""
+    if stored == computed:
+        return f"{stored:#010x} (right)", None
+    return f"{stored:#010x}", f"wrong: the bytes give {computed:#010x}"
+
+
+def _size(length: int) -> str:
+    return f"{length} (and {LOG_OVERHEAD} before)"
+
+
+def batch_values(header: BatchHeader) -> dict[str, str]:
+    """What each field of a batch's header says."""
+    is_horizon = header.attributes & Attributes.DELETE_HORIZON
+    is_append_time = header.attributes & Attributes.LOG_APPEND_TIME
+    last_offset = wrap64(header.base_offset + header.last_offset_delta)
+    return {
+        "base_offset": str(header.base_offset),
+        "length": _size(header.length),
+        "leader_epoch": number_or_none(header.leader_epoch),
+        "magic": str(header.magic),
+        "crc": f"{header.crc:#010x}",
+        "attributes": attributes_of(header.attributes, 2),
+        "last_offset_delta": f"{header.last_offset_delta} (last offset {last_offset})",
+        "base_timestamp_ms": timestamp(header.base_timestamp_ms, "delete horizon " if is_horizon else ""),
+        "max_timestamp_ms": timestamp(header.max_timestamp_ms, "all records: " if is_append_time else ""),
+        "producer_id": number_or_none(header.producer_id),
+        "producer_epoch": number_or_none(header.producer_epoch),
+        "base_sequence": number_or_none(header.base_sequence),
+        "record_count": str(header.record_count),
+    }
+
+
+def message_values(header: MessageV0 | MessageV1, offset: int) -> dict[str, str]:
+    """What each field of an old message's header says; `offset` is the one that it means."""
+    values = {
+        "offset": str(offset) if offset == header.offset else f"{header.offset} (offset {offset})",
+        "length": _size(header.length),
+        "crc": f"{header.crc:#010x}",
+        "magic": str(header.magic),
+        "attributes": attributes_of(header.attributes, header.magic),
+    }
+    if isinstance(header, MessageV1):
+        values["timestamp_ms"] = timestamp(header.timestamp_ms)
+    return values

@@ -1,0 +1,77 @@
+"""Kafka's message formats: bytes to records and back, one at a time or a million at once.
+
+    read_batches     walk the batches of a buffer, and the records of a batch as objects
+    BatchBuilder     build one batch from records
+    to_arrow         all records of a buffer as Arrow columns, in chunks
+    from_arrow       Arrow columns as batches
+    convert          batches in another magic or codec
+    read_control     what a control record says
+
+Pure: no files, no sockets, no clocks. Importing it imports neither pyarrow nor Numba; `to_arrow`, `from_arrow` and
+`convert` import what they need when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from octavo.records.batch import Batch
+from octavo.records.builder import BatchBuilder, empty_batch
+from octavo.records.control import ControlType, end_transaction_marker, read_control
+from octavo.records.layout import Attributes, Codec, TimestampType
+from octavo.records.partition import murmur2, partition_for_key
+from octavo.records.reader import BatchReader, Damage, read_batches
+from octavo.records.record import Header, Record
+from octavo.records.sequence import decrement_sequence, increment_sequence
+
+if TYPE_CHECKING:
+    from octavo.records.arrow.reader import ArrowReader, to_arrow
+    from octavo.records.arrow.writer import from_arrow
+    from octavo.records.convert import Converted, Lost, convert
+
+__all__ = [
+    "ArrowReader",
+    "Attributes",
+    "Batch",
+    "BatchBuilder",
+    "BatchReader",
+    "Codec",
+    "ControlType",
+    "Converted",
+    "Damage",
+    "Header",
+    "Lost",
+    "Record",
+    "TimestampType",
+    "convert",
+    "decrement_sequence",
+    "empty_batch",
+    "end_transaction_marker",
+    "from_arrow",
+    "increment_sequence",
+    "murmur2",
+    "partition_for_key",
+    "read_batches",
+    "read_control",
+    "to_arrow",
+]
+
+_ON_DEMAND = {
+    "ArrowReader": "octavo.records.arrow.reader",
+    "to_arrow": "octavo.records.arrow.reader",
+    "from_arrow": "octavo.records.arrow.writer",
+    "Converted": "octavo.records.convert",
+    "Lost": "octavo.records.convert",
+    "convert": "octavo.records.convert",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _ON_DEMAND.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value

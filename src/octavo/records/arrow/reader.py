@@ -1,0 +1,370 @@
+"""Records of a buffer as Arrow columns, in chunks of bounded size.
+
+One pass over the headers picks the batches; those are checked and decompressed, then one call of the kernel decodes
+many. Nothing here makes a Python object for a record; per batch there are a few calls, and only where it is
+compressed or large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from mmap import mmap
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from octavo.errors import FormatError, InvalidInput
+from octavo.records.arrow.checksums import checksum_tables, first_mismatch, mismatch
+from octavo.records.arrow.schema import COLUMNS, FIELDS, schema_for
+from octavo.records.arrow.sink import Chunk, Int64s, Room
+from octavo.records.compression import DEFAULT_LIMIT, Inflater
+from octavo.records.kernels import decode, kernels, rules, scan
+from octavo.records.kernels.message import MIN_MESSAGE_SIZE, walk_message
+from octavo.records.kernels.record import MIN_RECORD_SIZE
+from octavo.records.layout import MAX_SEQUENCE, NO_SEQUENCE, Attributes, Buffer, Codec, TimestampType
+
+MAX_ROWS: Final = 1 << 17
+MAX_BYTES: Final = 8 << 20
+MAX_OFFSET: Final = 2**63 - 1
+MIN_OFFSET: Final = -(2**63)
+
+_TABLE_ROWS = 8192
+_CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())
+
+
+class _Range(NamedTuple):
+    """A range of numbers, both ends included."""
+
+    first: int
+    last: int
+
+
+def _closed(name: str, half_open: tuple[int | None, int | None] | None) -> _Range:
+    start, stop = half_open or (None, None)
+    if start is not None and stop is not None and stop < start:
+        raise InvalidInput(f"the range of {name} ends at {stop}, before it begins at {start}")
+    return _Range(MIN_OFFSET if start is None else start, MAX_OFFSET if stop is None else stop - 1)
+
+
+class ArrowReader(Iterator[pa.RecordBatch]):
+    """Iterates over chunks of records; made by `to_arrow`.
+
+    `schema` is that of every chunk. After the last one `position` is where the reading ended and `torn_tail` is the
+    same where an incomplete batch begins there, else None. Where there is damage, all records before it come first,
+    and then the typed error.
+    """
+
+    def __init__(
+        self,
+        buffer: Buffer | mmap,
+        *,
+        columns: Sequence[str],
+        offsets: tuple[int | None, int | None] | None,
+        timestamps: tuple[int | None, int | None] | None,
+        max_rows: int,
+        max_bytes: int,
+        verify: bool,
+        max_decompressed: int,
+        whole_batches: bool,
+        start: int,
+        end: int | None,
+    ) -> None:
+        if max_rows < 1 or max_bytes < 1:
+            raise InvalidInput("max_rows and max_bytes must be at least 1")
+        self.schema: Final = schema_for(columns)
+        self.torn_tail: int | None = None
+        self._view = memoryview(buffer).cast("B")
+        self._end = len(self._view) if end is None else end
+        if not 0 <= start <= self._end <= len(self._view):
+            raise InvalidInput(f"start {start} and end {self._end} do not lie in a buffer of {len(self._view)} bytes")
+        self._data = np.frombuffer(self._view, np.uint8)
+        self._columns: Final = frozenset(columns)
+        self._offsets: Final = _closed("offsets", offsets)
+        self._timestamps: Final = _closed("timestamps", timestamps)
+        self._max_rows: Final = max_rows
+        self._max_bytes: Final = max_bytes
+        self._verify: Final = verify
+        self._whole_batches: Final = whole_batches
+        self._kernels: Final = kernels(self._end - start)
+        self._inflater: Final = Inflater(limit=max_decompressed)
+        self._headers_room = 1024
+        self._key_share = self._value_share = 1.0  # how much of the last chunk's bytes were keys, were values
+        self._scanned_to = start
+        self._scan_is_over = False
+        self._error: FormatError | None = None  # what is wrong behind the last row of the table
+        self._table: Final = np.empty((_TABLE_ROWS, scan.COLUMNS), np.int64)
+        self._rows = 0  # of the table that are filled,
+        self._loaded = 0  # that are checked and decompressed,
+        self._cursor: Final = np.zeros(decode.CURSOR_SIZE, np.int64)  # and where decoding stands among those
+        self._wanted: Final = decode.Wanted(
+            int("offset" in self._columns),
+            int("timestamp" in self._columns),
+            int("key" in self._columns),
+            int("value" in self._columns),
+            int("headers" in self._columns),
+            int(verify and self._kernels.checks_fast),
+            *self._offsets,
+            *self._timestamps,
+        )
+
+    @property
+    def position(self) -> int:
+        """Where the first batch begins that is not yet all handed out."""
+        batch = int(self._cursor[decode.BATCH])
+        return int(self._table[batch, scan.POSITION]) if batch < self._rows else self._scanned_to
+
+    def __next__(self) -> pa.RecordBatch:
+        while True:
+            if self._cursor[decode.BATCH] < self._loaded:
+                chunk = self._decode()
+                if chunk is not None:
+                    return chunk
+            elif self._loaded < self._rows:
+                self._load()
+            elif self._error is not None:
+                raise self._error
+            elif self._scan_is_over:
+                raise StopIteration
+            else:
+                self._scan()
+
+    def _scan(self) -> None:
+        """Fill the table with the next batches, and check them."""
+        self._scanned_to, self._rows, outcome, rule = self._kernels.scan(
+            self._data,
+            self._scanned_to,
+            self._end,
+            self._table,
+            self._max_bytes,
+            *self._offsets,
+            *self._timestamps,
+        )
+        self._loaded = 0
+        self._cursor[decode.BATCH] = self._cursor[decode.RECORD] = 0
+        self._scan_is_over = outcome != scan.MORE
+        if outcome == scan.TORN:
+            self.torn_tail = self._scanned_to
+        elif outcome == scan.BROKEN:
+            self._error = rules.broken(rule, self._scanned_to)
+        if self._verify:
+            self._check()
+
+    def _check(self) -> None:
+        """Verify the batches of the table. What is not compressed, a fast kernel verifies just before it decodes."""
+        rows = np.arange(self._rows)
+        if self._wanted.verify:
+            rows = np.flatnonzero(self._table[: self._rows, scan.ATTRIBUTES] & Attributes.CODEC)
+        if not len(rows):
+            return
+        wrong = first_mismatch(self._kernels, self._data, self._table[rows])
+        if wrong is not None:
+            row = int(rows[wrong])
+            self._give_up_at(row, mismatch(self._data, self._table[row]))
+
+    def _load(self) -> None:
+        """Decompress batches of the table until there is enough for a chunk."""
+        first = self._loaded
+        self._inflater.clear()
+        inflated = 0
+        last = self._rows
+        codecs = self._table[first : self._rows, scan.ATTRIBUTES] & Attributes.CODEC
+        for row in (first + np.flatnonzero(codecs)).tolist():
+            if inflated >= self._max_bytes:
+                last = row
+                break
+            try:
+                inflated += self._inflate(row)
+            except FormatError as error:
+                self._give_up_at(row, error)
+                last = row
+                break
+        self._loaded = last
+
+    def _give_up_at(self, row: int, error: FormatError) -> None:
+        self._rows = row
+        self._error = error
+        self.torn_tail = None
+        self._scanned_to = int(self._table[row, scan.POSITION])
+
+    def _inflate(self, row: int) -> int:
+        """Decompress one batch; says how many bytes that gave."""
+        position, start, end, magic = (
+            int(self._table[row, column]) for column in (scan.POSITION, scan.START, scan.END, scan.MAGIC)
+        )
+        codec = int(self._table[row, scan.ATTRIBUTES] & Attributes.CODEC)
+        if magic == 2 and self._table[row, scan.COUNT] <= 0:
+            return 0  # an empty batch has no stream, and one of less than none gets no further
+        if magic < 2:
+            next_at, _, _, _, _, start, length = walk_message(self._view, start, end)
+            if next_at < 0:
+                raise rules.broken(-next_at, position)
+            if length < 0:
+                raise rules.broken(rules.WRAPPER_NULL, position)
+            end = start + length
+        begin, finish = self._inflater.add(codec, self._view[start:end], magic, position)
+        self._table[row, scan.INFLATED] = 1
+        self._table[row, scan.START] = begin
+        self._table[row, scan.END] = finish
+        return finish - begin
+
+    def _decode(self) -> pa.RecordBatch | None:
+        """Decode one chunk from the loaded batches; None where the ranges left nothing of them."""
+        before = self._loaded_bytes()
+        chunk = self._fill(self._room())
+        if self._cursor[decode.ROWS] == 0 and self._cursor[decode.BATCH] < self._loaded and self._error is None:
+            # The very next record, or its headers, is larger than a chunk should be: a chunk of its own.
+            chunk = self._fill(Room(1, before, before, before // 2 + 1, before))
+        self._headers_room = max(self._headers_room, 2 * int(self._cursor[decode.HEADERS]))
+        done = max(1, before - self._loaded_bytes())
+        self._key_share = int(self._cursor[decode.KEY_BYTES]) / done
+        self._value_share = int(self._cursor[decode.VALUE_BYTES]) / done
+        rows = int(self._cursor[decode.ROWS])
+        return self._record_batch(chunk, rows) if rows else None
+
+    def _fill(self, room: Room) -> Chunk:
+        chunk = Chunk(self._columns, room, self._loaded)
+        self._cursor[decode.ROWS :] = 0
+        inflated = np.frombuffer(self._inflater.buffer, np.uint8)
+        good = self._kernels.decode(
+            checksum_tables(),
+            self._data,
+            inflated,
+            self._table,
+            self._loaded,
+            self._cursor,
+            self._wanted,
+            chunk.sink,
+        )
+        if not good:
+            batch = int(self._cursor[decode.BATCH])
+            self._give_up_at(batch, self._broken(self._table[batch]))
+            self._loaded = batch
+        return chunk
+
+    def _broken(self, row: Int64s) -> FormatError:
+        """What the kernel found wrong with the batch of that row."""
+        rule = int(self._cursor[decode.RULE])
+        if rule == rules.CHECKSUM:
+            return mismatch(self._data, row)
+        # Inside a compressed stream, the batch that holds it is as near as a position gets.
+        where = row[scan.POSITION] if row[scan.INFLATED] else self._cursor[decode.WHERE]
+        return rules.broken(rule, int(where))
+
+    def _loaded_bytes(self) -> int:
+        rest = self._table[int(self._cursor[decode.BATCH]) : self._loaded]
+        return int((rest[:, scan.END] - rest[:, scan.START]).sum())
+
+    def _room(self) -> Room:
+        """What the loaded batches can need at the most, within the limits of a chunk."""
+        rest = self._table[int(self._cursor[decode.BATCH]) : self._loaded]
+        sizes = rest[:, scan.END] - rest[:, scan.START]
+        smallest = np.where(rest[:, scan.MAGIC] == 2, MIN_RECORD_SIZE, MIN_MESSAGE_SIZE)
+        most = sizes // smallest
+        counted = (rest[:, scan.COUNT] >= 0) & (rest[:, scan.COUNT] < most)
+        total = int(np.where(counted, rest[:, scan.COUNT], most).sum())
+        size = int(sizes.sum())
+        if self._whole_batches:
+            return Room(total, size, size, size // 2 + 1, size)
+        rows = min(total, self._max_rows)
+        allowed = min(size, self._max_bytes)
+        likely = 1.25 * size * rows / max(1, total)  # if these records are like those of the last chunk
+        return Room(
+            rows,
+            min(allowed, int(self._key_share * likely) + 4096),
+            min(allowed, int(self._value_share * likely) + 4096),
+            self._headers_room,
+            allowed,
+        )
+
+    def _record_batch(self, chunk: Chunk, rows: int) -> pa.RecordBatch:
+        stored = chunk.record_columns(self._cursor)
+        arrays = []
+        for name in self.schema.names:
+            make = stored.get(name)
+            arrays.append(make() if make is not None else self._batch_column(name, chunk, rows))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _batch_column(self, name: str, chunk: Chunk, rows: int) -> pa.Array:
+        """A column that has one value for all records of a batch, or is computed from such."""
+        counts = chunk.batch_rows
+        table = self._table[: len(counts)]
+
+        def spread(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            if len(values) and (values == values[0]).all():
+                return np.full(rows, values[0])
+            return np.repeat(values, counts)
+
+        attributes = table[:, scan.ATTRIBUTES]
+        flags = attributes & _V2_ONLY[table[:, scan.MAGIC]]
+        match name:
+            case "timestampType":
+                kinds = np.where(table[:, scan.MAGIC] == 0, int(TimestampType.NONE), attributes >> 3 & 1)
+                return pa.array(spread(kinds.astype(np.int32)))
+            case "sequence":
+                base = spread(table[:, scan.BASE_SEQUENCE])
+                delta = chunk.offsets.array[:rows] - spread(table[:, scan.BASE_OFFSET])
+                # 0 follows the largest. No writer writes a delta below 0; Java's 32 bits make this of it.
+                after = np.where(delta < 0, base + delta + 2**31, (base + delta) & MAX_SEQUENCE)
+                return pa.array(np.where(base < 0, NO_SEQUENCE, after).astype(np.int32))
+            case "isTransactional":
+                return pa.array(spread((flags & Attributes.TRANSACTIONAL) != 0))
+            case "isControl":
+                return pa.array(spread((flags & Attributes.CONTROL) != 0))
+            case "compression":
+                codes = pa.array(spread((attributes & Attributes.CODEC).astype(np.int8)))
+                return pa.DictionaryArray.from_arrays(codes, _CODEC_NAMES).dictionary_decode()
+            case _:
+                return pa.array(spread(table[:, _TABLE_COLUMNS[name]].astype(FIELDS[name].type.to_pandas_dtype())))
+
+
+_V2_ONLY = np.array([0, 0, 0xFF], np.int64)  # by magic: those flags mean nothing in old messages
+
+_TABLE_COLUMNS: Final = {
+    "leaderEpoch": scan.LEADER_EPOCH,
+    "producerId": scan.PRODUCER_ID,
+    "producerEpoch": scan.PRODUCER_EPOCH,
+    "magic": scan.MAGIC,
+    "position": scan.POSITION,
+}
+
+
+def to_arrow(
+    buffer: Buffer | mmap,
+    *,
+    columns: Sequence[str] = COLUMNS,
+    offsets: tuple[int | None, int | None] | None = None,
+    timestamps: tuple[int | None, int | None] | None = None,
+    max_rows: int = MAX_ROWS,
+    max_bytes: int = MAX_BYTES,
+    verify: bool = True,
+    max_decompressed: int = DEFAULT_LIMIT,
+    whole_batches: bool = False,
+    start: int = 0,
+    end: int | None = None,
+) -> ArrowReader:
+    """Read the records of `buffer[start:end]`, of any mix of magics, as chunks of Arrow columns.
+
+    Only the `columns` named are decoded (`octavo.records.arrow.schema` has them all). `offsets` and `timestamps` (in
+    milliseconds) are half-open ranges, `None` for an open end: batches that cannot hold such a record are passed over
+    by their header, neither read nor decompressed nor verified. A chunk has at most `max_rows` records and about
+    `max_bytes` of keys and of values, or one larger record; with `whole_batches` it ends only where a batch does, and
+    `max_bytes` is then what its batches take about. Control records are records here: `isControl` tells.
+
+    Raises `InvalidInput` at once for arguments that make no sense. The iteration raises `FormatError`, after all
+    records before the damage; a torn tail only ends it.
+    """
+    return ArrowReader(
+        buffer,
+        columns=columns,
+        offsets=offsets,
+        timestamps=timestamps,
+        max_rows=max_rows,
+        max_bytes=max_bytes,
+        verify=verify,
+        max_decompressed=max_decompressed,
+        whole_batches=whole_batches,
+        start=start,
+        end=end,
+    )

@@ -1,0 +1,173 @@
+"""What all batches have in common, whatever their magic.
+
+A `Batch` is its header and a view of its bytes. Nothing is copied, decompressed or decoded before it is asked for, and
+nothing about the records is checked before they are. `v2` and `legacy` hold the two kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from octavo.errors import ChecksumMismatch, Unsupported
+from octavo.records import checksum
+from octavo.records.kernels.machine import wrap64
+from octavo.records.layout import (
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    Attributes,
+    BatchHeader,
+    Codec,
+    MessageV1,
+    TimestampType,
+)
+from octavo.records.record import Record
+
+_CODEC = int(Attributes.CODEC)
+
+
+class Batch:
+    """One batch of a log: of magic 2, or an old message, alone or as the wrapper of compressed ones.
+
+    Made by `read_batches`. Iterating gives the records, lazily; it raises a `FormatError` at the first that breaks a
+    rule, and `Unsupported` where the batch is compressed in a way that nobody knows.
+    """
+
+    __slots__ = ("_max_decompressed", "data", "header", "position")
+
+    data: memoryview  # the whole batch
+    position: int  # where it begins in the buffer that was read
+    header: BatchHeader | MessageV1
+    _max_decompressed: int
+
+    def __iter__(self) -> Iterator[Record]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return (
+            f"<Batch at {self.position}: magic {self.magic}, {self.size} bytes, last offset {self.last_offset}, "
+            f"count {self.count}, attributes {self.attributes:#04x}>"
+        )
+
+    # What every kind has.
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return len(self.data)
+
+    @property
+    def magic(self) -> int:
+        return self.header.magic
+
+    @property
+    def crc(self) -> int:
+        """The stored checksum; see `verify`."""
+        return self.header.crc
+
+    @property
+    def attributes(self) -> int:
+        """The low byte of the attributes, all that Kafka reads; see `Attributes`."""
+        return self.header.attributes & 0xFF
+
+    @property
+    def base_offset(self) -> int:
+        """The first offset. An old compressed wrapper is decompressed to find it, and may raise as iterating does."""
+        raise NotImplementedError
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset; compaction may have taken the record that had it."""
+        raise NotImplementedError
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the batch."""
+        return wrap64(self.last_offset + 1)
+
+    @property
+    def base_timestamp_ms(self) -> int:
+        """What the deltas of magic 2 are relative to; of magic 1 the message's, of magic 0 -1."""
+        raise NotImplementedError
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The largest timestamp, the append time, or -1."""
+        raise NotImplementedError
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """What the timestamps of all records in the batch say."""
+        if self.magic == 0:
+            return TimestampType.NONE
+        if self.attributes & Attributes.LOG_APPEND_TIME:
+            return TimestampType.LOG_APPEND_TIME
+        return TimestampType.CREATE_TIME
+
+    @property
+    def codec(self) -> Codec:
+        """How the records are compressed; raises `Unsupported` for the numbers that are nobody's."""
+        number = self.attributes & _CODEC
+        try:
+            return Codec(number)
+        except ValueError:
+            raise Unsupported(self.position, f"there is no codec {number}") from None
+
+    @property
+    def is_compressed(self) -> bool:
+        return self.attributes & _CODEC != 0
+
+    # What only magic 2 has. An old message reads as one without.
+
+    @property
+    def count(self) -> int | None:
+        """How many records the header says there are; None in old compressed wrappers, which do not say."""
+        return None if self.is_compressed else 1
+
+    @property
+    def leader_epoch(self) -> int:
+        return NO_LEADER_EPOCH
+
+    @property
+    def producer_id(self) -> int:
+        return NO_PRODUCER_ID
+
+    @property
+    def producer_epoch(self) -> int:
+        return NO_PRODUCER_EPOCH
+
+    @property
+    def base_sequence(self) -> int:
+        return NO_SEQUENCE
+
+    @property
+    def last_sequence(self) -> int:
+        return NO_SEQUENCE
+
+    @property
+    def is_transactional(self) -> bool:
+        return False
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are for Kafka itself: see `read_control`."""
+        return False
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when compaction may remove the tombstones in the batch; None where that is not set."""
+        return None
+
+    # The checksum.
+
+    def verify(self) -> None:
+        """Raises `ChecksumMismatch` where the stored checksum is not that of the bytes it covers."""
+        computed = checksum.crc_of(self.data, self.header.magic)
+        if computed != self.header.crc:
+            raise ChecksumMismatch(self.position, self.header.crc, computed)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether `verify` would pass."""
+        return checksum.crc_of(self.data, self.magic) == self.crc

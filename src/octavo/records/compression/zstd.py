@@ -1,0 +1,205 @@
+"""Zstandard frames (RFC 8878), as many as there are, skippable ones among them.
+
+    stream := (frame | skippable)*
+    frame  := 28 b5 2f fd, descriptor, [window], [dictionary id], [content size], block*, [int32 checksum]
+    block  := int24: bit 0 last, bits 1-2 type, size from bit 3, then the bytes        little-endian
+
+Kafka writes frames without content size; zstd-jni reads any. Before anything is decompressed the blocks are
+walked, which tells a cut stream from a whole one (the library does not) and bounds what comes out.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import zstandard
+
+from octavo.errors import InvalidInput, LimitExceeded
+from octavo.records.compression.output import Output
+from octavo.records.layout import Buffer
+
+MAGIC: Final[bytes] = b"\x28\xb5\x2f\xfd"
+DEFAULT_LEVEL: Final = 3
+MIN_LEVEL: Final = -131072
+MAX_LEVEL: Final = 22
+
+# 128 MiB, as zstd-jni allows. The memory is reserved by declaration but taken only as data fill it.
+MAX_WINDOW: Final = 1 << 27
+_LARGEST_WINDOW: Final = (27 - 10) << 3  # the same as a frame's header has it
+
+_MAX_BLOCK: Final = 128 << 10
+_READ: Final = 1 << 20  # how far to grow at once for data of unknown size
+
+_CHECKSUM: Final = 0x04  # bits of the frame's descriptor
+_RESERVED: Final = 0x08
+_SINGLE_SEGMENT: Final = 0x20
+_DICTIONARY_ID_SIZE: Final = (0, 1, 2, 4)
+_CONTENT_SIZE_SIZE: Final = (0, 2, 4, 8)
+
+_PLAIN: Final[bytes] = MAGIC + b"\x00"
+_EMPTY_LAST_BLOCK: Final[bytes] = b"\x01\x00\x00"
+
+_RAW, _RUN, _COMPRESSED, _NOBODYS = range(4)
+
+
+class _Contexts(threading.local):
+    """Zstd's state is costly to set up and not for two threads at once."""
+
+    level: int | None = None
+    compressor: zstandard.ZstdCompressor
+
+    def __init__(self) -> None:
+        self.decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+
+
+_contexts = _Contexts()
+
+
+def compress(data: Buffer, level: int | None, magic: int) -> bytes:
+    """`data` as one frame with its size. Raises `InvalidInput` where there is no such level."""
+    if level is None:
+        level = DEFAULT_LEVEL
+    if not MIN_LEVEL <= level <= MAX_LEVEL:
+        raise InvalidInput(f"zstd has levels {MIN_LEVEL} to {MAX_LEVEL}, {level} was asked for")
+    if magic < 2:
+        raise InvalidInput(f"zstd came with magic 2, messages of magic {magic} cannot have it")
+    if _contexts.level != level:
+        _contexts.compressor = zstandard.ZstdCompressor(level=level, write_content_size=True)
+        _contexts.level = level
+    return _contexts.compressor.compress(data)
+
+
+def decompress(data: memoryview, out: Output, magic: int) -> None:
+    """Appends to `out` what the frames of `data` hold."""
+    if not data:
+        return  # no frame is as good as an empty one for zstd-jni
+    if _is_one_block(data):
+        try:
+            piece = _contexts.decompressor.decompress(data, max_output_size=_MAX_BLOCK)
+        except zstandard.ZstdError as error:
+            raise out.bad(f"the zstd stream does not decompress: {error}") from None
+        out.append(piece)
+        return
+    least, most = _walk(data, out)
+    reader = _contexts.decompressor.stream_reader(data, read_across_frames=True)
+    while True:
+        # A byte more than there can be: only a read that falls short of its room tells that all is read.
+        size = min(most - out.size, out.left, _READ) + 1
+        with out.room(size) as room:
+            try:
+                written = reader.readinto(room)
+            except Exception as error:
+                raise out.bad(f"the zstd stream does not decompress: {error}") from None
+        out.wrote(written)
+        if written < size or out.size > most:
+            break
+    if not least <= out.size <= most:
+        raise out.bad("the zstd frames do not hold as much as they declare")
+
+
+def _is_one_block(data: memoryview) -> bool:
+    """Whether `data` is what nearly every batch of Kafka's is: one frame with one block that holds something.
+
+    Such a frame carries neither size nor checksum. zstd-jni flushes before it ends a frame, so that an empty
+    block comes last.
+    """
+    if data[:5] != _PLAIN or len(data) < 12 or data[5] > _LARGEST_WINDOW:
+        return False
+    head = int.from_bytes(data[6:9], "little")
+    end = 9 + (head >> 3)
+    if head & 7 == _COMPRESSED << 1:
+        return data[end:] == _EMPTY_LAST_BLOCK
+    return head & 7 == _COMPRESSED << 1 | 1 and end == len(data)
+
+
+def _walk(data: memoryview, out: Output) -> tuple[int, int]:
+    """Finds the end of every frame; gives the least and the most bytes that they can hold together.
+
+    Raises `Truncated` where the last frame does not end, `BadCompression` where something is no frame, and
+    `LimitExceeded` where the frames say themselves that they hold too much.
+    """
+    at, end = 0, len(data)
+    least = most = 0
+    while at < end:
+        head = data[at : at + 4]
+        if head == MAGIC:
+            at, low, high = _frame(data, at + 4, out)
+            least += low
+            most += high
+            out.check(least)
+        elif _could_be_skippable(head):
+            if at + 8 > end:
+                raise out.cut("the zstd stream ends inside a skippable frame")
+            at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
+            if at > end:
+                raise out.cut(f"a skippable zstd frame goes on for {at - end:,} bytes after the last")
+        elif MAGIC[: len(head)] == head:
+            raise out.cut("the zstd stream ends inside a frame's magic number")
+        else:
+            raise out.bad(f"a zstd frame starts with {MAGIC.hex()}, not {head.hex()}")
+    return least, most
+
+
+def _could_be_skippable(head: memoryview) -> bool:
+    """Whether `head` is, or begins, one of the sixteen magic numbers 50..5f 2a 4d 18."""
+    return head[0] & 0xF0 == 0x50 and b"\x2a\x4d\x18"[: len(head) - 1] == head[1:]
+
+
+def _frame(data: memoryview, at: int, out: Output) -> tuple[int, int, int]:
+    """Where the frame ends whose magic number ends at `at`; the least and the most bytes that it can hold."""
+    at, declared, max_block, checksum = _frame_header(data, at, out)
+    end = len(data)
+    least = most = 0
+    last = 0
+    while not last:
+        if at + 3 > end:
+            raise out.cut("the zstd stream ends inside a frame")
+        head = int.from_bytes(data[at : at + 3], "little")
+        last, kind, size = head & 1, head >> 1 & 3, head >> 3
+        if kind == _NOBODYS or size > max_block:
+            raise out.bad(f"a zstd block of type {kind} and {size:,} bytes where {max_block:,} are the most")
+        if kind == _COMPRESSED:
+            most += max_block
+        else:
+            most += size
+            least += size
+            if least > out.limit:
+                out.check(least)
+        at += 3 + (1 if kind == _RUN else size)
+    at += checksum
+    if at > end:
+        raise out.cut(f"a zstd frame goes on for {at - end:,} bytes after the last")
+    if declared is None:
+        return at, least, most
+    if not least <= declared <= most:
+        raise out.bad(f"a zstd frame declares {declared:,} bytes and can hold {most:,} at most")
+    return at, declared, declared
+
+
+def _frame_header(data: memoryview, at: int, out: Output) -> tuple[int, int | None, int, int]:
+    """Where the first block is, the declared size, the size of the largest block and that of the checksum."""
+    if at == len(data):
+        raise out.cut("the zstd stream ends inside a frame's header")
+    descriptor = data[at]
+    if descriptor & _RESERVED:
+        raise out.bad("a zstd frame with a reserved bit")
+    single = descriptor & _SINGLE_SEGMENT
+    window_at = at + 1
+    declared_at = window_at + (not single) + _DICTIONARY_ID_SIZE[descriptor & 3]
+    declared_size = _CONTENT_SIZE_SIZE[descriptor >> 6] or (1 if single else 0)
+    first = declared_at + declared_size
+    if first > len(data):
+        raise out.cut("the zstd stream ends inside a frame's header")
+    declared = None
+    if declared_size:
+        declared = int.from_bytes(data[declared_at:first], "little") + (256 if declared_size == 2 else 0)
+        out.check(declared)
+    if single:
+        window = declared or 0
+    else:
+        exponent, eighths = divmod(data[window_at], 8)
+        window = (8 + eighths) << (7 + exponent)
+    if window > MAX_WINDOW:
+        raise LimitExceeded(out.position, "the window of a zstd frame", window, MAX_WINDOW)
+    return first, declared, min(window, _MAX_BLOCK), 4 if descriptor & _CHECKSUM else 0

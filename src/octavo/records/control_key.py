@@ -1,0 +1,59 @@
+"""The key of a control record, which names its type.
+
+key => version:int16 type:int16
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from octavo.errors import BadLength, BadRecord
+from octavo.records.layout import Buffer, Int16, Layout
+
+
+class ControlType(IntEnum):
+    """What a control record says. Numbers as stored; whatever has no name here is to be passed over."""
+
+    UNKNOWN = -1
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+    @classmethod
+    def _missing_(cls, value: object) -> ControlType:
+        return cls.UNKNOWN
+
+
+class ControlKey(NamedTuple):
+    """The key; a later version than 0 is read as 0."""
+
+    version: Int16
+    type: Int16
+
+
+CONTROL_KEY: Final = Layout(ControlKey)
+assert CONTROL_KEY.size == 4
+
+
+def read_control_type(key: Buffer | None, *, position: int = 0) -> int:
+    """The number of a control record's type, from its key; see `ControlType`.
+
+    Raises `BadLength` for a key of fewer than 4 bytes and `BadRecord` for a negative version, at `position`.
+    """
+    if key is None or len(key) < CONTROL_KEY.size:
+        found = "none" if key is None else f"{len(key)} bytes"
+        raise BadLength(position, f"a control record's key takes {CONTROL_KEY.size} bytes, there are {found}")
+    version, type_id = CONTROL_KEY.read(key)
+    if version < 0:
+        raise BadRecord(position, f"a control record's key has version {version}")
+    return type_id
+
+
+def write_control_key(type_id: int) -> bytes:
+    """The key of a control record."""
+    return CONTROL_KEY.write(ControlKey(0, type_id))

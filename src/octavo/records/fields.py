@@ -1,0 +1,47 @@
+"""What a caller may put into the fields of a batch: the rules of Kafka's builder, and the widths of the fields."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from octavo.errors import FormatError, InvalidInput
+from octavo.records.control_key import ControlType, read_control_type
+from octavo.records.layout import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Buffer
+
+MAX_INT16: Final = 2**15 - 1
+MAX_INT32: Final = 2**31 - 1
+MAX_INT64: Final = 2**63 - 1
+
+
+def check_range(name: str, number: int, lowest: int, highest: int) -> None:
+    """Raises `InvalidInput` where a field does not lie in its range."""
+    if not lowest <= number <= highest:
+        raise InvalidInput(f"{name} is {number}, it must lie between {lowest} and {highest}")
+
+
+def check_fields(
+    leader_epoch: int, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool, control: bool
+) -> None:
+    """Raises `InvalidInput` where the fields of a batch of magic 2 cannot stand together."""
+    check_range("leader_epoch", leader_epoch, NO_LEADER_EPOCH, MAX_INT32)
+    check_range("producer_id", producer_id, NO_PRODUCER_ID, MAX_INT64)
+    check_range("producer_epoch", producer_epoch, NO_PRODUCER_EPOCH, MAX_INT16)
+    check_range("base_sequence", base_sequence, NO_SEQUENCE, MAX_INT32)
+    if producer_id == NO_PRODUCER_ID:
+        if transactional:
+            raise InvalidInput("a transactional batch needs a producer id")
+        return
+    if producer_epoch == NO_PRODUCER_EPOCH:
+        raise InvalidInput("a producer id needs a producer epoch")
+    if base_sequence == NO_SEQUENCE and not control:
+        raise InvalidInput("a producer's records need a sequence number")
+
+
+def check_control_key(key: Buffer | None) -> None:
+    """Raises `InvalidInput` for a key that is not that of a control record of a known type."""
+    try:
+        type_id = read_control_type(key)
+    except FormatError as error:
+        raise InvalidInput(error.rule) from None
+    if ControlType(type_id) == ControlType.UNKNOWN:
+        raise InvalidInput(f"there is no control record of type {type_id}")

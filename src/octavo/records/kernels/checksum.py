@@ -1,0 +1,151 @@
+"""Checksums inside kernels: as fast as a library's, and without a call from Python for every batch.
+
+CRC-32C, of magic 2, uses the processor's instruction where there is one (`machine.crc32c_step`). One such instruction
+has to wait for the one before, so three streams are computed at once and put together: advancing a checksum over as
+many zeros as the streams are long is linear in its bits, and four look-ups. CRC-32, of the old magics, takes eight
+bytes a step from tables. Messages are short.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from octavo.records.kernels.machine import Array, crc32c_step
+from octavo.records.kernels.scan import CRC, MAGIC, POSITION, SIZE
+from octavo.records.layout import BATCH_HEADER, MAGIC_AT
+
+IEEE: Final = 0xEDB88320  # CRC-32
+CASTAGNOLI: Final = 0x82F63B78  # CRC-32C
+
+LONG: Final = 2048  # bytes of one of three streams
+SHORT: Final = 256
+
+_COVERED_V2 = BATCH_HEADER.at("attributes")
+
+
+class Tables(NamedTuple):
+    """What the checksums look up, as int64."""
+
+    ieee: Array  # eight tables of 256 for CRC-32
+    castagnoli: Array  # the same for CRC-32C
+    after_long: Array  # four tables of 256: a byte of a CRC-32C, LONG zeros later
+    after_short: Array
+
+
+def slicing_tables(polynomial: int) -> list[int]:
+    """Eight tables of 256 entries, one after the other, for `crc`."""
+    table = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = (value >> 1) ^ (polynomial if value & 1 else 0)
+        table.append(value)
+    for index in range(256, 8 * 256):
+        previous = table[index - 256]
+        table.append((previous >> 8) ^ table[previous & 0xFF])
+    return table
+
+
+def zeros_tables(size: int, bytewise: list[int]) -> list[int]:
+    """Four tables of 256 entries, one for each byte of a CRC-32C: what becomes of it over `size` zeros."""
+    of_bits = []
+    for bit in range(32):
+        value = 1 << bit
+        for _ in range(size):
+            value = (value >> 8) ^ bytewise[value & 0xFF]
+        of_bits.append(value)
+    table = []
+    for place in range(4):
+        for byte in range(256):
+            value = 0
+            for bit in range(8):
+                if byte >> bit & 1:
+                    value ^= of_bits[8 * place + bit]
+            table.append(value)
+    return table
+
+
+def crc(tables: Array, data: Array, start: int, end: int) -> int:
+    """The checksum of `data[start:end]` whose tables these are; the caller has checked that this lies inside."""
+    value = 0xFFFFFFFF
+    at = start
+    while at + 8 <= end:
+        low = (
+            value
+            ^ (data[at] & 0xFF)
+            ^ ((data[at + 1] & 0xFF) << 8)
+            ^ ((data[at + 2] & 0xFF) << 16)
+            ^ ((data[at + 3] & 0xFF) << 24)
+        )
+        value = (
+            tables[7 * 256 + (low & 0xFF)]
+            ^ tables[6 * 256 + ((low >> 8) & 0xFF)]
+            ^ tables[5 * 256 + ((low >> 16) & 0xFF)]
+            ^ tables[4 * 256 + (low >> 24)]
+            ^ tables[3 * 256 + data[at + 4]]
+            ^ tables[2 * 256 + data[at + 5]]
+            ^ tables[1 * 256 + data[at + 6]]
+            ^ tables[data[at + 7]]
+        )
+        at += 8
+    while at < end:
+        value = tables[(value ^ data[at]) & 0xFF] ^ (value >> 8)
+        at += 1
+    return value ^ 0xFFFFFFFF
+
+
+def after_zeros(table: Array, value: int) -> int:
+    """A CRC-32C advanced over the zeros that the table is for."""
+    advanced: int = (
+        table[value & 0xFF]
+        ^ table[256 + (value >> 8 & 0xFF)]
+        ^ table[512 + (value >> 16 & 0xFF)]
+        ^ table[768 + (value >> 24)]
+    )
+    return advanced
+
+
+def crc32c_blocks(data: Array, at: int, end: int, value: int, size: int, table: Array) -> tuple[int, int]:
+    """Advance over as many blocks of three streams of `size` as there are; (position behind them, checksum)."""
+    while at + 3 * size <= end:
+        second = 0
+        third = 0
+        stop = at + size
+        while at < stop:
+            value = crc32c_step(value, data, at)
+            second = crc32c_step(second, data, at + size)
+            third = crc32c_step(third, data, at + 2 * size)
+            at += 8
+        value = after_zeros(table, value) ^ second
+        value = after_zeros(table, value) ^ third
+        at += 2 * size
+    return at, value
+
+
+def crc32c(tables: Tables, data: Array, start: int, end: int) -> int:
+    """CRC-32C of `data[start:end]`; the caller has checked that this lies inside."""
+    at, value = crc32c_blocks(data, start, end, 0xFFFFFFFF, LONG, tables.after_long)
+    at, value = crc32c_blocks(data, at, end, value, SHORT, tables.after_short)
+    while at + 8 <= end:
+        value = crc32c_step(value, data, at)
+        at += 8
+    while at < end:
+        value = tables.castagnoli[(value ^ data[at]) & 0xFF] ^ (value >> 8)
+        at += 1
+    return value ^ 0xFFFFFFFF
+
+
+def batch_checksum(tables: Tables, data: Array, position: int, size: int, magic: int) -> int:
+    """The checksum that the batch in `data[position : position + size]` should have stored."""
+    if magic == 2:
+        return crc32c(tables, data, position + _COVERED_V2, position + size)
+    return crc(tables.ieee, data, position + MAGIC_AT, position + size)
+
+
+def verify(tables: Tables, data: Array, table: Array) -> int:
+    """The first row of a batch table whose checksum is wrong, or -1."""
+    for row in range(len(table)):
+        computed = batch_checksum(tables, data, table[row, POSITION], table[row, SIZE], table[row, MAGIC])
+        if computed != table[row, CRC]:
+            return row
+    return -1

@@ -1,0 +1,212 @@
+"""The kernels as machine code: the only module that knows Numba.
+
+A kernel is compiled for one fixed signature, or loaded from the cache that an earlier process left. The cache lies in
+a folder named after the sources of all kernels, because Numba by itself notices a change only in the file of the
+kernel and not in those of the functions it calls.
+
+`_nrt` off says that no kernel allocates: without it, Numba counts references to arrays at every call of a function,
+which takes four times as long as the work itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import platform
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+import numba
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload, register_jitable
+
+from octavo.records.kernels import checksum, decode, encode, machine, message, record, scan, varint
+from octavo.records.kernels.cache import cache_folder
+
+# Whether the processor has an instruction for CRC-32C that is known here; elsewhere a library is faster than kernels.
+CHECKS_FAST: Final = platform.machine() in ("x86_64", "AMD64") and bool(binding.get_host_cpu_features().get("sse4.2"))
+CHECKED: Final = os.environ.get("OCTAVO_KERNELS") == "checked"
+_OPTIONS: Final = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck": CHECKED}
+
+_INT = types.int64
+_BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)  # as an argument, not in a tuple, takes writable ones too
+_INT32_IN = types.Array(types.int32, 1, "C", readonly=True)
+_INT64_IN = types.Array(types.int64, 1, "C", readonly=True)
+_BYTES = types.uint8[::1]
+_INT32 = types.int32[::1]
+_INT64 = types.int64[::1]
+_TABLE = types.int64[:, ::1]
+
+
+@intrinsic
+def _memcpy(_context: Any, target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
+    """memcpy of `size` bytes, without the checks and the loop that a slice assignment would be."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        into = context.make_array(signature.args[0])(context, builder, args[0])
+        out_of = context.make_array(signature.args[2])(context, builder, args[2])
+        cgutils.raw_memcpy(builder, builder.gep(into.data, [args[1]]), builder.gep(out_of.data, [args[3]]), args[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(target, at, source, start, size), generate
+
+
+@overload(machine.copy, jit_options=_OPTIONS)
+def _copy(target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
+    # Numba wants the very same parameters, annotations included, in what an overload returns.
+    def copy(target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
+        _memcpy(target, numba.int64(at), source, numba.int64(start), numba.int64(size))
+
+    def checked_copy(target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
+        if size < 0 or at < 0 or at + size > len(target) or start < 0 or start + size > len(source):
+            raise IndexError("a kernel would copy outside its arrays")
+        _memcpy(target, numba.int64(at), source, numba.int64(start), numba.int64(size))
+
+    return checked_copy if CHECKED else copy
+
+
+def _read_big_endian(function: Callable[..., Any], bits: int, *, signed: bool) -> None:
+    """Have `function` of `machine` compiled to one load and a swap of its bytes."""
+
+    @intrinsic
+    def load(_context: Any, data: Any, at: Any) -> Any:
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+            kind = ir.IntType(bits)
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            pointer = builder.bitcast(builder.gep(array.data, [args[1]]), kind.as_pointer())
+            number = builder.bswap(builder.load(pointer, align=1))
+            if bits == 64:
+                return number
+            return (builder.sext if signed else builder.zext)(number, ir.IntType(64))
+
+        return types.int64(data, types.int64), generate
+
+    def read(data: Any, position: Any) -> Any:
+        def number(data: Any, position: Any) -> Any:
+            return load(data, numba.int64(position))
+
+        def checked_number(data: Any, position: Any) -> Any:
+            if position < 0 or position + size > len(data):
+                raise IndexError("a kernel would read outside its array")
+            return load(data, numba.int64(position))
+
+        return checked_number if CHECKED else number
+
+    size = bits // 8
+    overload(function, jit_options=_OPTIONS)(read)
+
+
+_read_big_endian(machine.read_i16, 16, signed=True)
+_read_big_endian(machine.read_i32, 32, signed=True)
+_read_big_endian(machine.read_u32, 32, signed=False)
+_read_big_endian(machine.read_i64, 64, signed=True)
+
+
+@intrinsic
+def _crc32_instruction(_context: Any, value: Any, data: Any, at: Any) -> Any:
+    """The instruction of SSE 4.2 on the eight bytes at `at`."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        long = ir.IntType(64)
+        array = context.make_array(signature.args[1])(context, builder, args[1])
+        word = builder.load(builder.bitcast(builder.gep(array.data, [args[2]]), long.as_pointer()), align=1)
+        name = "llvm.x86.sse42.crc32.64.64"
+        kind = ir.FunctionType(long, [long, long])
+        instruction = cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.call(instruction, [args[0], word])
+
+    return types.int64(types.int64, data, types.int64), generate
+
+
+@overload(machine.crc32c_step, jit_options=_OPTIONS)
+def _crc32c_step(value: Any, data: Any, at: Any) -> Any:
+    def instruction(value: Any, data: Any, at: Any) -> Any:
+        return _crc32_instruction(numba.int64(value), data, numba.int64(at))
+
+    def checked_instruction(value: Any, data: Any, at: Any) -> Any:
+        if at < 0 or at + 8 > len(data):
+            raise IndexError("a kernel would read outside its array")
+        return _crc32_instruction(numba.int64(value), data, numba.int64(at))
+
+    def bit_by_bit(value: Any, data: Any, at: Any) -> Any:  # right, and so slow that `CHECKS_FAST` tells not to
+        for byte in range(at, at + 8):
+            value ^= data[byte] & 0xFF
+            for _ in range(8):
+                value = (value >> 1) ^ (checksum.CASTAGNOLI if value & 1 else 0)
+        return value
+
+    if not CHECKS_FAST:
+        return bit_by_bit
+    return checked_instruction if CHECKED else instruction
+
+
+@overload(machine.wrap64, jit_options=_OPTIONS)
+def _wrap64(number: Any) -> Any:
+    def wrap64(number: Any) -> Any:
+        return number  # machine integers wrap by themselves
+
+    return wrap64
+
+
+# What runs for every field or record. Left to itself, the compiler calls these, which doubles the time.
+_INLINED: Final[frozenset[Any]] = frozenset(
+    {
+        varint.read_varint,
+        varint.read_varlong,
+        varint.varint_size,
+        varint.write_varint,
+        checksum.after_zeros,
+        record.walk_record,
+        record.nullable_size,
+        record.write_nullable,
+        record.record_body_size,
+        record.write_record_start,
+        decode.outside,
+        decode.has_room,
+        decode.put_bytes,
+        decode.put_row,
+    }
+)
+
+
+def _register(module: ModuleType) -> None:
+    """Let kernels call the functions of `module`."""
+    for function in vars(module).values():
+        if inspect.isfunction(function) and function.__module__ == module.__name__:
+            register_jitable(forceinline=function in _INLINED, **_OPTIONS)(function)
+
+
+for _module in (varint, scan, checksum, record, message, decode, encode):
+    _register(_module)
+
+_TABLES = types.NamedUniTuple(_INT64, len(checksum.Tables._fields), checksum.Tables)
+_WANTED = types.NamedUniTuple(_INT, len(decode.Wanted._fields), decode.Wanted)
+_BYTE_COLUMN = (_INT32, _BYTES, _BYTES)
+_SINK = types.NamedTuple(
+    (_INT64, _INT64, _INT64, _INT64, *_BYTE_COLUMN, *_BYTE_COLUMN, _INT32, _INT32, _BYTES, *_BYTE_COLUMN), decode.Sink
+)
+_BYTE_ROWS = (_INT32_IN, _INT32_IN, _BYTES_IN)
+_ROWS = types.NamedTuple(
+    (_INT64_IN, _INT64_IN, *_BYTE_ROWS, *_BYTE_ROWS, _INT32_IN, *_BYTE_ROWS, *_BYTE_ROWS), encode.Rows
+)
+
+_SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
+    scan.scan: types.UniTuple(_INT, 4)(_BYTES_IN, _INT, _INT, _TABLE, _INT, _INT, _INT, _INT, _INT),
+    decode.decode: types.boolean(_TABLES, _BYTES_IN, _BYTES_IN, _TABLE, _INT, _INT64, _WANTED, _SINK),
+    encode.encode: _INT(_TABLES, _ROWS, _TABLE, _INT, _INT, _INT, _INT, _BYTES, _TABLE),
+    checksum.verify: _INT(_TABLES, _BYTES_IN, _TABLE),
+}
+
+
+def compile_kernel(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile `kernel` for its signature, or load it from the cache."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_folder(checked=CHECKED))  # read when the decorator runs, and only then
+    try:
+        compiled: Callable[..., Any] = numba.njit([_SIGNATURES[kernel]], cache=True, **_OPTIONS)(kernel)
+    finally:
+        numba.config.CACHE_DIR = before
+    return compiled

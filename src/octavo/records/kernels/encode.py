@@ -1,0 +1,311 @@
+"""Many records in one call, from Arrow's buffers into uncompressed batches or messages.
+
+Rows come in groups that share everything a batch's header says once (producer, epochs, flags); a group becomes one
+batch, or several where it would pass a limit. The output is complete; who compresses it gives it other checksums.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from octavo.records.kernels.checksum import Tables, crc, crc32c
+from octavo.records.kernels.machine import Array, copy, wrap64
+from octavo.records.kernels.record import (
+    nullable_size,
+    record_body_size,
+    write_nullable,
+    write_record_start,
+)
+from octavo.records.kernels.varint import varint_size, write_i16, write_i64, write_u32, write_varint
+from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_AT, MAX_SEQUENCE, MESSAGE_V0, MESSAGE_V1, Attributes
+
+
+class Rows(NamedTuple):
+    """The columns. Lengths are -1 for null; starts and lengths are int32, counted from the start of their bytes."""
+
+    offsets: Array
+    timestamps: Array  # milliseconds
+    key_starts: Array
+    key_lengths: Array
+    keys: Array
+    value_starts: Array
+    value_lengths: Array
+    values: Array
+    header_ends: Array  # one more than rows: the headers of row i are ends[i] to ends[i + 1]
+    header_key_starts: Array
+    header_key_lengths: Array
+    header_keys: Array
+    header_value_starts: Array
+    header_value_lengths: Array
+    header_values: Array
+
+
+# Columns of the table of groups.
+FIRST_ROW = 0
+LAST_ROW = 1  # the one behind the last
+ATTRIBUTES = 2
+LEADER_EPOCH = 3
+PRODUCER_ID = 4
+PRODUCER_EPOCH = 5
+BASE_SEQUENCE = 6
+APPEND_TIME = 7  # what the largest timestamp is, where the flag in the attributes says so
+DELETE_HORIZON = 8  # what deltas count from, where the flag in the attributes says so
+GROUP_COLUMNS = 9
+
+# Columns of the table of batches that comes out.
+START = 0
+END = 1
+GROUP = 2
+LAST_OFFSET = 3
+MAX_TIMESTAMP = 4
+BATCH_COLUMNS = 5
+
+_CODEC = int(Attributes.CODEC)
+_LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
+_DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
+_MAX_DELTA = 2**31 - 1
+
+_HEADER_SIZE = BATCH_HEADER.size
+_LENGTH_AT = BATCH_HEADER.at("length")
+_LEADER_EPOCH_AT = BATCH_HEADER.at("leader_epoch")
+_CRC_V2_AT = BATCH_HEADER.at("crc")
+_ATTRIBUTES_AT = BATCH_HEADER.at("attributes")
+_LAST_OFFSET_DELTA_AT = BATCH_HEADER.at("last_offset_delta")
+_BASE_TIMESTAMP_AT = BATCH_HEADER.at("base_timestamp_ms")
+_MAX_TIMESTAMP_AT = BATCH_HEADER.at("max_timestamp_ms")
+_PRODUCER_ID_AT = BATCH_HEADER.at("producer_id")
+_PRODUCER_EPOCH_AT = BATCH_HEADER.at("producer_epoch")
+_BASE_SEQUENCE_AT = BATCH_HEADER.at("base_sequence")
+_COUNT_AT = BATCH_HEADER.at("record_count")
+_CRC_AT = MESSAGE_V0.at("crc")
+_MESSAGE_ATTRIBUTES_AT = MESSAGE_V0.at("attributes")
+_TIMESTAMP_AT = MESSAGE_V1.at("timestamp_ms")
+_SIZE_V0 = MESSAGE_V0.size
+_SIZE_V1 = MESSAGE_V1.size
+
+
+def headers_size(rows: Rows, row: int) -> int:
+    """Bytes that the headers of a row take, their count aside."""
+    size = 0
+    for header in range(rows.header_ends[row], rows.header_ends[row + 1]):
+        size += nullable_size(rows.header_key_lengths[header]) + nullable_size(rows.header_value_lengths[header])
+    return size
+
+
+def write_headers(rows: Rows, row: int, out: Array, at: int) -> int:
+    """Write the headers of a row with their count; returns the position behind them."""
+    first = rows.header_ends[row]
+    last = rows.header_ends[row + 1]
+    at = write_varint(out, at, last - first)
+    for header in range(first, last):
+        at = write_nullable(out, at, rows.header_keys, rows.header_key_starts[header], rows.header_key_lengths[header])
+        at = write_nullable(
+            out, at, rows.header_values, rows.header_value_starts[header], rows.header_value_lengths[header]
+        )
+    return at
+
+
+def write_batch_header(
+    out: Array,
+    at: int,
+    end: int,
+    groups: Array,
+    group: int,
+    base_offset: int,
+    last_offset: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    sequence: int,
+    count: int,
+) -> None:
+    """Write the header of the batch in `out[at:end]`; its checksum is left alone."""
+    write_i64(out, at, base_offset)
+    write_u32(out, at + _LENGTH_AT, end - at - LOG_OVERHEAD)
+    write_u32(out, at + _LEADER_EPOCH_AT, groups[group, LEADER_EPOCH])
+    out[at + MAGIC_AT] = 2
+    write_i16(out, at + _ATTRIBUTES_AT, groups[group, ATTRIBUTES])
+    write_u32(out, at + _LAST_OFFSET_DELTA_AT, last_offset - base_offset)
+    write_i64(out, at + _BASE_TIMESTAMP_AT, base_timestamp)
+    write_i64(out, at + _MAX_TIMESTAMP_AT, max_timestamp)
+    write_i64(out, at + _PRODUCER_ID_AT, groups[group, PRODUCER_ID])
+    write_i16(out, at + _PRODUCER_EPOCH_AT, groups[group, PRODUCER_EPOCH])
+    write_u32(out, at + _BASE_SEQUENCE_AT, sequence)
+    write_u32(out, at + _COUNT_AT, count)
+
+
+def sequence_at(base_sequence: int, steps: int) -> int:
+    """The sequence `steps` after the first of a group; 0 follows the largest, and -1 stays -1."""
+    if base_sequence < 0:
+        return base_sequence
+    return (base_sequence + steps) & MAX_SEQUENCE
+
+
+def encode_batch(
+    rows: Rows, groups: Array, group: int, row: int, max_size: int, max_count: int, out: Array, at: int
+) -> tuple[int, int, int, int]:
+    """Write one batch of magic 2 that begins with `row`; (position behind it, next row, last offset, max timestamp)."""
+    start = at
+    first = row
+    last_row = groups[group, LAST_ROW]
+    attributes = groups[group, ATTRIBUTES]
+    base_offset = rows.offsets[row]
+    last_offset = base_offset
+    base_timestamp = groups[group, DELETE_HORIZON] if attributes & _DELETE_HORIZON else rows.timestamps[row]
+    max_timestamp = rows.timestamps[row]
+    at += _HEADER_SIZE
+    while row < last_row and row - first < max_count:
+        offset = rows.offsets[row]
+        timestamp = rows.timestamps[row]
+        if offset - base_offset > _MAX_DELTA:
+            break
+        delta = wrap64(timestamp - base_timestamp)
+        headers = rows.header_ends[row + 1] - rows.header_ends[row]
+        body = record_body_size(
+            delta,
+            offset - base_offset,
+            rows.key_lengths[row],
+            rows.value_lengths[row],
+            headers,
+            headers_size(rows, row) if headers else 0,
+        )
+        if row > first and at - start + varint_size(body) + body > max_size:
+            break
+        at = write_record_start(out, at, body, delta, offset - base_offset)
+        at = write_nullable(out, at, rows.keys, rows.key_starts[row], rows.key_lengths[row])
+        at = write_nullable(out, at, rows.values, rows.value_starts[row], rows.value_lengths[row])
+        if headers:
+            at = write_headers(rows, row, out, at)
+        else:
+            out[at] = 0
+            at += 1
+        max_timestamp = max(max_timestamp, timestamp)
+        last_offset = offset
+        row += 1
+    if attributes & _LOG_APPEND_TIME:
+        max_timestamp = groups[group, APPEND_TIME]
+    sequence = sequence_at(groups[group, BASE_SEQUENCE], base_offset - rows.offsets[groups[group, FIRST_ROW]])
+    write_batch_header(
+        out, start, at, groups, group, base_offset, last_offset, base_timestamp, max_timestamp, sequence, row - first
+    )
+    return at, row, last_offset, max_timestamp
+
+
+def write_message(
+    rows: Rows, row: int, magic: int, attributes: int, offset: int, timestamp: int, tables: Tables, out: Array, at: int
+) -> int:
+    """Write one message of magic 0 or 1 with its checksum; returns the position behind it."""
+    key_length = rows.key_lengths[row]
+    value_length = rows.value_lengths[row]
+    start = at
+    write_i64(out, at, offset)
+    out[at + MAGIC_AT] = magic
+    out[at + _MESSAGE_ATTRIBUTES_AT] = attributes
+    if magic == 1:
+        write_i64(out, at + _TIMESTAMP_AT, timestamp)
+        at += _SIZE_V1
+    else:
+        at += _SIZE_V0
+    write_u32(out, at, key_length)
+    at += 4
+    if key_length > 0:
+        copy(out, at, rows.keys, rows.key_starts[row], key_length)
+        at += key_length
+    write_u32(out, at, value_length)
+    at += 4
+    if value_length > 0:
+        copy(out, at, rows.values, rows.value_starts[row], value_length)
+        at += value_length
+    write_u32(out, start + _LENGTH_AT, at - start - LOG_OVERHEAD)
+    write_u32(out, start + _CRC_AT, crc(tables.ieee, out, start + MAGIC_AT, at))
+    return at
+
+
+def message_size(rows: Rows, row: int, magic: int) -> int:
+    """How many bytes `write_message` takes."""
+    size: int = max(0, rows.key_lengths[row]) + max(0, rows.value_lengths[row])
+    return size + 8 + (_SIZE_V1 if magic == 1 else _SIZE_V0)
+
+
+def encode_messages(
+    rows: Rows,
+    groups: Array,
+    group: int,
+    row: int,
+    magic: int,
+    max_size: int,
+    max_count: int,
+    tables: Tables,
+    out: Array,
+    at: int,
+) -> tuple[int, int, int, int]:
+    """Write messages of magic 0 or 1, to stand alone or to be wrapped; returns as `encode_batch` does.
+
+    Messages to be wrapped carry no codec of their own, and offsets of magic 1 relative to the first.
+    """
+    start = at
+    first = row
+    last_row = groups[group, LAST_ROW]
+    attributes = groups[group, ATTRIBUTES]
+    wrapped = attributes & _CODEC
+    base_offset = rows.offsets[row] if wrapped and magic == 1 else 0
+    max_timestamp = rows.timestamps[row]
+    while row < last_row and row - first < max_count:
+        if row > first and at - start + message_size(rows, row, magic) > max_size:
+            break
+        timestamp = groups[group, APPEND_TIME] if attributes & _LOG_APPEND_TIME else rows.timestamps[row]
+        at = write_message(
+            rows,
+            row,
+            magic,
+            attributes - wrapped,
+            rows.offsets[row] - base_offset,
+            timestamp,
+            tables,
+            out,
+            at,
+        )
+        max_timestamp = max(max_timestamp, timestamp)
+        row += 1
+    if attributes & _LOG_APPEND_TIME:
+        max_timestamp = groups[group, APPEND_TIME]
+    return at, row, rows.offsets[row - 1], max_timestamp
+
+
+def encode(
+    tables: Tables,
+    rows: Rows,
+    groups: Array,
+    magic: int,
+    checksums: int,
+    max_size: int,
+    max_count: int,
+    out: Array,
+    batches: Array,
+) -> int:
+    """Write all groups into `out`, which has room; fills the table of batches and returns their count.
+
+    `checksums` is 1 to store those of magic 2 as well.
+    """
+    at = 0
+    count = 0
+    for group in range(len(groups)):
+        row = groups[group, FIRST_ROW]
+        while row < groups[group, LAST_ROW]:
+            start = at
+            if magic == 2:
+                at, row, last_offset, max_timestamp = encode_batch(
+                    rows, groups, group, row, max_size, max_count, out, at
+                )
+                if checksums:
+                    write_u32(out, start + _CRC_V2_AT, crc32c(tables, out, start + _ATTRIBUTES_AT, at))
+            else:
+                at, row, last_offset, max_timestamp = encode_messages(
+                    rows, groups, group, row, magic, max_size, max_count, tables, out, at
+                )
+            batches[count, START] = start
+            batches[count, END] = at
+            batches[count, GROUP] = group
+            batches[count, LAST_OFFSET] = last_offset
+            batches[count, MAX_TIMESTAMP] = max_timestamp
+            count += 1
+    return count

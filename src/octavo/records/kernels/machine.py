@@ -1,0 +1,60 @@
+"""The few operations that plain Python and compiled code have to do differently.
+
+A kernel is a plain Python function over flat arrays: it runs as it stands on memoryviews, and `compiled` turns the
+very same source into machine code on NumPy arrays. These functions are the seam: what stands here is
+their meaning, and `compiled` replaces each by one machine operation of that meaning.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from crc32c import crc32c
+
+# Any flat array of bytes or of 64-bit integers: a memoryview when interpreted, a NumPy array when compiled.
+Array = Any
+
+_I16 = struct.Struct(">h").unpack_from
+_I32 = struct.Struct(">i").unpack_from
+_U32 = struct.Struct(">I").unpack_from
+_I64 = struct.Struct(">q").unpack_from
+
+
+def copy(target: Array, at: int, source: Array, start: int, size: int) -> None:
+    """Copy `size` bytes; the caller has checked that both ranges lie inside their arrays."""
+    target[at : at + size] = source[start : start + size]
+
+
+def wrap64(number: int) -> int:
+    """`number` as a 64-bit integer that wraps around, as Java's `long` does."""
+    return ((number + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+
+
+def read_i16(data: Array, position: int) -> int:
+    """A signed big-endian 16-bit number; the caller has checked that it lies inside, here and in the next three."""
+    number: int = _I16(data, position)[0]
+    return number
+
+
+def read_i32(data: Array, position: int) -> int:
+    """A signed 32-bit number."""
+    number: int = _I32(data, position)[0]
+    return number
+
+
+def read_u32(data: Array, position: int) -> int:
+    """An unsigned 32-bit number."""
+    number: int = _U32(data, position)[0]
+    return number
+
+
+def read_i64(data: Array, position: int) -> int:
+    """A signed 64-bit number."""
+    number: int = _I64(data, position)[0]
+    return number
+
+
+def crc32c_step(value: int, data: Array, at: int) -> int:
+    """The register of a CRC-32C after eight more bytes; the caller has checked that they lie inside."""
+    return crc32c(data[at : at + 8], value ^ 0xFFFFFFFF) ^ 0xFFFFFFFF

@@ -1,0 +1,105 @@
+"""One message of magic 0 or 1, alone or inside a compressed wrapper: where its fields lie (Kafka's `LegacyRecord`).
+
+    message => offset:int64 length:int32 crc:uint32 magic:int8 attributes:int8 [timestamp:int64] key value
+    key, value => length:int32 bytes
+
+Every negative length of a key or value means null. As in Kafka, bytes behind the value are no error: the checksum
+covers them, and nobody reads them.
+"""
+
+from __future__ import annotations
+
+from octavo.records.kernels import rules
+from octavo.records.kernels.machine import Array, read_i32, read_i64, wrap64
+from octavo.records.layout import (
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MESSAGE_V0,
+    MESSAGE_V1,
+    MIN_LENGTH,
+    Attributes,
+    Codec,
+)
+
+MIN_MESSAGE_SIZE = LOG_OVERHEAD + MIN_LENGTH
+
+_ATTRIBUTES = MESSAGE_V0.at("attributes")
+_TIMESTAMP = MESSAGE_V1.at("timestamp_ms")
+_SIZE_V0 = MESSAGE_V0.size
+_SIZE_V1 = MESSAGE_V1.size
+_CODEC = int(Attributes.CODEC)
+_NONE = int(Codec.NONE)
+
+# What `walk_message` returns: where the next message begins, offset, timestamp, key's position and length, value's
+# position and length. Where a rule is broken the first number is minus the rule.
+WalkedMessage = tuple[int, int, int, int, int, int, int]
+
+
+def _broken(rule: int) -> WalkedMessage:
+    return (-rule, 0, 0, 0, 0, 0, 0)
+
+
+def walk_message(data: Array, start: int, end: int) -> WalkedMessage:
+    """Find the fields of the message at `start` of `data[:end]`.
+
+    `INNER_CUT` is broken where the bytes end inside it: in a wrapper, Kafka ends there without a word.
+    """
+    if end - start < LOG_OVERHEAD:
+        return _broken(rules.INNER_CUT)
+    length = read_i32(data, start + LENGTH_AT)
+    if length < MIN_LENGTH:
+        return _broken(rules.INNER_LENGTH)
+    message_end = start + LOG_OVERHEAD + length
+    if message_end > end:
+        return _broken(rules.INNER_CUT)
+    magic = data[start + MAGIC_AT]
+    if magic > 1:
+        return _broken(rules.INNER_MAGIC)
+    timestamp = -1
+    at = start + _SIZE_V0
+    if magic == 1:
+        at = start + _SIZE_V1
+        if at + 8 > message_end:
+            return _broken(rules.INNER_LENGTH)
+        timestamp = read_i64(data, start + _TIMESTAMP)
+    key_length = read_i32(data, at)
+    key_at = at + 4
+    at = key_at + key_length if key_length > 0 else key_at
+    if at + 4 > message_end:
+        return _broken(rules.MESSAGE_KEY_LENGTH)
+    value_length = read_i32(data, at)
+    value_at = at + 4
+    if value_length > message_end - value_at:
+        return _broken(rules.MESSAGE_VALUE_LENGTH)
+    return message_end, read_i64(data, start), timestamp, key_at, key_length, value_at, value_length
+
+
+def measure_wrapper(data: Array, start: int, end: int, magic: int, offset: int) -> tuple[int, int, int]:
+    """Walk what a compressed wrapper of `magic` and `offset` held, now decompressed in `data[start:end]`.
+
+    Returns the count of messages, what has to be added to each inner offset, and the broken rule. Inner offsets of
+    magic 1 are relative, and the wrapper has that of its last message; a wrapper at offset 0 comes from a producer that
+    left its offset alone (as some do), and then they count from 0.
+    """
+    count = 0
+    at = start
+    last = 0
+    while True:
+        next_at, inner_offset, _, _, _, _, _ = walk_message(data, at, end)
+        if next_at < 0:
+            if -next_at == rules.INNER_CUT:
+                break
+            return count, 0, -next_at
+        if data[at + _ATTRIBUTES] & _CODEC != _NONE:
+            return count, 0, rules.WRAPPER_NESTED
+        last = inner_offset
+        at = next_at
+        count += 1
+    if count == 0:
+        return 0, 0, rules.WRAPPER_EMPTY
+    if magic == 0 or offset == 0:
+        return count, 0, rules.OK
+    if offset < last:
+        return count, 0, rules.WRAPPER_OFFSET
+    return count, wrap64(offset - last), rules.OK

@@ -1,0 +1,179 @@
+"""Walk the headers of many batches in one call, into a table of integers with one row a batch.
+
+The kernel reads headers only: no checksum, no decompression, no record. It leaves out batches that a range of offsets
+or timestamps excludes, so that nobody touches them again.
+"""
+
+from __future__ import annotations
+
+from octavo.records.kernels import rules
+from octavo.records.kernels.machine import Array, read_i16, read_i32, read_i64, read_u32, wrap64
+from octavo.records.layout import (
+    BATCH_HEADER,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MESSAGE_V0,
+    MESSAGE_V1,
+    MIN_LENGTH,
+    Attributes,
+)
+
+# The table's columns.
+POSITION = 0  # of the batch in the buffer
+SIZE = 1  # of the whole batch
+MAGIC = 2
+ATTRIBUTES = 3  # the low byte, as Java reads it
+BASE_OFFSET = 4  # of a compressed wrapper: unknown until it is decompressed, and then filled in
+LAST_OFFSET = 5
+LEADER_EPOCH = 6
+CRC = 7
+BASE_TIMESTAMP = 8
+MAX_TIMESTAMP = 9
+PRODUCER_ID = 10
+PRODUCER_EPOCH = 11
+BASE_SEQUENCE = 12
+COUNT = 13  # of a compressed wrapper: unknown until it is decompressed, and then filled in
+INFLATED = 14  # 0: the records lie in the buffer, 1: among the decompressed bytes
+START = 15  # where the records lie there
+END = 16
+COLUMNS = 17
+
+# Where a walk ended.
+MORE = 0  # the table or the window is full
+DONE = 1  # at the end of the buffer
+TORN = 2  # inside a batch that is not all there
+BROKEN = 3
+
+_CRC_V2 = BATCH_HEADER.at("crc")
+_LEADER_EPOCH = BATCH_HEADER.at("leader_epoch")
+_ATTRIBUTES_V2 = BATCH_HEADER.at("attributes")
+_LAST_OFFSET_DELTA = BATCH_HEADER.at("last_offset_delta")
+_BASE_TIMESTAMP = BATCH_HEADER.at("base_timestamp_ms")
+_MAX_TIMESTAMP = BATCH_HEADER.at("max_timestamp_ms")
+_PRODUCER_ID = BATCH_HEADER.at("producer_id")
+_PRODUCER_EPOCH = BATCH_HEADER.at("producer_epoch")
+_BASE_SEQUENCE = BATCH_HEADER.at("base_sequence")
+_COUNT = BATCH_HEADER.at("record_count")
+_HEADER_SIZE = BATCH_HEADER.size
+_CRC_V0 = MESSAGE_V0.at("crc")
+_ATTRIBUTES_V0 = MESSAGE_V0.at("attributes")
+_TIMESTAMP_V1 = MESSAGE_V1.at("timestamp_ms")
+_SIZE_V0 = MESSAGE_V0.size
+_SIZE_V1 = MESSAGE_V1.size
+_CODEC_MASK = int(Attributes.CODEC)
+_LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
+
+
+def entry_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
+    """How far the batch at `position` reaches: (outcome, size, broken rule).
+
+    The order of the checks is Kafka's (`ByteBufferLogInputStream`): a length that cannot be is damage even where
+    the buffer ends before it would matter; a batch that is not all there is a torn tail.
+    """
+    left = end - position
+    if left == 0:
+        return DONE, 0, rules.OK
+    if left < LOG_OVERHEAD:
+        return TORN, 0, rules.OK
+    length = read_i32(data, position + LENGTH_AT)
+    if length < MIN_LENGTH:
+        return BROKEN, 0, rules.ENTRY_LENGTH
+    if left <= MAGIC_AT:
+        return TORN, 0, rules.OK
+    magic = data[position + MAGIC_AT]
+    if magic > 2:
+        return BROKEN, 0, rules.ENTRY_MAGIC
+    size = length + LOG_OVERHEAD
+    if magic == 2 and size < _HEADER_SIZE:
+        return BROKEN, 0, rules.BATCH_LENGTH
+    if size > left:
+        return TORN, 0, rules.OK
+    return MORE, size, rules.OK
+
+
+def read_row(data: Array, position: int, size: int, table: Array, row: int) -> None:
+    """Fill the table's row for the batch at `position`, whose `size` is known to be good."""
+    magic = data[position + MAGIC_AT] & 0xFF
+    table[row, POSITION] = position
+    table[row, SIZE] = size
+    table[row, MAGIC] = magic
+    table[row, INFLATED] = 0
+    table[row, END] = position + size
+    if magic == 2:
+        base_offset = read_i64(data, position)
+        table[row, ATTRIBUTES] = data[position + _ATTRIBUTES_V2 + 1]
+        table[row, BASE_OFFSET] = base_offset
+        table[row, LAST_OFFSET] = wrap64(base_offset + read_i32(data, position + _LAST_OFFSET_DELTA))
+        table[row, LEADER_EPOCH] = read_i32(data, position + _LEADER_EPOCH)
+        table[row, CRC] = read_u32(data, position + _CRC_V2)
+        table[row, BASE_TIMESTAMP] = read_i64(data, position + _BASE_TIMESTAMP)
+        table[row, MAX_TIMESTAMP] = read_i64(data, position + _MAX_TIMESTAMP)
+        table[row, PRODUCER_ID] = read_i64(data, position + _PRODUCER_ID)
+        table[row, PRODUCER_EPOCH] = read_i16(data, position + _PRODUCER_EPOCH)
+        table[row, BASE_SEQUENCE] = read_i32(data, position + _BASE_SEQUENCE)
+        table[row, COUNT] = read_i32(data, position + _COUNT)
+        table[row, START] = position + _HEADER_SIZE
+    else:
+        offset = read_i64(data, position)
+        timestamp = read_i64(data, position + _TIMESTAMP_V1) if magic == 1 and size >= _SIZE_V1 else -1
+        table[row, ATTRIBUTES] = data[position + _ATTRIBUTES_V0]
+        table[row, BASE_OFFSET] = offset
+        table[row, LAST_OFFSET] = offset
+        table[row, LEADER_EPOCH] = -1
+        table[row, CRC] = read_u32(data, position + _CRC_V0)
+        table[row, BASE_TIMESTAMP] = timestamp
+        table[row, MAX_TIMESTAMP] = timestamp
+        table[row, PRODUCER_ID] = -1
+        table[row, PRODUCER_EPOCH] = -1
+        table[row, BASE_SEQUENCE] = -1
+        table[row, COUNT] = 1 if data[position + _ATTRIBUTES_V0] & _CODEC_MASK == 0 else -1
+        table[row, START] = position
+
+
+def excluded(
+    table: Array, row: int, first_offset: int, last_offset: int, first_timestamp: int, last_timestamp: int
+) -> bool:
+    """Whether the header alone shows that no record of the batch lies in both ranges (ends included).
+
+    A batch of create times may hold any timestamp up to its maximum, so only its maximum can exclude it; one of
+    append times, and a single message, hold exactly that.
+    """
+    single = table[row, MAGIC] < 2 and table[row, ATTRIBUTES] & _CODEC_MASK == 0
+    if table[row, LAST_OFFSET] < first_offset or table[row, MAX_TIMESTAMP] < first_timestamp:
+        return True
+    if table[row, BASE_OFFSET] > last_offset and (single or table[row, MAGIC] == 2):
+        return True
+    return table[row, MAX_TIMESTAMP] > last_timestamp and bool(
+        single or (table[row, ATTRIBUTES] & _LOG_APPEND_TIME and table[row, MAGIC] > 0)
+    )
+
+
+def scan(
+    data: Array,
+    position: int,
+    end: int,
+    table: Array,
+    window: int,
+    first_offset: int,
+    last_offset: int,
+    first_timestamp: int,
+    last_timestamp: int,
+) -> tuple[int, int, int, int]:
+    """Fill `table` with the batches of `data[position:end]` that the ranges do not exclude.
+
+    Stops when the table is full or the batches in it take `window` bytes. Returns the position reached, the count of
+    rows, why it stopped and the broken rule.
+    """
+    rows = 0
+    taken = 0
+    while rows < len(table) and taken < window:
+        outcome, size, rule = entry_extent(data, position, end)
+        if outcome != MORE:
+            return position, rows, outcome, rule
+        read_row(data, position, size, table, rows)
+        position += size
+        if not excluded(table, rows, first_offset, last_offset, first_timestamp, last_timestamp):
+            rows += 1
+            taken += size
+    return position, rows, MORE, rules.OK

@@ -1,0 +1,118 @@
+"""Zig-zag varints with Kafka's exact limits (Kafka's `ByteUtils`), and how big-endian integers are written.
+
+A varint has at most five bytes and a varlong ten. Kafka's reader accepts encodings longer than need be and drops
+what the last byte has above the number's width; so does this one. Everything stays within 64 signed bits, because
+compiled code knows no wider integers.
+
+The readers return the value and the position behind it. A negative position tells what is wrong: `CUT` where the
+bytes end first, `UNENDING` where the number goes on after its last possible byte.
+"""
+
+from __future__ import annotations
+
+from octavo.records.kernels.machine import Array
+
+CUT = -1
+UNENDING = -2
+
+
+def read_varint(data: Array, position: int, end: int) -> tuple[int, int]:
+    """A signed 32-bit number from `data[position:end]`."""
+    second = position + 1
+    if second < end:  # most take one or two bytes, and a loop costs when interpreted
+        low = data[position] & 0xFF
+        if low < 0x80:
+            return (low >> 1) ^ -(low & 1), second
+        high = data[second] & 0xFF
+        if high < 0x80:
+            return ((low >> 1) & 0x3F | high << 6) ^ -(low & 1), position + 2
+    raw = 0
+    shift = 0
+    while position < end:
+        byte = data[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            raw &= 0xFFFFFFFF
+            return (raw >> 1) ^ -(raw & 1), position
+        shift += 7
+        if shift == 35:
+            return 0, UNENDING
+    return 0, CUT
+
+
+def read_varlong(data: Array, position: int, end: int) -> tuple[int, int]:
+    """A signed 64-bit number from `data[position:end]`."""
+    second = position + 1
+    if second < end:
+        low = data[position] & 0xFF
+        if low < 0x80:
+            return (low >> 1) ^ -(low & 1), second
+        high = data[second] & 0xFF
+        if high < 0x80:
+            return ((low >> 1) & 0x3F | high << 6) ^ -(low & 1), position + 2
+    raw = 0
+    shift = 0
+    while position < end:
+        byte = data[position]
+        position += 1
+        if shift == 63:  # the tenth byte has room for the topmost bit only
+            if byte >= 0x80:
+                return 0, UNENDING
+            return ((raw >> 1) | ((byte & 1) << 62)) ^ -(raw & 1), position
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), position
+        shift += 7
+    return 0, CUT
+
+
+def varint_size(number: int) -> int:
+    """How many bytes `write_varint` and `write_varlong` take for `number`."""
+    raw = (number << 1) ^ (number >> 63)
+    if raw < 0:  # compiled only: the topmost of the 64 bits is set
+        return 10
+    if raw < 0x80:  # most are
+        return 1
+    size = 1
+    while raw >= 0x80:
+        raw >>= 7
+        size += 1
+    return size
+
+
+def write_varint(out: Array, position: int, number: int) -> int:
+    """Write a signed number of up to 64 bits; returns the position behind it.
+
+    A varint and a varlong of the same number are the same bytes.
+    """
+    low = (number << 1) ^ (number >> 63)
+    if 0 <= low < 0x80:
+        out[position] = low
+        return position + 1
+    while low < 0 or low >= 0x80:
+        out[position] = (low & 0x7F) | 0x80
+        position += 1
+        low = (low >> 7) & 0x01FFFFFFFFFFFFFF
+    out[position] = low
+    return position + 1
+
+
+def write_u32(out: Array, position: int, number: int) -> None:
+    """Write the low 32 bits of `number`."""
+    out[position] = (number >> 24) & 0xFF
+    out[position + 1] = (number >> 16) & 0xFF
+    out[position + 2] = (number >> 8) & 0xFF
+    out[position + 3] = number & 0xFF
+
+
+def write_i64(out: Array, position: int, number: int) -> None:
+    """Write a signed 64-bit number."""
+    write_u32(out, position, number >> 32)
+    write_u32(out, position + 4, number)
+
+
+def write_i16(out: Array, position: int, number: int) -> None:
+    """Write a signed 16-bit number."""
+    out[position] = (number >> 8) & 0xFF
+    out[position + 1] = number & 0xFF

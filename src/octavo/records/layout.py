@@ -1,0 +1,169 @@
+"""The fixed-size structures of Kafka's message formats, each declared once.
+
+A structure is a `NamedTuple` whose annotations say how each field is stored; `Layout` derives its size,
+the position of every field, a reader and a writer. All integers are big-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum, IntFlag
+from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar, get_type_hints
+
+from octavo.errors import Truncated
+
+Int8 = Annotated[int, "b"]
+Int16 = Annotated[int, "h"]
+Int32 = Annotated[int, "i"]
+UInt32 = Annotated[int, "I"]
+Int64 = Annotated[int, "q"]
+
+Buffer = bytes | bytearray | memoryview
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+
+class Place(NamedTuple):
+    """Where one field of a structure lies, from its start."""
+
+    name: str
+    position: int
+    size: int
+
+
+class Layout(Generic[T]):
+    """How the fields of one `NamedTuple` lie in bytes."""
+
+    def __init__(self, fields: type[T]) -> None:
+        hints = get_type_hints(fields, include_extras=True)
+        self._fields = fields
+        self._positions: dict[str, int] = {}
+        code = ">"
+        for name, hint in hints.items():
+            self._positions[name] = struct.calcsize(code)
+            code += hint.__metadata__[0]
+        self._struct = struct.Struct(code)
+        self.size: Final = self._struct.size
+
+    def at(self, name: str) -> int:
+        """Byte position of the field `name` from the start of the structure."""
+        return self._positions[name]
+
+    def places(self) -> Iterator[Place]:
+        """Where each field lies, in their order; together they fill the structure."""
+        ends = [*self._positions.values(), self.size][1:]
+        for (name, position), end in zip(self._positions.items(), ends, strict=True):
+            yield Place(name, position, end - position)
+
+    def read(self, buffer: Buffer, position: int = 0) -> T:
+        """The structure at `position`; raises `Truncated` where the buffer ends before it does."""
+        try:
+            return tuple.__new__(self._fields, self._struct.unpack_from(buffer, position))
+        except struct.error:
+            raise Truncated(
+                position, f"{self._fields.__name__} takes {self.size} bytes, {len(buffer) - position} are left"
+            ) from None
+
+    def write(self, fields: T) -> bytes:
+        """The bytes of the structure."""
+        return self._struct.pack(*fields)
+
+
+class BatchHeader(NamedTuple):
+    """What stands before the records of a batch of magic 2. Only what follows `crc` is covered by it."""
+
+    base_offset: Int64  # first offset; the broker assigns it in place, hence outside the checksum
+    length: Int32  # bytes after this field
+    leader_epoch: Int32  # epoch of the leader that appended the batch; assigned in place as well
+    magic: Int8  # stands at the same place in every format, so that a reader can tell them apart
+    crc: UInt32  # CRC-32C of everything after it
+    attributes: Int16  # see `Attributes`; Java reads and writes the low byte only
+    last_offset_delta: Int32  # kept by compaction: gives the last offset and the last sequence
+    base_timestamp_ms: Int64  # the first record's, or the delete horizon where that flag is set
+    max_timestamp_ms: Int64  # the largest, or the append time where that flag is set
+    producer_id: Int64
+    producer_epoch: Int16
+    base_sequence: Int32
+    record_count: Int32  # compaction makes it smaller than last_offset_delta + 1, down to 0
+
+
+class MessageV0(NamedTuple):
+    """What stands before key and value of a message of magic 0; `crc` covers everything after it."""
+
+    offset: Int64
+    length: Int32  # bytes after this field
+    crc: UInt32  # CRC-32
+    magic: Int8
+    attributes: Int8
+
+
+class MessageV1(NamedTuple):
+    """What stands before key and value of a message of magic 1; `crc` covers everything after it."""
+
+    offset: Int64
+    length: Int32
+    crc: UInt32
+    magic: Int8
+    attributes: Int8
+    timestamp_ms: Int64
+
+
+BATCH_HEADER: Final = Layout(BatchHeader)
+assert BATCH_HEADER.size == 61
+
+MESSAGE_V0: Final = Layout(MessageV0)
+assert MESSAGE_V0.size == 18
+
+MESSAGE_V1: Final = Layout(MessageV1)
+assert MESSAGE_V1.size == 26
+
+MAGIC_AT: Final = BATCH_HEADER.at("magic")
+assert MAGIC_AT == MESSAGE_V0.at("magic") == MESSAGE_V1.at("magic") == 16
+
+LENGTH_AT: Final = BATCH_HEADER.at("length")
+LOG_OVERHEAD: Final = BATCH_HEADER.at("leader_epoch")  # offset and length: not counted by `length`
+assert LOG_OVERHEAD == 12
+
+# No entry of a log is shorter than a message of magic 0 with null key and value.
+MIN_LENGTH: Final = MESSAGE_V0.size - LOG_OVERHEAD + 4 + 4
+assert MIN_LENGTH == 14
+
+MAX_SIZE: Final = 2**31 - 1  # Java holds a batch in one array, and a segment's size in an int
+
+MAX_SEQUENCE: Final = 2**31 - 1  # 0 follows
+
+NO_OFFSET: Final = -1
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_LEADER_EPOCH: Final = -1
+
+
+class Attributes(IntFlag):
+    """Flags in a batch's attributes. Magic 0 has only the codec, magic 1 the append-time flag as well."""
+
+    CODEC = 0x07  # a number, not flags: see `Codec`
+    LOG_APPEND_TIME = 0x08
+    TRANSACTIONAL = 0x10
+    CONTROL = 0x20
+    DELETE_HORIZON = 0x40  # base_timestamp_ms is the time from which tombstones may go (KIP-534)
+
+
+class Codec(IntEnum):
+    """How the records of a batch are compressed. Numbers as stored; 5 to 7 are nobody's."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class TimestampType(IntEnum):
+    """What a record's timestamp says. Numbers as in Kafka and in Spark's `timestampType` column."""
+
+    NONE = -1  # magic 0 has no timestamps
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1

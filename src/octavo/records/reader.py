@@ -1,0 +1,146 @@
+"""Walk the batches of a buffer: `read_batches`.
+
+    undamaged     every batch, to the end
+    torn tail     a last batch that is not all there ends the walk; `torn_tail` says where it begins. No error: a
+                  process died while it wrote, or a fetch was cut to its size
+    damage        raises where it stands, or with `resync` is passed over and told in `damage`
+
+The rules are Kafka's (`ByteBufferLogInputStream`), and which of the two an entry is, `entry_extent` says.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from octavo.errors import ChecksumMismatch, FormatError, InvalidInput, Truncated
+from octavo.records.batch import Batch
+from octavo.records.compression import DEFAULT_LIMIT
+from octavo.records.kernels import rules
+from octavo.records.kernels.scan import DONE, MORE, TORN, entry_extent
+from octavo.records.layout import MAGIC_AT, Buffer
+from octavo.records.legacy import Message
+from octavo.records.resync import Resync
+from octavo.records.v2 import BatchV2
+
+
+class Damage(NamedTuple):
+    """Bytes that were passed over, and what is wrong with the first of them."""
+
+    position: int
+    size: int
+    error: FormatError
+
+
+def read_batches(
+    buffer: Buffer | mmap.mmap,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    verify: bool = True,
+    resync: bool = False,
+    max_decompressed: int = DEFAULT_LIMIT,
+) -> BatchReader:
+    """The batches of `buffer[start:end]`, of any mix of magics, headers only.
+
+    verify: compare each batch's checksum before it is given out
+    resync: go on behind damage with the next batch whose checksum is right, and keep account in `damage`
+    max_decompressed: refuse to decompress the records of a batch to more bytes than this
+
+    Raises `InvalidInput` for a range outside the buffer and for a buffer with gaps. Iterating raises a `FormatError`
+    at damage, if not `resync`; wrong records in a batch whose checksum is right raise when that batch is iterated.
+    """
+    return BatchReader(buffer, start=start, end=end, verify=verify, resync=resync, max_decompressed=max_decompressed)
+
+
+class BatchReader(Iterator[Batch]):
+    """The walk that `read_batches` begins."""
+
+    torn_tail: int | None  # where a last batch that is not all there begins; known when the walk has ended
+    position: int  # how far the walk has come: behind the last batch, or behind damage with no batch after it
+    damage: list[Damage]  # what was passed over so far
+
+    def __init__(
+        self,
+        buffer: Buffer | mmap.mmap,
+        *,
+        start: int = 0,
+        end: int | None = None,
+        verify: bool = True,
+        resync: bool = False,
+        max_decompressed: int = DEFAULT_LIMIT,
+    ) -> None:
+        view = memoryview(buffer)
+        if not view.c_contiguous:
+            raise InvalidInput("the buffer's bytes do not lie one after another")
+        view = view.cast("B")
+        self._end = len(view) if end is None else end
+        if not 0 <= start <= self._end <= len(view):
+            raise InvalidInput(f"{start} to {self._end} is no range of a buffer of {len(view)} bytes")
+        self._view = view
+        self._verify = verify
+        self._max_decompressed = max_decompressed
+        self._resync = Resync(view, start, self._end) if resync else None
+        self.position = start
+        self.torn_tail = None
+        self.damage = []
+
+    def __next__(self) -> Batch:
+        position = self.position
+        outcome, size, rule = entry_extent(self._view, position, self._end)
+        error: FormatError
+        if outcome == MORE:
+            batch = self._batch(position, size)
+            if self._resync is None:
+                if self._verify:
+                    batch.verify()
+                self.position = position + size
+                return batch
+            if not self._verify or self._resync.checksum(position, size, batch.magic) == batch.crc:
+                return self._found(batch, self._resync)
+            error = ChecksumMismatch(position, batch.crc, self._resync.checksum(position, size, batch.magic))
+        elif outcome == DONE:
+            raise StopIteration
+        elif outcome == TORN:
+            error = Truncated(position, "the bytes end inside a batch")
+        else:
+            error = rules.broken(rule, position)
+        if self._resync is not None:
+            return self._next_behind_damage(self._resync, error, size)
+        if outcome == TORN:
+            self.torn_tail = position
+            raise StopIteration
+        raise error
+
+    def _batch(self, position: int, size: int) -> Batch:
+        data = self._view[position : position + size]
+        kind = BatchV2 if data[MAGIC_AT] == 2 else Message
+        return kind(data, position, self._max_decompressed)
+
+    def _found(self, batch: Batch, resync: Resync) -> Batch:
+        self.position = batch.position + batch.size
+        resync.last_offset = batch.last_offset
+        return batch
+
+    def _next_behind_damage(self, resync: Resync, error: FormatError, size: int) -> Batch:
+        """The next batch that checks out; `size` is what the damaged one says of itself, 0 where that cannot be."""
+        begin = self.position
+        found = resync.find(begin, size)
+        if found is not None:
+            position, found_size = found
+            self.damage.append(Damage(begin, position - begin, error))
+            return self._found(self._batch(position, found_size), resync)
+        if isinstance(error, Truncated):
+            self.torn_tail = begin
+            raise StopIteration
+        # Nothing more to be found. If the damaged batch's own length leads to what looks like a batch that is not
+        # all there, the damage ends there and the tail is torn.
+        rest = begin + size if size else self._end
+        if entry_extent(self._view, rest, self._end)[0] != TORN:
+            rest = self._end
+        self.damage.append(Damage(begin, rest - begin, error))
+        self.position = rest
+        if rest < self._end:
+            self.torn_tail = rest
+        raise StopIteration

@@ -1,0 +1,25 @@
+"""One record, as people and tests handle it. Anything that sees whole segments works on Arrow columns instead."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from octavo.records.layout import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+
+
+class Header(NamedTuple):
+    """One header of a record. Keys may repeat and may be empty; `None` is not `b""`."""
+
+    key: str
+    value: bytes | None
+
+
+class Record(NamedTuple):
+    """One record. `None` is not `b""`: a record whose value is `None` is a tombstone."""
+
+    offset: int = NO_OFFSET
+    timestamp_ms: int = NO_TIMESTAMP
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[Header, ...] = ()
+    sequence: int = NO_SEQUENCE

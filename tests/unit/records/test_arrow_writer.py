@@ -1,0 +1,164 @@
+"""`from_arrow`: how rows become batches, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from octavo.errors import InvalidInput
+from octavo.records import Codec, Record, TimestampType, from_arrow, read_batches, to_arrow
+from octavo.records.arrow.schema import ALL_COLUMNS
+from tests.batches import build, generate
+
+pytestmark = pytest.mark.usefixtures("each_kind_of_kernel")
+
+
+def table(**columns: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def records(data: bytes) -> list[Record]:
+    return [record for batch in read_batches(data) for record in batch]
+
+
+keys = pa.array([b"a", None, b"", b"d"], pa.binary())
+
+
+def test_only_a_value_is_enough() -> None:
+    assert records(from_arrow(table(value=keys), base_offset=7)) == [
+        Record(7, -1, None, b"a"),
+        Record(8, -1, None, None),
+        Record(9, -1, None, b""),
+        Record(10, -1, None, b"d"),
+    ]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.string(), pa.large_binary(), pa.large_string(), pa.binary_view()])
+def test_any_kind_of_bytes_or_text_will_do(kind: pa.DataType) -> None:
+    data = from_arrow(table(key=keys.cast(pa.string()).cast(kind)))
+    assert [record.key for record in records(data)] == [b"a", None, b"", b"d"]
+
+
+def test_a_slice_is_written_as_the_rows_it_shows() -> None:
+    whole = next(to_arrow(b"".join(build(spec) for spec, _ in generate(3, 200) if spec.magic == 2)))
+    part = whole.slice(17, 40)
+    copied = pa.RecordBatch.from_pylist(part.to_pylist(), schema=part.schema)
+    assert from_arrow(part, codec=Codec.NONE) == from_arrow(copied, codec=Codec.NONE)
+
+
+def test_what_was_read_with_all_columns_is_written_to_the_same_bytes() -> None:
+    specs = [spec for spec, _ in generate(5, 400) if spec.magic == 2 and spec.codec == "none"]
+    kept = [spec for spec in specs if spec.last_offset is None and spec.delete_horizon_ms == -1]
+    offset = 0
+    data = b""
+    for spec in kept:
+        one = bytearray(build(spec))
+        one[:8] = offset.to_bytes(8, "big")
+        offset += len(spec.records)
+        if spec.timestamp_type != "LogAppendTime":  # their records read as the append time, whatever they were
+            data += one
+    written = b"".join(from_arrow(chunk) for chunk in to_arrow(data, columns=ALL_COLUMNS, whole_batches=True))
+    assert written == data
+
+
+def test_batches_end_at_their_largest_size_and_count() -> None:
+    rows = table(value=pa.array([b"x" * 100] * 1000))
+    assert {batch.count for batch in read_batches(from_arrow(rows, max_count=100))} == {100}
+    batches = list(read_batches(from_arrow(rows, max_size=1000)))
+    assert max(batch.size for batch in batches) <= 1000
+    assert sum(batch.count or 0 for batch in batches) == 1000
+    assert min(batch.size for batch in batches[:-1]) > 1000 - 110
+
+
+def test_one_record_larger_than_a_batch_gets_a_batch_of_its_own() -> None:
+    data = from_arrow(table(value=pa.array([b"a", b"b" * 1000, b"c"])), max_size=200)
+    assert [batch.count for batch in read_batches(data)] == [1, 1, 1]
+
+
+def test_a_new_batch_begins_where_something_that_a_batch_says_once_changes() -> None:
+    rows = table(
+        value=pa.array([b"x"] * 6),
+        producerId=pa.array([1, 1, 2, 2, 2, 2]),
+        producerEpoch=pa.array([0] * 6, pa.int16()),
+        sequence=pa.array([0, 1, 5, 6, 9, 10], pa.int32()),
+    )
+    batches = list(read_batches(from_arrow(rows)))
+    assert [(b.producer_id, b.base_sequence, b.count) for b in batches] == [(1, 0, 2), (2, 5, 2), (2, 9, 2)]
+
+
+def test_sequences_wrap_around_within_a_batch() -> None:
+    last = 2**31 - 1
+    rows = table(value=pa.array([b"x"] * 3), sequence=pa.array([last - 1, last, 0], pa.int32()))
+    (batch,) = read_batches(from_arrow(rows, producer_id=1, producer_epoch=0))
+    assert [record.sequence for record in batch] == [last - 1, last, 0]
+
+
+def test_a_group_cut_by_size_goes_on_with_the_right_sequence() -> None:
+    rows = table(value=pa.array([b"x"] * 5))
+    data = from_arrow(rows, producer_id=1, producer_epoch=0, base_sequence=2**31 - 2, max_count=2)
+    assert [batch.base_sequence for batch in read_batches(data)] == [2**31 - 2, 0, 2]
+
+
+def test_offsets_further_apart_than_a_delta_reaches_begin_a_new_batch() -> None:
+    rows = table(offset=pa.array([0, 2**31 - 1, 2**31, 2**40]), value=pa.array([b"x"] * 4))
+    batches = list(read_batches(from_arrow(rows)))
+    assert [(batch.base_offset, batch.last_offset) for batch in batches] == [
+        (0, 2**31 - 1),
+        (2**31, 2**31),
+        (2**40, 2**40),
+    ]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_timestamps_of_any_unit_are_rounded_down_to_milliseconds(unit: str) -> None:
+    times = pa.array([datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC), None], pa.timestamp(unit, tz="UTC"))
+    assert [record.timestamp_ms for record in records(from_arrow(table(timestamp=times)))] == [1_700_000_000_000, -1]
+    if unit in ("us", "ns"):
+        odd = pa.array([1999, 0], pa.int64()).cast(pa.timestamp("us")).cast(pa.timestamp(unit))
+        assert [record.timestamp_ms for record in records(from_arrow(table(timestamp=odd)))] == [1, 0]
+
+
+def test_append_times_become_that_of_the_batch() -> None:
+    data = from_arrow(
+        table(timestampMs=pa.array([1, 2]), value=keys[:2]),
+        timestamp_type=TimestampType.LOG_APPEND_TIME,
+        log_append_time_ms=99,
+    )
+    assert [record.timestamp_ms for record in records(data)] == [99, 99]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "sentence"),
+    [
+        ({"offset": pa.array([1, 1])}, {}, "offsets must grow"),
+        ({"offset": pa.array([-5, 1])}, {}, "offset -5 is negative"),
+        ({"offset": pa.array([1, None])}, {}, "'offset' holds nulls"),
+        ({"offset": pa.array([1.5, 2.5])}, {}, "not a whole number"),
+        ({"timestampMs": pa.array([-2, 1])}, {}, "timestamp -2 ms is negative"),
+        ({"timestamp": pa.array([1, 2])}, {}, "not a timestamp"),
+        ({"value": pa.array([[1], [2]])}, {}, "cannot be bytes"),
+        ({"headers": pa.array([1, 2])}, {}, "not a list of"),
+        ({"headers": pa.array([[{"key": None, "value": b""}], []])}, {}, "key that is null"),
+        ({"compression": pa.array(["lzma", "lzma"])}, {}, "no codec 'lzma'"),
+        ({"value": keys[:2]}, {"magic": 3}, "no magic 3"),
+        ({"value": keys[:2]}, {"magic": 1, "codec": Codec.ZSTD}, "magic 1 has no zstd"),
+        ({"value": keys[:2]}, {"magic": 1, "producer_id": 1}, "magic 1 has no producers"),
+        ({"headers": pa.array([[{"key": "a", "value": b""}], []])}, {"magic": 0}, "magic 0 has no headers"),
+        ({"value": keys[:2]}, {"transactional": True}, "needs a producer id"),
+        ({"value": keys[:2]}, {"producer_id": 1}, "needs a producer epoch"),
+        ({"value": keys[:2]}, {"producer_id": 1, "producer_epoch": 1}, "needs a sequence"),
+        ({"value": keys[:2]}, {"max_count": 0}, "between 1 and"),
+    ],
+)
+def test_what_the_format_cannot_express_is_refused(
+    columns: dict[str, pa.Array], options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        from_arrow(table(**columns), **options)
+
+
+def test_no_rows_give_no_bytes() -> None:
+    assert from_arrow(table(value=keys).slice(0, 0)) == b""

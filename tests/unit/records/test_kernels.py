@@ -1,0 +1,151 @@
+"""Kernels: the two ways to run them, when which is chosen, and the cache between processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from crc32c import crc32c
+
+import octavo
+from octavo.errors import InvalidInput
+from octavo.records import kernels as kernel_package
+from octavo.records.arrow.checksums import checksum_tables
+from octavo.records.kernels import Kernels, cache, kernels, scan
+from octavo.records.kernels.machine import read_i64, wrap64
+from octavo.records.kernels.varint import (
+    CUT,
+    UNENDING,
+    read_varint,
+    read_varlong,
+    varint_size,
+    write_i64,
+    write_varint,
+)
+from octavo.records.layout import MAGIC_AT
+
+SCRIPT = """
+from octavo.records import BatchBuilder, to_arrow
+builder = BatchBuilder()
+builder.append(b"k", b"v", timestamp_ms=0)
+print(sum(chunk.num_rows for chunk in to_arrow(builder.build())))
+"""
+
+
+def run(script: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_compiled_kernels_are_loaded_by_the_next_process(tmp_path: Path) -> None:
+    settings = {"OCTAVO_KERNELS": "compiled", "OCTAVO_CACHE_DIR": str(tmp_path)}
+    assert run(SCRIPT, **settings) == "1"
+    compiled = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
+    assert compiled
+    assert run(SCRIPT, **settings) == "1"
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == compiled
+
+
+def test_the_folder_of_the_cache_changes_with_any_source_of_a_kernel(tmp_path: Path) -> None:
+    sources = Path(octavo.__file__).parent
+    copied = tmp_path / "octavo"
+    shutil.copytree(sources, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    script = "from octavo.records.kernels.cache import cache_folder; print(cache_folder().name)"
+    settings = {"PYTHONPATH": str(tmp_path), "OCTAVO_CACHE_DIR": str(tmp_path)}
+    names = {run(script, **settings)}
+    for changed in ("kernels/varint.py", "layout.py"):  # what kernels call, and what they take constants from
+        path = copied / "records" / changed
+        path.write_text(path.read_text() + "\n# changed\n")
+        names.add(run(script, **settings))
+    assert len(names) == 3
+
+
+def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OCTAVO_CACHE_DIR", str(tmp_path))
+    folder = cache.cache_folder()
+    assert folder.parent == tmp_path
+    folder.chmod(0o777)
+    assert cache.cache_folder() != folder
+
+
+def test_a_little_work_is_interpreted_and_a_lot_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OCTAVO_KERNELS", raising=False)
+    monkeypatch.setattr(kernel_package, "_seen", 0)
+    assert not kernels(1000).compiled
+    assert kernels(kernel_package.WORTH_COMPILING).compiled
+    assert kernels(1000).compiled, "once they are loaded they serve everybody"
+
+
+def test_a_mode_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OCTAVO_KERNELS", "fast")
+    with pytest.raises(InvalidInput, match="'fast'; it can be auto, interpreted, compiled, checked"):
+        kernels(1)
+
+
+NUMBERS = [0, -1, 1, 63, -64, 64, 300, 2**31 - 1, -(2**31), 2**32, -(2**40), 2**62, 2**63 - 1, -(2**63)]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_varint_is_read_as_it_was_written(number: int) -> None:
+    out = bytearray(12)
+    end = write_varint(out, 0, number)
+    assert end == varint_size(number)
+    assert read_varlong(out, 0, 12) == (number, end)
+    if -(2**31) <= number < 2**31:
+        assert read_varint(out, 0, 12) == (number, end)
+    for cut in range(end):
+        assert read_varlong(out, 0, cut)[1] == CUT
+
+
+def test_a_varint_that_goes_on_too_long_is_unending() -> None:
+    assert read_varint(b"\x80" * 5 + b"\x00", 0, 6)[1] == UNENDING
+    assert read_varlong(b"\x80" * 10 + b"\x00", 0, 11)[1] == UNENDING
+
+
+def test_excess_bits_and_needless_bytes_are_dropped_as_kafka_drops_them() -> None:
+    assert read_varint(b"\xff\xff\xff\xff\x7f", 0, 5) == (-(2**31), 5)
+    assert read_varlong(b"\xff" * 9 + b"\x7f", 0, 10) == (-(2**63), 10)
+    assert read_varint(b"\x82\x00", 0, 2) == (1, 2)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_big_endian_numbers(number: int) -> None:
+    out = bytearray(8)
+    write_i64(out, 0, number)
+    assert bytes(out) == number.to_bytes(8, "big", signed=True)
+    assert read_i64(out, 0) == number
+
+
+def test_wrap64_is_javas_arithmetic() -> None:
+    assert wrap64(2**63) == -(2**63)
+    assert wrap64(-(2**63) - 1) == 2**63 - 1
+    assert wrap64(5) == 5
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("magic", [0, 2])
+@pytest.mark.parametrize(
+    "size", [61, 62, 68, 69, 100, 789, 829, 6165, 6205, 20_000]
+)  # around the blocks of three streams
+def test_kernels_know_a_right_checksum_from_a_wrong_one(compiled: bool, magic: int, size: int) -> None:
+    random = Random(size)
+    data = bytearray(random.randbytes(3) + random.randbytes(size))
+    data[3 + MAGIC_AT] = magic
+    table = np.zeros((1, scan.COLUMNS), np.int64)
+    table[0, [scan.POSITION, scan.SIZE, scan.MAGIC]] = 3, size, magic
+    table[0, scan.CRC] = crc32c(data[3 + 21 :]) if magic == 2 else zlib.crc32(data[3 + 16 :])
+    verify = Kernels(compiled=compiled).verify
+    assert verify(checksum_tables(), np.frombuffer(data, np.uint8), table) == -1
+    for at in (3 + 21, 3 + size - 1, 3 + size // 2):
+        data[at] ^= 1
+        assert verify(checksum_tables(), np.frombuffer(data, np.uint8), table) == (0 if at >= 3 + 16 else -1)
+        data[at] ^= 1
