@@ -1,0 +1,44 @@
+"""`python -m benchmarks NAME [--json] [--repeat N] [--quick]`; without NAME, which there are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from benchmarks.measure import DEFAULT_REPEAT
+from benchmarks.registry import BENCHMARKS
+from benchmarks.report import as_json, print_table
+from tests.kafka.releases import KafkaUnavailable
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Octavo against its peers.")
+    parser.add_argument("name", nargs="?", choices=sorted(BENCHMARKS), help="what to measure; none: list them")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument("--repeat", type=int, default=DEFAULT_REPEAT, help="rounds (default %(default)s)")
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the data, three rounds: only to see that it runs"
+    )
+    given = parser.parse_args()
+    if given.repeat < 1:
+        parser.error("--repeat takes a number from 1 on")
+    if given.name is None:
+        for name, benchmark in BENCHMARKS.items():
+            print(f"{name:<10}{benchmark.about}")
+        return 0
+    repeat = min(given.repeat, 3) if given.quick else given.repeat
+    try:
+        results, details = BENCHMARKS[given.name].run(repeat, given.quick)
+    except KafkaUnavailable as missing:
+        print(missing, file=sys.stderr)
+        return 2
+    if given.json:
+        print(json.dumps(as_json(given.name, results, repeat=repeat, quick=given.quick, details=details)))
+    else:
+        print_table(given.name, results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""kafka-python and aiokafka: their readers, used as their consumers use them, and aiokafka's builder.
+
+Checksums are verified and the key and value of every record are looked at; each pass says how many records it saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aiokafka.record import default_records, memory_records
+from kafka.codec import has_snappy
+from kafka.record import MemoryRecords
+
+from octavo.records import Codec, Record, read_batches
+
+# Without its compiled modules aiokafka is as slow as kafka-python, and no measure.
+for _class in (memory_records.MemoryRecords, default_records.DefaultRecordBatchBuilder):
+    assert _class.__module__.startswith("aiokafka.record._crecords"), "aiokafka's compiled modules are missing"
+
+
+def read_with_aiokafka(data: bytes) -> int:
+    """One pass over all records."""
+    return _read(memory_records.MemoryRecords(data))
+
+
+def read_with_kafka_python(data: bytes) -> int:
+    """One pass over all records."""
+    return _read(MemoryRecords(data))
+
+
+def _read(records: Any) -> int:
+    count = 0
+    while records.has_next():
+        batch = records.next_batch()
+        if not batch.validate_crc():
+            raise AssertionError("a checksum is wrong")
+        for record in batch:
+            record.key, record.value  # noqa: B018 (to look at them is the point)
+            count += 1
+    return count
+
+
+def read_objects(data: bytes) -> int:
+    """The same with Octavo's own objects."""
+    count = 0
+    for batch in read_batches(data):
+        for record in batch:
+            record.key, record.value  # noqa: B018
+            count += 1
+    return count
+
+
+def kafka_python_reads(codec: str) -> bool:
+    """Whether the library that kafka-python wants for this codec is here."""
+    return codec != "snappy" or bool(has_snappy())
+
+
+def build_with_aiokafka(records: Sequence[Record], codec: Codec, batch_count: int, room: int) -> list[bytearray]:
+    """Batches of `batch_count` of `records`, none larger than `room` bytes."""
+    built = []
+    for first in range(0, len(records), batch_count):
+        builder = default_records.DefaultRecordBatchBuilder(2, int(codec), 0, -1, -1, -1, room)
+        append = builder.append
+        for delta, record in enumerate(records[first : first + batch_count]):
+            append(delta, record.timestamp_ms, record.key, record.value, [])
+        built.append(builder.build())
+    return built

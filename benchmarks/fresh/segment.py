@@ -1,0 +1,65 @@
+"""`python -m benchmarks.fresh.segment FILE`: decode a mapped segment and tell how much memory that took.
+
+Counted is anonymous memory (RssAnon), at its highest, beyond what it was when all was imported and compiled:
+pages of the mapped file are the kernel's, which takes them back when it likes.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import sys
+import threading
+from pathlib import Path
+
+from benchmarks.fresh import BATCH
+from octavo.records import to_arrow
+
+INTERVAL_SECONDS = 0.002
+
+
+def resident_kib(field: str) -> int:
+    """One of the figures of /proc/self/status."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1])
+    raise RuntimeError(f"this system does not tell {field}")
+
+
+class Watch(threading.Thread):
+    """Looks at the memory again and again."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.highest_kib = 0
+        self.done = threading.Event()
+
+    def run(self) -> None:
+        while not self.done.wait(INTERVAL_SECONDS):
+            self.highest_kib = max(self.highest_kib, resident_kib("RssAnon"))
+
+
+def main() -> None:
+    list(to_arrow(BATCH))  # imports and kernels
+    before_kib = resident_kib("RssAnon")
+    watch = Watch()
+    watch.start()
+    count = 0
+    with Path(sys.argv[1]).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        for chunk in to_arrow(memoryview(data)):
+            count += chunk.num_rows
+            watch.highest_kib = max(watch.highest_kib, resident_kib("RssAnon"))
+        watch.done.set()
+        watch.join()
+        told = {
+            "count": count,
+            "added_mib": (watch.highest_kib - before_kib) / 1024,
+            "before_mib": before_kib / 1024,
+            "high_water_mib": resident_kib("VmHWM") / 1024,  # with the file's pages
+        }
+        del chunk
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

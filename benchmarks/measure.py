@@ -1,0 +1,128 @@
+"""Contenders take turns, so that whatever disturbs a shared machine disturbs all of them alike.
+
+A contender handles some amount (records, bytes) in one pass and tells how long that took. Speeds are medians. Python
+contenders run with the garbage collector off, as in `timeit`, which helps those most that make most objects.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+from typing import Any, Final
+
+DEFAULT_REPEAT: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One way to do the work."""
+
+    name: str
+    amount: float  # what one pass handles
+    run: Callable[[], float]  # one pass; how many seconds it took
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What was measured. A larger ratio is a better one, always; without a target it is only told."""
+
+    name: str
+    ratio: float
+    ours: float
+    peer: float
+    unit: str  # of `ours` and `peer`
+    target: float | None = None
+    best_ratio: float | None = None  # of the best passes instead of the medians: far from `ratio` on a noisy machine
+
+    @property
+    def ok(self) -> bool | None:
+        return None if self.target is None else self.ratio >= self.target
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as the JSON has it."""
+        fields = {
+            "name": self.name,
+            "ratio": _rounded(self.ratio),
+            "target": self.target,
+            "ok": self.ok,
+            "ours": _rounded(self.ours),
+            "peer": _rounded(self.peer),
+            "unit": self.unit,
+        }
+        if self.best_ratio is not None:
+            fields["best_ratio"] = _rounded(self.best_ratio)
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A contender to compare with, and what is to be reached."""
+
+    contender: Contender
+    target: float | None = None
+
+
+def timed(function: Callable[[], object]) -> Callable[[], float]:
+    """One pass of a Python function by the clock on the wall."""
+
+    def run() -> float:
+        gc.collect()
+        gc.disable()
+        try:
+            begin = perf_counter()
+            result = function()
+            taken = perf_counter() - begin
+        finally:
+            gc.enable()
+        del result  # giving its memory back is not part of the work
+        return taken
+
+    return run
+
+
+def compare(name: str, ours: Contender, peers: Sequence[Peer], *, unit: str, repeat: int) -> list[Result]:
+    """Ours against each peer, `repeat` rounds after one that does not count."""
+    tell(name)
+    mine: list[float] = []
+    theirs: list[list[float]] = [[] for _ in peers]
+    for turn in range(repeat + 1):
+        for peer, times in zip(peers, theirs, strict=True):
+            for contender, kept in ((peer.contender, times), (ours, mine)):
+                taken = contender.run()
+                if turn:
+                    kept.append(taken)
+    results = []
+    for peer, times in zip(peers, theirs, strict=True):
+        other = peer.contender
+        speed, other_speed = ours.amount / median(mine), other.amount / median(times)
+        best, other_best = ours.amount / min(mine), other.amount / min(times)
+        results.append(
+            Result(
+                name=f"{name} vs {other.name}",
+                ratio=speed / other_speed,
+                best_ratio=best / other_best,
+                ours=speed,
+                peer=other_speed,
+                unit=unit,
+                target=peer.target,
+            )
+        )
+    return results
+
+
+def within(name: str, used: float, limit: float, unit: str) -> Result:
+    """A result for something of which there may be `limit` at the most."""
+    return Result(name=name, ratio=limit / max(used, 1e-9), ours=used, peer=limit, unit=unit, target=1.0)
+
+
+def tell(what: str) -> None:
+    """Progress, for whoever waits."""
+    print(f"  {what}", file=sys.stderr, flush=True)
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.4g}")

@@ -1,0 +1,24 @@
+"""`octavo.records` against kafka-python, aiokafka and Apache Kafka's own reader: what docs/benchmarks.md describes."""
+
+from __future__ import annotations
+
+from benchmarks.data import prepare
+from benchmarks.measure import Result
+from benchmarks.records import checksums, reading, resources, shapes, writing
+
+
+def run(*, repeat: int, quick: bool = False) -> list[Result]:
+    """All of it; `quick` takes a tenth of the data."""
+    scale = 10 if quick else 1
+    prepare([*shapes.usual(scale), *shapes.unusual(scale), *shapes.segments(scale)])
+    return [
+        *reading.decode_codecs(repeat=repeat, scale=scale),
+        *reading.decode_shapes(repeat=repeat, scale=scale),
+        *reading.ranges(repeat=repeat, scale=scale),
+        *reading.objects(repeat=repeat, scale=scale),
+        *writing.encode_codecs(repeat=repeat, scale=scale),
+        *writing.encode_shapes(repeat=repeat, scale=scale),
+        *checksums.verify(repeat=repeat, scale=scale),
+        *resources.resident_memory(scale=scale),
+        *resources.start_up(repeat=repeat),
+    ]

@@ -1,0 +1,115 @@
+"""Decoding, to Arrow and to objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import pyarrow.compute as pc
+
+from benchmarks import clients, jvm
+from benchmarks.data import DataSet
+from benchmarks.measure import Contender, Peer, Result, compare, timed
+from benchmarks.records.shapes import unusual, usual
+from octavo.records import read_batches, to_arrow
+
+UNIT: Final = "records/s"
+
+# What the issue asks for, by codec: the least ratio to aiokafka, and to Kafka's reader that copies.
+_AIOKAFKA: Final = {"none": 6, "lz4": 3, "snappy": 3, "zstd": 3, "gzip": 2}
+_KAFKA: Final = {"none": 1.0, "lz4": 1.2, "zstd": 1.2}
+
+_WARM_SECONDS: Final = 6.0
+_SLOW_PEER: Final = 50_000  # kafka-python is given the first records only: its speed does not depend on their number
+
+
+def decode(data: bytes, offsets: tuple[int, int] | None = None) -> int:
+    """One pass to Arrow: all columns, checksums verified."""
+    return sum(chunk.num_rows for chunk in to_arrow(data, offsets=offsets))
+
+
+def decode_codecs(*, repeat: int, scale: int) -> list[Result]:
+    """The usual shape with each codec, against everybody."""
+    return [result for data_set in usual(scale) for result in _decode_codec(data_set, repeat)]
+
+
+def _decode_codec(data_set: DataSet, repeat: int) -> list[Result]:
+    data = data_set.read()
+    codec = data_set.codec
+    with jvm.Peer() as kafka:
+        kafka.load(data_set.path, _WARM_SECONDS)
+        seen = kafka.copy()
+        assert (seen.records, seen.size) == _count_and_bytes(data)
+        count = seen.records
+        peers = [
+            Peer(_python("aiokafka", clients.read_with_aiokafka, data, count), _AIOKAFKA[codec]),
+            Peer(Contender("Kafka, copying", count, lambda: kafka.copy().seconds), _KAFKA.get(codec)),
+            Peer(Contender("Kafka, touching", count, lambda: kafka.touch().seconds)),
+        ]
+        if clients.kafka_python_reads(codec):
+            part, part_count = _first(data, _SLOW_PEER)
+            peers.append(Peer(_python("kafka-python", clients.read_with_kafka_python, part, part_count)))
+        ours = _python("octavo", decode, data, count)
+        return compare(f"decode {data_set.shape}", ours, peers, unit=UNIT, repeat=repeat)
+
+
+def decode_shapes(*, repeat: int, scale: int) -> list[Result]:
+    """The other shapes, with each codec."""
+    results = []
+    for data_set in unusual(scale):
+        data = data_set.read()
+        peer = Peer(_python("aiokafka", clients.read_with_aiokafka, data, data_set.count), 1.0)
+        ours = _python("octavo", decode, data, data_set.count)
+        results += compare(f"decode {data_set.shape}", ours, [peer], unit=UNIT, repeat=repeat)
+    return results
+
+
+def ranges(*, repeat: int, scale: int) -> list[Result]:
+    """A hundredth of the offsets, in time that reading all of them would take."""
+    results = []
+    for codec in ("none", "zstd"):
+        data_set = DataSet(codec=codec, count=1_000_000 // scale)
+        data = data_set.read()
+        first, size = data_set.count // 2, data_set.count // 100
+        part = Contender("octavo", 1, timed(partial(decode, data, (first, first + size))))
+        whole = Peer(Contender("reading all", 1, timed(partial(decode, data))))
+        results += compare(f"1% of the offsets, {data_set.shape}", part, [whole], unit="reads/s", repeat=repeat)
+    return results
+
+
+def objects(*, repeat: int, scale: int) -> list[Result]:
+    """`Record` objects, which need neither Numba nor pyarrow."""
+    data, count = _first(DataSet(count=1_000_000 // scale).read(), _SLOW_PEER)
+    peer = Peer(_python("kafka-python", clients.read_with_kafka_python, data, count), 1.0)
+    ours = _python("octavo", clients.read_objects, data, count)
+    return compare("iterate Record objects", ours, [peer], unit=UNIT, repeat=repeat)
+
+
+def _python(name: str, read: Callable[[bytes], int], data: bytes, count: int) -> Contender:
+    """A reader in this process, which is to see `count` records."""
+
+    def one_pass() -> None:
+        seen = read(data)
+        assert seen == count, f"{name} saw {seen} of {count} records"
+
+    return Contender(name, count, timed(one_pass))
+
+
+def _count_and_bytes(data: bytes) -> tuple[int, int]:
+    """How many records there are, and how many bytes of keys and values: everybody has to find the same."""
+    count = size = 0
+    for chunk in to_arrow(data, columns=("key", "value")):
+        count += chunk.num_rows
+        size += sum(pc.sum(pc.binary_length(column)).as_py() for column in chunk.columns)
+    return count, size
+
+
+def _first(data: bytes, count: int) -> tuple[bytes, int]:
+    """The first batches, up to `count` records, and how many records those have."""
+    seen = 0
+    for batch in read_batches(data, verify=False):
+        if batch.count is None or seen + batch.count > count:
+            return data[: batch.position], seen
+        seen += batch.count
+    return data, seen

@@ -1,0 +1,53 @@
+"""Every benchmark by its name. Modules are imported when they are run, since each brings large libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from benchmarks.measure import Result
+
+
+class Outcome(NamedTuple):
+    """What a benchmark gives: its results, and whatever else is worth keeping."""
+
+    results: list[Result]
+    details: dict[str, Any]
+
+
+class Benchmark(NamedTuple):
+    """One NAME of the command line."""
+
+    about: str
+    run: Callable[[int, bool], Outcome]  # how many rounds, and whether a rough figure will do
+
+
+def _records(repeat: int, quick: bool) -> Outcome:
+    from benchmarks import records
+
+    return Outcome(records.run(repeat=repeat, quick=quick), {})
+
+
+def _codecs(repeat: int, quick: bool) -> Outcome:
+    from benchmarks import codecs
+
+    details = codecs.run(repeat=1 if quick else repeat)
+    return Outcome(_against_the_first("decompress", details) + _against_the_first("compress", details), details)
+
+
+def _against_the_first(what: str, details: dict[str, Any]) -> list[Result]:
+    """The speeds of one table of `codecs`, whose first entry is ours, as ratios."""
+    results = []
+    for codec, speeds in details[f"{what}_mb_per_s"].items():
+        (_, ours), *others = speeds.items()
+        results += [
+            Result(name=f"{what} {codec} vs {name}", ratio=ours / peer, ours=ours * 1e6, peer=peer * 1e6, unit="B/s")
+            for name, peer in others
+        ]
+    return results
+
+
+BENCHMARKS: Final = {
+    "records": Benchmark("decode, encode and check batches, against kafka-python, aiokafka and Apache Kafka", _records),
+    "codecs": Benchmark("compress and decompress, by every library that could do it", _codecs),
+}
