@@ -23,9 +23,9 @@ class Benchmark(NamedTuple):
 
 
 def _records(repeat: int, quick: bool) -> Outcome:
-    from benchmarks import records
+    from benchmarks import jvm, records
 
-    return Outcome(records.run(repeat=repeat, quick=quick), {})
+    return Outcome(records.run(repeat=repeat, quick=quick), {"kafka": jvm.version()})
 
 
 def _codecs(repeat: int, quick: bool) -> Outcome:

@@ -10,7 +10,8 @@ import pyarrow as pa
 from octavo.records import Header, Record, from_arrow, to_arrow
 from octavo.records.arrow.schema import ALL_COLUMNS, FIELDS
 from octavo.records.layout import Codec, TimestampType
-from tests.kafka.answers import BatchSpec
+from tests.batches import TIMESTAMP_TYPES
+from tests.kafka.answers import BatchSpec, ReadBatch, ReadRecord
 
 RECORD_COLUMNS = ("offset", "timestampMs", "key", "value", "headers")
 
@@ -51,6 +52,38 @@ def records_of(buffer: bytes, **options: Any) -> list[Record]:
     return [record_of(row) for row in rows_of(buffer, **options)]
 
 
+def told_row(batch: ReadBatch, record: ReadRecord, position: int) -> dict[str, Any]:
+    """The row that Kafka's own reading makes, of all columns but `timestamp`."""
+    types = {name: int(number) for number, name in TIMESTAMP_TYPES.items()}
+    return {
+        "offset": record.offset,
+        "timestampType": types[batch.timestamp_type],
+        "key": record.key,
+        "value": record.value,
+        "headers": [{"key": key, "value": value} for key, value in record.headers],
+        "timestampMs": record.timestamp_ms,
+        "leaderEpoch": batch.leader_epoch,
+        "producerId": batch.producer_id,
+        "producerEpoch": batch.producer_epoch,
+        "sequence": record.sequence,
+        "isTransactional": batch.transactional,
+        "isControl": batch.control,
+        "compression": batch.codec,
+        "magic": batch.magic,
+        "position": position,
+    }
+
+
+def told_rows(batches: Iterable[ReadBatch]) -> list[dict[str, Any]]:
+    """Those of all records of batches that follow one another from the start of a buffer."""
+    rows = []
+    position = 0
+    for batch in batches:
+        rows += [told_row(batch, record, position) for record in batch.records]
+        position += batch.size
+    return rows
+
+
 def write_columns(spec: BatchSpec) -> bytes:
     """What `from_arrow` makes of `spec`."""
     records = []
@@ -61,8 +94,11 @@ def write_columns(spec: BatchSpec) -> bytes:
         records.append(Record(offset, record.timestamp_ms, record.key, record.value, headers))
         offset += 1
     append_time = spec.timestamp_type == "LogAppendTime"
+    table = table_of(records)
+    if spec.control and spec.transactional:  # else each marker gets a batch of its own, as from Kafka's coordinator
+        table = table.append_column(FIELDS["position"], pa.repeat(pa.scalar(0, pa.int64()), len(records)))
     return from_arrow(
-        table_of(records),
+        table,
         magic=spec.magic,
         codec=Codec[spec.codec.upper()],
         level=spec.level,

@@ -1,6 +1,6 @@
-"""Fixtures that all tests share: Apache Kafka as the judge.
+"""Fixtures that all tests share: Apache Kafka as the judge, and the two kinds of kernels.
 
-A test that asks for one of them is marked `kafka`. Where Kafka cannot be had such tests are skipped with the
+A test that asks for one of Kafka's is marked `kafka`. Where Kafka cannot be had such tests are skipped with the
 reason; where `CI` is set they fail, so that no green run ever went without its judge.
 """
 
@@ -15,6 +15,14 @@ from tests.kafka.judge import Judge
 from tests.kafka.releases import KafkaUnavailable, Name
 
 _JUDGES = {"kafka", "kafka_broker", "kafka39"}
+
+
+@pytest.fixture(params=["interpreted", "compiled"])
+def each_kind_of_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Runs a test twice: one source, and one meaning, whether it is compiled or not. Says which it is."""
+    kind: str = request.param
+    monkeypatch.setenv("OCTAVO_KERNELS", kind)
+    return kind
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

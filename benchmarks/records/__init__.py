@@ -10,7 +10,7 @@ from benchmarks.records import checksums, reading, resources, shapes, writing
 def run(*, repeat: int, quick: bool = False) -> list[Result]:
     """All of it; `quick` takes a tenth of the data."""
     scale = 10 if quick else 1
-    prepare([*shapes.usual(scale), *shapes.unusual(scale), *shapes.segments(scale)])
+    prepare([*shapes.usual(scale), *shapes.to_encode(scale), *shapes.unusual(scale), *shapes.segments(scale)])
     return [
         *reading.decode_codecs(repeat=repeat, scale=scale),
         *reading.decode_shapes(repeat=repeat, scale=scale),

@@ -44,6 +44,7 @@ def _decode_codec(data_set: DataSet, repeat: int) -> list[Result]:
         count = seen.records
         peers = [
             Peer(_python("aiokafka", clients.read_with_aiokafka, data, count), _AIOKAFKA[codec]),
+            Peer(_python("aiokafka, all fields", clients.read_all_fields_with_aiokafka, data, count)),
             Peer(Contender("Kafka, copying", count, lambda: kafka.copy().seconds), _KAFKA.get(codec)),
             Peer(Contender("Kafka, touching", count, lambda: kafka.touch().seconds)),
         ]

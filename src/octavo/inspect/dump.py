@@ -110,11 +110,15 @@ class Dump(Iterable[str]):
                 self._reader.damage.append(Damage(batch.position, batch.size, error))
 
     def _is_wanted(self, batch: Batch) -> bool:
-        """Whether there may be records of the range in it. The header of an old wrapper tells the last offset only."""
-        if self._first is not None and batch.last_offset < self._first:
+        """Whether there may be records of the range in it.
+
+        The header of an old wrapper tells the last offset only; not even that where it is 0, as some producers left it.
+        """
+        is_wrapper = batch.count is None
+        ends_anywhere = is_wrapper and batch.last_offset == 0
+        if self._first is not None and batch.last_offset < self._first and not ends_anywhere:
             return False
-        begins = batch.base_offset if batch.count is not None else None
-        return self._behind is None or begins is None or begins < self._behind
+        return self._behind is None or is_wrapper or batch.base_offset < self._behind
 
     def _batch_lines(self, batch: Batch) -> Iterator[str]:
         topic, partition = topic_and_partition(self._path)

@@ -7,8 +7,9 @@
     convert          batches in another magic or codec
     read_control     what a control record says
 
-Pure: no files, no sockets, no clocks. Importing it imports neither pyarrow nor Numba; `to_arrow`, `from_arrow` and
-`convert` import what they need when they are first asked for.
+No sockets, no clocks, and no files, with one exception: what Numba has compiled is kept in a folder of the user's
+(`octavo.records.kernels.cache`), and only once `to_arrow`, `from_arrow` or `convert` have much to do. Importing this
+imports neither pyarrow nor Numba; those three import what they need when they are first asked for.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from octavo.records.sequence import decrement_sequence, increment_sequence
 if TYPE_CHECKING:
     from octavo.records.arrow.reader import ArrowReader, to_arrow
     from octavo.records.arrow.writer import from_arrow
-    from octavo.records.convert import Converted, Lost, convert
+    from octavo.records.conversion import Converted, Lost, convert
 
 __all__ = [
     "ArrowReader",
@@ -60,9 +61,9 @@ _ON_DEMAND = {
     "ArrowReader": "octavo.records.arrow.reader",
     "to_arrow": "octavo.records.arrow.reader",
     "from_arrow": "octavo.records.arrow.writer",
-    "Converted": "octavo.records.convert",
-    "Lost": "octavo.records.convert",
-    "convert": "octavo.records.convert",
+    "Converted": "octavo.records.conversion",
+    "Lost": "octavo.records.conversion",
+    "convert": "octavo.records.conversion",
 }
 
 

@@ -6,6 +6,7 @@ nothing about the records is checked before they are. `v2` and `legacy` hold the
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from octavo.errors import ChecksumMismatch, Unsupported
@@ -27,7 +28,7 @@ from octavo.records.record import Record
 _CODEC = int(Attributes.CODEC)
 
 
-class Batch:
+class Batch(ABC):
     """One batch of a log: of magic 2, or an old message, alone or as the wrapper of compressed ones.
 
     Made by `read_batches`. Iterating gives the records, lazily; it raises a `FormatError` at the first that breaks a
@@ -41,8 +42,8 @@ class Batch:
     header: BatchHeader | MessageV1
     _max_decompressed: int
 
-    def __iter__(self) -> Iterator[Record]:
-        raise NotImplementedError
+    @abstractmethod
+    def __iter__(self) -> Iterator[Record]: ...
 
     def __repr__(self) -> str:
         return (
@@ -72,14 +73,14 @@ class Batch:
         return self.header.attributes & 0xFF
 
     @property
+    @abstractmethod
     def base_offset(self) -> int:
         """The first offset. An old compressed wrapper is decompressed to find it, and may raise as iterating does."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def last_offset(self) -> int:
         """The last offset; compaction may have taken the record that had it."""
-        raise NotImplementedError
 
     @property
     def next_offset(self) -> int:
@@ -87,14 +88,14 @@ class Batch:
         return wrap64(self.last_offset + 1)
 
     @property
+    @abstractmethod
     def base_timestamp_ms(self) -> int:
         """What the deltas of magic 2 are relative to; of magic 1 the message's, of magic 0 -1."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def max_timestamp_ms(self) -> int:
         """The largest timestamp, the append time, or -1."""
-        raise NotImplementedError
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -170,4 +171,8 @@ class Batch:
     @property
     def is_valid(self) -> bool:
         """Whether `verify` would pass."""
-        return checksum.crc_of(self.data, self.magic) == self.crc
+        try:
+            self.verify()
+        except ChecksumMismatch:
+            return False
+        return True

@@ -11,11 +11,14 @@ from typing import Final, NamedTuple
 
 from octavo.errors import InvalidInput
 from octavo.records.compression import compress
-from octavo.records.fields import MAX_INT64, check_control_key, check_fields, check_range
+from octavo.records.fields import bytes_of, check_control_key, check_fields, check_range
 from octavo.records.kernels.machine import wrap64
 from octavo.records.layout import (
     BATCH_HEADER,
+    MAX_INT32,
+    MAX_INT64,
     MAX_SIZE,
+    MIN_INT64,
     NO_LEADER_EPOCH,
     NO_OFFSET,
     NO_PRODUCER_EPOCH,
@@ -31,8 +34,6 @@ from octavo.records.layout import (
 from octavo.records.legacy import message_size, write_message
 from octavo.records.record import Record
 from octavo.records.v2 import HeaderLike, record_size, write_batch, write_headers, write_record
-
-MAX_COUNT: Final = 2**31 - 1  # of records in a batch, and the largest offset delta
 
 
 class _Candidate(NamedTuple):
@@ -105,7 +106,7 @@ class BatchBuilder:
         self._control = control
         self._has_delete_horizon = delete_horizon_ms is not None
         self._max_size = MAX_SIZE if max_size is None else min(max_size, MAX_SIZE)
-        self._max_count = MAX_COUNT if max_count is None else min(max_count, MAX_COUNT)
+        self._max_count = MAX_INT32 if max_count is None else min(max_count, MAX_INT32)
         self._base_timestamp_ms = delete_horizon_ms  # else the first record's
         self._max_timestamp_ms = NO_TIMESTAMP
         self._last_offset: int | None = None
@@ -152,7 +153,7 @@ class BatchBuilder:
         offset: int | None = None,
     ) -> int:
         """What `size` would be after `append` of the same; raises as that does."""
-        candidate = self._candidate(key, value, timestamp_ms, headers, offset)
+        candidate = self._new_candidate(key, value, timestamp_ms, headers, offset)
         return self._size(len(self._records) + candidate.size)
 
     def has_room_for(
@@ -165,7 +166,7 @@ class BatchBuilder:
         offset: int | None = None,
     ) -> bool:
         """Whether `append` of the same would take it; raises as that does."""
-        return self._has_room_for(self._candidate(key, value, timestamp_ms, headers, offset))
+        return self._has_room_for(self._new_candidate(key, value, timestamp_ms, headers, offset))
 
     def append(
         self,
@@ -180,9 +181,7 @@ class BatchBuilder:
 
         Raises `InvalidInput` where this batch cannot hold such a record, full or not.
         """
-        if self._control:
-            check_control_key(key)
-        return self._append(self._candidate(key, value, timestamp_ms, headers, offset))
+        return self._append(self._new_candidate(key, value, timestamp_ms, headers, offset))
 
     def append_record(self, record: Record) -> int | None:
         """Adds a record that was read, with its offset if it has one; else as `append`.
@@ -205,7 +204,7 @@ class BatchBuilder:
             last_offset = self._last_offset
         elif self.magic < 2:
             raise InvalidInput(f"messages of magic {self.magic} have no place for a last offset")
-        elif not self._last_offset <= last_offset <= min(self._base_offset + MAX_COUNT, MAX_INT64):
+        elif not self._last_offset <= last_offset <= min(self._base_offset + MAX_INT32, MAX_INT64):
             raise InvalidInput(f"last offset {last_offset} is not possible behind {self._last_offset}")
         if self.codec == Codec.NONE:
             body = bytes(self._records)
@@ -216,6 +215,20 @@ class BatchBuilder:
         if self.magic < 2:
             return write_message(last_offset, self.magic, self._attributes(), self._wrapper_timestamp_ms(), None, body)
         return write_batch(self._header(last_offset), body)
+
+    def _new_candidate(
+        self,
+        key: Buffer | None,
+        value: Buffer | None,
+        timestamp_ms: int,
+        headers: Sequence[HeaderLike],
+        offset: int | None,
+    ) -> _Candidate:
+        """As `_candidate`, for a record that no log has held: in a control batch it is of a type that exists."""
+        candidate = self._candidate(key, value, timestamp_ms, headers, offset)
+        if self._control:
+            check_control_key(candidate.key)
+        return candidate
 
     def _candidate(
         self,
@@ -230,10 +243,10 @@ class BatchBuilder:
             offset = self.next_offset
         if self._last_offset is not None and offset <= self._last_offset:
             raise InvalidInput(f"offset {offset} does not go forward from {self._last_offset}")
-        if not 0 <= offset - self._base_offset <= MAX_COUNT or offset > MAX_INT64:
+        if not 0 <= offset - self._base_offset <= MAX_INT32 or offset > MAX_INT64:
             raise InvalidInput(f"offset {offset} is out of reach of a batch that begins at {self._base_offset}")
         check_range("timestamp_ms", timestamp_ms, NO_TIMESTAMP, MAX_INT64)
-        key, value = _flat(key), _flat(value)
+        key, value = bytes_of("a record's key", key), bytes_of("a record's value", value)
         if self.magic < 2:
             if headers:
                 raise InvalidInput(f"messages of magic {self.magic} have no place for headers")
@@ -340,11 +353,11 @@ def empty_batch(
 
     Raises `InvalidInput` for what the format cannot express together.
     """
-    if not 0 <= base_offset <= last_offset <= min(base_offset + MAX_COUNT, MAX_INT64):
+    if not 0 <= base_offset <= last_offset <= min(base_offset + MAX_INT32, MAX_INT64):
         raise InvalidInput(f"a batch cannot reach from offset {base_offset} to {last_offset}")
     if timestamp_type == TimestampType.NONE:
         raise InvalidInput("magic 2 needs a timestamp type")
-    check_range("max_timestamp_ms", max_timestamp_ms, -MAX_INT64 - 1, MAX_INT64)
+    check_range("max_timestamp_ms", max_timestamp_ms, MIN_INT64, MAX_INT64)
     check_fields(leader_epoch, producer_id, producer_epoch, base_sequence, transactional, control)
     attributes = Attributes.TRANSACTIONAL * transactional | Attributes.CONTROL * control
     if timestamp_type == TimestampType.LOG_APPEND_TIME:
@@ -365,11 +378,6 @@ def empty_batch(
         record_count=0,
     )
     return write_batch(header, b"")
-
-
-def _flat(data: Buffer | None) -> Buffer | None:
-    """`data` such that its length is its count of bytes."""
-    return data if data is None or isinstance(data, (bytes, bytearray)) else memoryview(data).cast("B")
 
 
 def _compressed_size_at_most(codec: Codec, size: int) -> int:

@@ -1,16 +1,36 @@
-"""What a caller may put into the fields of a batch: the rules of Kafka's builder, and the widths of the fields."""
+"""What a caller may put into a batch: the rules of Kafka's builder, and the widths of the fields."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from octavo.errors import FormatError, InvalidInput
 from octavo.records.control_key import ControlType, read_control_type
-from octavo.records.layout import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Buffer
+from octavo.records.layout import (
+    MAX_INT16,
+    MAX_INT32,
+    MAX_INT64,
+    MAX_SEQUENCE,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    Buffer,
+)
 
-MAX_INT16: Final = 2**15 - 1
-MAX_INT32: Final = 2**31 - 1
-MAX_INT64: Final = 2**63 - 1
+__all__ = ["MAX_INT16", "MAX_INT32", "MAX_INT64", "bytes_of", "check_control_key", "check_fields", "check_range"]
+
+
+def bytes_of(what: str, content: Buffer | None) -> Buffer | None:
+    """`content` such that its length is its count of bytes, whatever its items are; `InvalidInput` for what has none.
+
+    Only what does not lie in memory as plain bytes is copied.
+    """
+    if content is None or isinstance(content, (bytes, bytearray)):
+        return content
+    try:
+        view = memoryview(content)
+    except TypeError:
+        raise InvalidInput(f"{what} must be bytes or None, not {type(content).__name__}") from None
+    return view if view.format == "B" and view.ndim == 1 and view.contiguous else view.tobytes()
 
 
 def check_range(name: str, number: int, lowest: int, highest: int) -> None:
@@ -26,7 +46,7 @@ def check_fields(
     check_range("leader_epoch", leader_epoch, NO_LEADER_EPOCH, MAX_INT32)
     check_range("producer_id", producer_id, NO_PRODUCER_ID, MAX_INT64)
     check_range("producer_epoch", producer_epoch, NO_PRODUCER_EPOCH, MAX_INT16)
-    check_range("base_sequence", base_sequence, NO_SEQUENCE, MAX_INT32)
+    check_range("base_sequence", base_sequence, NO_SEQUENCE, MAX_SEQUENCE)
     if producer_id == NO_PRODUCER_ID:
         if transactional:
             raise InvalidInput("a transactional batch needs a producer id")

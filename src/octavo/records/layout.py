@@ -19,6 +19,11 @@ Int32 = Annotated[int, "i"]
 UInt32 = Annotated[int, "I"]
 Int64 = Annotated[int, "q"]
 
+MAX_INT16: Final = 2**15 - 1
+MAX_INT32: Final = 2**31 - 1  # also of counts of records, and of offset deltas
+MAX_INT64: Final = 2**63 - 1
+MIN_INT64: Final = -MAX_INT64 - 1
+
 Buffer = bytes | bytearray | memoryview
 
 T = TypeVar("T", bound=tuple[Any, ...])
@@ -128,10 +133,11 @@ assert LOG_OVERHEAD == 12
 # No entry of a log is shorter than a message of magic 0 with null key and value.
 MIN_LENGTH: Final = MESSAGE_V0.size - LOG_OVERHEAD + 4 + 4
 assert MIN_LENGTH == 14
+assert MESSAGE_V1.size <= LOG_OVERHEAD + MIN_LENGTH  # so that what stands before a key can be read without a look
 
-MAX_SIZE: Final = 2**31 - 1  # Java holds a batch in one array, and a segment's size in an int
+MAX_SIZE: Final = MAX_INT32  # Java holds a batch in one array, and a segment's size in an int
 
-MAX_SEQUENCE: Final = 2**31 - 1  # 0 follows
+MAX_SEQUENCE: Final = MAX_INT32  # 0 follows
 
 NO_OFFSET: Final = -1
 NO_TIMESTAMP: Final = -1

@@ -1,4 +1,4 @@
-"""Header keys: text in UTF-8, and where it is not UTF-8, the text that Java makes of it.
+"""Header keys, and names in control records: UTF-8, and where it is not UTF-8, the text that Java makes of it.
 
 Java's `new String(bytes, UTF_8)` replaces what is malformed by U+FFFD as Python's `errors="replace"` does, with one
 exception: the three bytes of a UTF-16 surrogate (ED A0..BF 80..BF), and what is left of them where they are cut,
@@ -29,4 +29,4 @@ def write_text(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"a header's key holds a lone surrogate at character {error.start}: {text!r}") from None
+        raise InvalidInput(f"text with a lone surrogate at character {error.start} has no UTF-8: {text!r}") from None

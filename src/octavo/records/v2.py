@@ -12,6 +12,7 @@ from octavo.errors import FormatError, InvalidInput
 from octavo.records.batch import Batch
 from octavo.records.checksum import covered_from, crc32c
 from octavo.records.compression import decompress
+from octavo.records.fields import bytes_of
 from octavo.records.kernels import rules
 from octavo.records.kernels.machine import wrap64
 from octavo.records.kernels.record import (
@@ -27,7 +28,9 @@ from octavo.records.kernels.varint import varint_size, write_varint
 from octavo.records.layout import (
     BATCH_HEADER,
     LOG_OVERHEAD,
+    MAX_INT64,
     MAX_SIZE,
+    MIN_INT64,
     NO_SEQUENCE,
     Attributes,
     BatchHeader,
@@ -37,8 +40,6 @@ from octavo.records.record import Header, Record
 from octavo.records.sequence import increment_sequence, record_sequence
 from octavo.records.text import read_text, write_text
 
-_MAX_LONG: Final = 2**63 - 1
-_MIN_LONG: Final = -(2**63)
 _CODEC: Final = int(Attributes.CODEC)
 _LOG_APPEND_TIME: Final = int(Attributes.LOG_APPEND_TIME)
 _HEADER_SIZE: Final = BATCH_HEADER.size
@@ -147,7 +148,7 @@ class BatchV2(Batch):
                 raise self._broken(-at, timestamp_delta_ms)
             offset = base_offset + offset_delta
             timestamp_ms = base_timestamp_ms + timestamp_delta_ms if append_time_ms is None else append_time_ms
-            if offset > _MAX_LONG or offset < _MIN_LONG or timestamp_ms > _MAX_LONG or timestamp_ms < _MIN_LONG:
+            if offset > MAX_INT64 or offset < MIN_INT64 or timestamp_ms > MAX_INT64 or timestamp_ms < MIN_INT64:
                 offset, timestamp_ms = wrap64(offset), wrap64(timestamp_ms)
             if base_sequence >= 0:
                 sequence = record_sequence(base_sequence, offset_delta)
@@ -191,13 +192,12 @@ class BatchV2(Batch):
 
 
 def write_headers(headers: Sequence[HeaderLike]) -> bytes:
-    """The headers of a record, without their count; raises `InvalidInput` for a key that is no text."""
+    """The headers of a record, without their count; `InvalidInput` for a key that is no text or a value no bytes."""
     out = bytearray()
     for key, value in headers:
         if not isinstance(key, str):
             raise InvalidInput(f"a header's key is a string, not {key!r}")
-        encoded = write_text(key)
-        for data in (encoded, value):
+        for data in (write_text(key), bytes_of("a header's value", value)):
             length = _length(data)
             at = len(out)
             out += bytes(nullable_size(length))

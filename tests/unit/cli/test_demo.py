@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from octavo.cli import main
-from octavo.cli.demo import bytes_, conversion, damage, formats, logs
+from octavo.cli.demo import bytes_, conversion, damage, formats, logs, million
 from octavo.cli.demo.stage import Stage
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
+from octavo.records import Codec, to_arrow
 from tests.unit.cli.test_command import OCTAVO
 
 
@@ -43,6 +44,7 @@ def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (FINE, "")
     rates = [int(rate.replace(",", "")) for rate in re.findall(r"^ +(?:none|lz4|zstd) .* ([\d,]+)$", done.stdout, re.M)]
     assert len(rates) == 3
+    assert "pyarrow.RecordBatch, about 8 MiB at a time" in done.stdout
     assert all(rate > 0 for rate in rates)
     commands = [line.strip() for line in done.stdout.splitlines() if line.startswith(f"  {sys.executable}")]
     assert len(commands) == 5
@@ -52,6 +54,18 @@ def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
     assert every.count("\n") == 42
     assert transaction.count('"isTransactional":true') == 3
     assert (int(stopped), int(resynced)) == (100, 200)
+
+
+def test_speeds_are_those_of_the_better_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = iter([(b"data", 9.0, 2.0), (b"data", 3.0, 4.0)])
+    monkeypatch.setattr(million, "_round_trip", lambda *_: next(rounds))
+    assert million._best_round_trip(None, Codec.ZSTD) == (b"data", 3.0, 2.0)
+
+
+def test_chunks_are_as_large_as_the_demo_says() -> None:
+    data, _, _ = million._round_trip(million.orders_as_columns(), Codec.NONE)
+    sizes = [chunk["value"].nbytes + chunk["key"].nbytes for chunk in to_arrow(data)]
+    assert all(6 << 20 < size < 10 << 20 for size in sizes[:-1])
 
 
 def test_nothing_of_others_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -234,3 +234,11 @@ def test_append_times_count_for_all_records_of_the_batch(tmp_path: Path) -> None
     builder.append(None, b"a", timestamp_ms=1)
     [row] = rows(Dump(written(tmp_path / "a.log", builder.build())))
     assert (row["timestamp"], row["timestampType"]) == (7, "LogAppendTime")
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_wrapper_that_its_producer_left_at_offset_0_is_looked_into(tmp_path: Path, magic: int) -> None:
+    wrapper = batch_of(*(b"%d" % number for number in range(10)), codec=Codec.GZIP, magic=magic)
+    path = written(tmp_path / "a.log", bytes(8) + wrapper[8:])  # no checksum covers the offset
+    assert [row["offset"] for row in rows(Dump(path, offsets=(4, 6)))] == [4, 5]
+    assert rows(Dump(path, offsets=(10, None))) == []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from octavo.errors import ChecksumMismatch, InvalidInput, LimitExceeded, Unsupported
+from octavo.errors import BadLength, ChecksumMismatch, InvalidInput, LimitExceeded, Unsupported
 from octavo.records import BatchBuilder, Codec, Header, TimestampType, empty_batch, read_batches, to_arrow
 from octavo.records.arrow.schema import ALL_COLUMNS, COLUMNS
 from octavo.records.layout import BATCH_HEADER
@@ -148,6 +149,40 @@ def test_many_headers_on_one_record() -> None:
     assert records_of(data) == [record for batch in read_batches(data) for record in batch]
 
 
+def test_many_headers_before_damage() -> None:
+    """More headers than a chunk has room for, when the scan has already seen the damage behind them."""
+    builder = BatchBuilder()
+    builder.append(None, None, timestamp_ms=0, headers=[Header(str(number), None) for number in range(5000)])
+    reader = to_arrow(builder.build() + bytes(40))
+    assert next(reader).num_rows == 1
+    with pytest.raises(BadLength):
+        next(reader)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"columns": ()}, "no columns"),
+        ({"max_rows": 0}, "max_rows is 0"),
+        ({"max_bytes": 2**31}, "max_bytes is 2147483648"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_at_once(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        to_arrow(b"", **options)
+
+
+def test_a_buffer_with_gaps_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        to_arrow(memoryview(bytes(100))[::2])
+
+
+def test_ranges_beyond_64_bits_are_as_good_as_open() -> None:
+    assert offsets_of(batch(0), offsets=(-(2**80), 2**80), timestamps=(-(2**80), 2**80)) == list(range(10))
+    assert offsets_of(batch(0), offsets=(None, -(2**63))) == []
+    assert offsets_of(batch(0), offsets=(2**70, None)) == []
+
+
 def test_a_torn_tail_ends_the_reading_and_is_told() -> None:
     reader = to_arrow(ten_batches + ten_batches[:50])
     assert sum(chunk.num_rows for chunk in reader) == 100
@@ -183,7 +218,7 @@ def test_an_empty_batch_gives_no_rows_but_is_verified() -> None:
     empty = empty_batch(base_offset=0, last_offset=4)
     assert records_of(empty + batch(5)) == records_of(batch(5))
     with pytest.raises(ChecksumMismatch):
-        records_of(empty[:-1] + b"\x00" + batch(5) if empty[-1] else empty[:30] + b"\x01" + empty[31:])
+        records_of(empty[:30] + bytes([empty[30] ^ 1]) + empty[31:])
 
 
 def test_a_stream_larger_than_the_limit_is_refused() -> None:

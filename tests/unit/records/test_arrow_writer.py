@@ -5,11 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from octavo.errors import InvalidInput
-from octavo.records import Codec, Record, TimestampType, from_arrow, read_batches, to_arrow
+from octavo.records import (
+    Codec,
+    Header,
+    Record,
+    TimestampType,
+    end_transaction_marker,
+    from_arrow,
+    read_batches,
+    to_arrow,
+)
 from octavo.records.arrow.schema import ALL_COLUMNS
 from tests.batches import build, generate
 
@@ -144,13 +154,40 @@ def test_append_times_become_that_of_the_batch() -> None:
         ({"headers": pa.array([[{"key": None, "value": b""}], []])}, {}, "key that is null"),
         ({"compression": pa.array(["lzma", "lzma"])}, {}, "no codec 'lzma'"),
         ({"value": keys[:2]}, {"magic": 3}, "no magic 3"),
-        ({"value": keys[:2]}, {"magic": 1, "codec": Codec.ZSTD}, "magic 1 has no zstd"),
-        ({"value": keys[:2]}, {"magic": 1, "producer_id": 1}, "magic 1 has no producers"),
-        ({"headers": pa.array([[{"key": "a", "value": b""}], []])}, {"magic": 0}, "magic 0 has no headers"),
+        ({"value": keys[:2]}, {"magic": 1, "codec": Codec.ZSTD}, "no place for zstd"),
+        ({"value": keys[:2]}, {"magic": 1, "producer_id": 1}, "no place for a producer"),
+        ({"headers": pa.array([[{"key": "a", "value": b""}], []])}, {"magic": 0}, "no place for headers"),
         ({"value": keys[:2]}, {"transactional": True}, "needs a producer id"),
         ({"value": keys[:2]}, {"producer_id": 1}, "needs a producer epoch"),
-        ({"value": keys[:2]}, {"producer_id": 1, "producer_epoch": 1}, "needs a sequence"),
-        ({"value": keys[:2]}, {"max_count": 0}, "between 1 and"),
+        ({"value": keys[:2]}, {"producer_id": 1, "producer_epoch": 1}, "need a sequence"),
+        ({"value": keys[:2]}, {"max_count": 0}, "max_count is 0, it must lie between 1 and"),
+        ({"value": keys[:2]}, {"max_count": 2**70}, "max_count"),
+        ({"value": keys[:2]}, {"max_size": 2**31}, "max_size"),
+        ({"value": keys[:2]}, {"producer_epoch": 70_000}, "producer_epoch is 70000"),
+        ({"value": keys[:2]}, {"leader_epoch": 2**40}, "leader_epoch"),
+        ({"value": keys[:2]}, {"base_sequence": 2**31}, "base_sequence"),
+        ({"value": keys[:2]}, {"producer_id": -7}, "producer_id is -7"),
+        ({"value": keys[:2]}, {"delete_horizon_ms": -5}, "delete_horizon_ms is -5"),
+        ({"value": keys[:2]}, {"log_append_time_ms": -9}, "log_append_time_ms is -9"),
+        ({"value": keys[:2]}, {"base_offset": -1}, "base_offset is -1"),
+        ({"value": keys[:2]}, {"base_offset": 2**63 - 1}, "base_offset"),
+        ({"value": keys[:2]}, {"timestamp_type": TimestampType.NONE}, "needs a timestamp type"),
+        ({"value": keys[:2]}, {"codec": 9}, "no codec 9"),
+        ({"value": keys[:2]}, {"level": 3}, "no levels"),
+        ({"value": keys[:2]}, {"codec": Codec.GZIP, "level": 30}, "30 was asked for"),
+        ({"value": keys[:2]}, {"magic": 1, "leader_epoch": 3}, "no place for a leader epoch"),
+        (
+            {"value": keys[:2]},
+            {"magic": 0, "timestamp_type": TimestampType.LOG_APPEND_TIME},
+            "no place for append times",
+        ),
+        ({"sequence": pa.array([0, 2**33])}, {}, "column 'sequence' is 8589934592"),
+        ({"timestampType": pa.array([7, 7])}, {}, "column 'timestampType' is 7"),
+        ({"offset": pa.array([0, 2**63], pa.uint64())}, {}, "too large"),
+        ({"offset": pa.array([2**63 - 1, -(2**63)])}, {}, "is negative"),
+        ({"timestamp": pa.array([2**60, 0], pa.timestamp("s"))}, {}, "too far away"),
+        ({"compression": pa.array([1, 2])}, {}, "not the names of codecs"),
+        ({"compression": pa.array(["gzip", None])}, {}, "holds nulls"),
     ],
 )
 def test_what_the_format_cannot_express_is_refused(
@@ -162,3 +199,72 @@ def test_what_the_format_cannot_express_is_refused(
 
 def test_no_rows_give_no_bytes() -> None:
     assert from_arrow(table(value=keys).slice(0, 0)) == b""
+    with pytest.raises(InvalidInput, match="no magic 9"):
+        from_arrow(table(value=keys).slice(0, 0), magic=9)
+
+
+def test_a_table_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="RecordBatch is wanted, not Table"):
+        from_arrow(pa.table({"value": keys}))
+
+
+def test_a_column_that_is_there_twice_is_refused() -> None:
+    twice = pa.RecordBatch.from_arrays([keys, keys], names=["key", "key"])
+    with pytest.raises(InvalidInput, match="several columns 'key'"):
+        from_arrow(twice)
+
+
+@pytest.mark.parametrize("limits", [[0, 1000, 2], [0, 3, 1]])
+def test_arrow_arrays_that_point_outside_their_data_are_refused(limits: list[int]) -> None:
+    ends = pa.py_buffer(np.array(limits, np.int32))
+    lying = pa.Array.from_buffers(pa.binary(), 2, [None, ends, pa.py_buffer(b"abcde")])
+    with pytest.raises(InvalidInput, match="no valid Arrow array"):
+        from_arrow(table(value=lying))
+    structs = pa.array([{"key": "a", "value": b"b"}] * 3)
+    lists = pa.Array.from_buffers(pa.list_(structs.type), 2, [None, ends], children=[structs])
+    with pytest.raises(InvalidInput, match="no valid Arrow array"):
+        from_arrow(table(headers=lists))
+
+
+def test_arrow_buffers_at_odd_addresses_are_read() -> None:
+    odd = pa.py_buffer(b"x" + np.array([0, 1, 3], np.int32).tobytes()).slice(1)
+    values = pa.Array.from_buffers(pa.binary(), 2, [None, odd, pa.py_buffer(b"abc")])
+    numbers = pa.Array.from_buffers(pa.int64(), 2, [None, pa.py_buffer(b"x" + np.array([5, 6]).tobytes()).slice(1)])
+    assert [(r.offset, r.value) for r in records(from_arrow(table(offset=numbers, value=values)))] == [
+        (5, b"a"),
+        (6, b"bc"),
+    ]
+
+
+def test_headers_outside_a_slice_do_not_count() -> None:
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    headers = pa.array([[{"key": None, "value": b""}], [None], [{"key": "a", "value": None}], None], kind)
+    part = table(headers=headers).slice(2)
+    assert [record.headers for record in records(from_arrow(part))] == [(Header("a", None),), ()]
+
+
+def test_offsets_must_grow_within_a_batch_only() -> None:
+    rows = table(offset=pa.array([5, 6, 5, 6]), position=pa.array([0, 0, 99, 99]))
+    assert [record.offset for record in records(from_arrow(rows))] == [5, 6, 5, 6]
+    with pytest.raises(InvalidInput, match="grow from row to row"):
+        from_arrow(rows.select(["offset"]))
+    with pytest.raises(InvalidInput, match="grow from row to row"):
+        from_arrow(rows.select(["offset"]), max_count=2)
+
+
+def test_each_marker_of_a_transaction_is_a_batch_of_its_own() -> None:
+    marker = end_transaction_marker(True, timestamp_ms=7, producer_id=1, producer_epoch=0, coordinator_epoch=3)
+    both = marker + marker[:7] + bytes([1]) + marker[8:]
+    (chunk,) = to_arrow(both, columns=[name for name in ALL_COLUMNS if name != "position"])
+    assert from_arrow(chunk) == both
+
+
+@pytest.mark.parametrize("max_size", [1, 61, 62, 92, 100])
+def test_there_is_room_for_batches_of_any_size(max_size: int) -> None:
+    """Far offsets, deltas of ten bytes and tiny limits, which make the most batches of the fewest bytes."""
+    offsets = [0, 2**31, 2**32 + 5, 2**40, 2**40 + 1, 2**62, 2**62 + 1]
+    rows = table(
+        offset=pa.array(offsets), timestampMs=pa.array([2**62] * 7), value=pa.array([b"", b"x" * 40] * 3 + [b""])
+    )
+    data = from_arrow(rows, max_size=max_size, delete_horizon_ms=0)
+    assert [record.offset for record in records(data)] == offsets

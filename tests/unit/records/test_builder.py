@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import mmap
+from array import array
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from octavo.errors import InvalidInput
@@ -151,6 +154,65 @@ def test_keys_and_values_may_be_any_bytes_like() -> None:
     plain = BatchBuilder()
     plain.append(b"k", b"v", timestamp_ms=0, headers=[("h", b"x")])
     assert builder.build() == plain.build()
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda data: memoryview(data).cast("I"),
+        lambda data: memoryview(data).cast("B", (2, 2, len(data) // 4)),
+        lambda data: memoryview(bytes(byte for pair in zip(data, data, strict=True) for byte in pair))[::2],
+        lambda data: np.frombuffer(data, ">i4"),
+        lambda data: array("h", np.frombuffer(data, np.int16).tolist()),
+    ],
+    ids=["words", "many-dimensions", "every-other", "big-endian", "array"],
+)
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_content_is_measured_in_bytes_whatever_its_items_are(magic: int, of: Callable[[bytes], Any]) -> None:
+    data = b"octavo notebooks"
+    headers = [("h", data)] if magic == 2 else []
+    plain, other = BatchBuilder(magic), BatchBuilder(magic)
+    size = plain.size_with(data, data, timestamp_ms=0, headers=headers)
+    assert other.size_with(of(data), of(data), timestamp_ms=0, headers=[(k, of(v)) for k, v in headers]) == size
+    for _ in range(2):
+        plain.append(data, data, timestamp_ms=0, headers=headers)
+        other.append(of(data), of(data), timestamp_ms=0, headers=[(key, of(value)) for key, value in headers])
+    assert other.build() == plain.build()
+    assert [len(record.value or b"") for batch in read_batches(other.build()) for record in batch] == [16, 16]
+
+
+def test_content_without_items_is_empty_and_not_null() -> None:
+    builder = BatchBuilder()
+    builder.append(np.empty((0, 3)), array("i"), timestamp_ms=0, headers=[("h", np.empty((3, 0)))])  # type: ignore[arg-type,list-item]
+    (batch,) = read_batches(builder.build())
+    assert [(record.key, record.value, record.headers) for record in batch] == [(b"", b"", (Header("h", b""),))]
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize("content", ["text", 5, 1.5, ["a"], object()])
+def test_content_that_is_not_bytes_is_refused_in_a_sentence(magic: int, content: Any) -> None:
+    builder = BatchBuilder(magic)
+    kind = type(content).__name__
+    for ask in (builder.append, builder.has_room_for, builder.size_with):
+        with pytest.raises(InvalidInput, match=f"a record's key must be bytes or None, not {kind}"):
+            ask(content, b"v", timestamp_ms=0)
+        with pytest.raises(InvalidInput, match=f"a record's value must be bytes or None, not {kind}"):
+            ask(b"k", content, timestamp_ms=0)
+        if magic == 2:
+            with pytest.raises(InvalidInput, match=f"a header's value must be bytes or None, not {kind}"):
+                ask(b"k", b"v", timestamp_ms=0, headers=[("h", content)])
+    with pytest.raises(InvalidInput, match="key must be bytes"):
+        builder.append_record(Record(key=content))
+    assert builder.count == 0
+
+
+@pytest.mark.parametrize("key", [None, b"", b"\0\0", b"\xff\xff\0\0", b"\0\0\0\x63", "abcd"])
+def test_whoever_asks_beforehand_is_told_about_control_keys_too(key: Any) -> None:
+    builder = BatchBuilder(control=True)
+    for ask in (builder.append, builder.has_room_for, builder.size_with):
+        with pytest.raises(InvalidInput):
+            ask(key, b"", timestamp_ms=0)
+    assert builder.has_room_for(memoryview(b"\0\0\0\0").cast("I"), b"", timestamp_ms=0)
 
 
 @pytest.mark.parametrize("magic", [1, 2])  # of magic 0 the times are gone

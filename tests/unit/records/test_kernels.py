@@ -1,24 +1,20 @@
-"""Kernels: the two ways to run them, when which is chosen, and the cache between processes."""
+"""Kernels: the two ways to run them, and when which is chosen."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
+import threading
 import zlib
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import numpy as np
 import pytest
 from crc32c import crc32c
 
-import octavo
 from octavo.errors import InvalidInput
 from octavo.records import kernels as kernel_package
 from octavo.records.arrow.checksums import checksum_tables
-from octavo.records.kernels import Kernels, cache, kernels, scan
+from octavo.records.kernels import Kernels, decode, kernels, scan
 from octavo.records.kernels.machine import read_i64, wrap64
 from octavo.records.kernels.varint import (
     CUT,
@@ -31,58 +27,39 @@ from octavo.records.kernels.varint import (
 )
 from octavo.records.layout import MAGIC_AT
 
-SCRIPT = """
-from octavo.records import BatchBuilder, to_arrow
-builder = BatchBuilder()
-builder.append(b"k", b"v", timestamp_ms=0)
-print(sum(chunk.num_rows for chunk in to_arrow(builder.build())))
-"""
-
-
-def run(script: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
-def test_compiled_kernels_are_loaded_by_the_next_process(tmp_path: Path) -> None:
-    settings = {"OCTAVO_KERNELS": "compiled", "OCTAVO_CACHE_DIR": str(tmp_path)}
-    assert run(SCRIPT, **settings) == "1"
-    compiled = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
-    assert compiled
-    assert run(SCRIPT, **settings) == "1"
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == compiled
-
-
-def test_the_folder_of_the_cache_changes_with_any_source_of_a_kernel(tmp_path: Path) -> None:
-    sources = Path(octavo.__file__).parent
-    copied = tmp_path / "octavo"
-    shutil.copytree(sources, copied, ignore=shutil.ignore_patterns("__pycache__"))
-    script = "from octavo.records.kernels.cache import cache_folder; print(cache_folder().name)"
-    settings = {"PYTHONPATH": str(tmp_path), "OCTAVO_CACHE_DIR": str(tmp_path)}
-    names = {run(script, **settings)}
-    for changed in ("kernels/varint.py", "layout.py"):  # what kernels call, and what they take constants from
-        path = copied / "records" / changed
-        path.write_text(path.read_text() + "\n# changed\n")
-        names.add(run(script, **settings))
-    assert len(names) == 3
-
-
-def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OCTAVO_CACHE_DIR", str(tmp_path))
-    folder = cache.cache_folder()
-    assert folder.parent == tmp_path
-    folder.chmod(0o777)
-    assert cache.cache_folder() != folder
-
 
 def test_a_little_work_is_interpreted_and_a_lot_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OCTAVO_KERNELS", raising=False)
     monkeypatch.setattr(kernel_package, "_seen", 0)
+    assert kernel_package.WORTH_COMPILING == 2 << 20  # as docs/formats/arrow.md says
     assert not kernels(1000).compiled
     assert kernels(kernel_package.WORTH_COMPILING).compiled
     assert kernels(1000).compiled, "once they are loaded they serve everybody"
+
+
+def test_who_compiles_keeps_nobody_waiting_who_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OCTAVO_KERNELS", raising=False)
+    monkeypatch.setattr(kernel_package, "_seen", 0)
+    compiling, may_go_on = threading.Event(), threading.Event()
+    calls = []
+
+    def compile_slowly(kernel: object) -> object:
+        calls.append(kernel)
+        compiling.set()
+        may_go_on.wait(30)
+        return kernel
+
+    monkeypatch.setattr("octavo.records.kernels.compiled.compile_kernel", compile_slowly)
+    monkeypatch.setattr(kernel_package, "_machine_code", {})
+    with ThreadPoolExecutor() as pool:
+        try:
+            waiting = [pool.submit(lambda: Kernels(compiled=True).decode) for _ in range(3)]
+            assert compiling.wait(30)
+            assert callable(pool.submit(lambda: kernels(1).decode).result(timeout=10))
+        finally:
+            may_go_on.set()
+        assert [future.result(timeout=10) for future in waiting] == [decode.decode] * 3
+    assert calls == [decode.decode], "one compiles for all"
 
 
 def test_a_mode_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

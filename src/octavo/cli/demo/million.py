@@ -25,13 +25,13 @@ def show(stage: Stage) -> None:
     rates = ("write, records/s", "read, records/s", "read, MB/s")
     drawn = table("codec", "bytes", *rates, right=("bytes", *rates))
     payload = sum(columns[name].nbytes for name in ("key", "value"))
-    with stage.waiting("Writing and reading a million records three times ..."):
+    with stage.waiting("Writing and reading a million records, with three codecs, twice each ..."):
         for codec in _CODECS:
-            data, wrote, read = _round_trip(columns, codec)
+            data, wrote, read = _best_round_trip(columns, codec)
             numbers = (len(data), COUNT / wrote, COUNT / read, payload / read / 1e6)
             drawn.add_row(codec.name.lower(), *(f"{number:,.0f}" for number in numbers))
     stage.show(drawn)
-    stage.code("for columns in to_arrow(data):  # pyarrow.RecordBatch, 65,536 rows at a time\n    ...")
+    stage.code("for columns in to_arrow(data):  # pyarrow.RecordBatch, about 8 MiB at a time\n    ...")
     customers, seconds = _count_customers(data)
     stage.say(f"Arrow takes it from there: {customers:,} customers, read and counted in {seconds:.2f} s.")
 
@@ -83,6 +83,13 @@ def _round_trip(columns: pa.RecordBatch, codec: Codec) -> tuple[bytes, float, fl
     rows = sum(chunk.num_rows for chunk in to_arrow(data))
     assert rows == COUNT
     return data, wrote - began, perf_counter() - wrote
+
+
+def _best_round_trip(columns: pa.RecordBatch, codec: Codec) -> tuple[bytes, float, float]:
+    """The better of two: in the first a codec's library may be imported, and memory is cold."""
+    data, wrote, read = _round_trip(columns, codec)
+    _, wrote_again, read_again = _round_trip(columns, codec)
+    return data, min(wrote, wrote_again), min(read, read_again)
 
 
 def _count_customers(data: bytes) -> tuple[int, float]:

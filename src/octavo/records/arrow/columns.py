@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from octavo.errors import InvalidInput
+from octavo.records.arrow.schema import FIELDS
 from octavo.records.kernels import encode
 from octavo.records.layout import NO_TIMESTAMP
 
@@ -25,19 +26,32 @@ class ByteRows(NamedTuple):
     data: npt.NDArray[np.uint8]
 
 
-def encode_rows(batch: pa.RecordBatch, base_offset: int) -> encode.Rows:
+class Columns(NamedTuple):
+    """What records are made of."""
+
+    rows: encode.Rows
+    micros: bool  # whether the timestamps are microseconds
+
+    def timestamps_ms(self) -> Int64s:
+        """The timestamps in milliseconds, rounded down."""
+        stored: Int64s = self.rows.timestamps
+        return stored // 1000 if self.micros else stored
+
+
+def columns_of(batch: pa.RecordBatch, base_offset: int) -> Columns:
     """What records are made of; columns that `batch` lacks are null, empty, or counted from `base_offset`."""
+    timestamps, micros = _timestamps(batch)
     header_ends, header_keys, header_values = _headers(batch)
     arrays: tuple[npt.NDArray[Any], ...] = (
         _offsets(batch, base_offset),
-        _timestamps(batch),
-        *byte_rows(batch, "key"),
-        *byte_rows(batch, "value"),
+        timestamps,
+        *_byte_column(batch, "key"),
+        *_byte_column(batch, "value"),
         header_ends,
         *header_keys,
         *header_values,
     )
-    return encode.Rows(*map(_read_only, arrays))
+    return Columns(encode.Rows(*map(_read_only, arrays)), micros)
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -50,7 +64,15 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
     """The column of that name, if there is one."""
     index = batch.schema.get_field_index(name)
-    return None if index < 0 else batch.column(index)
+    return batch.column(index) if index >= 0 else None
+
+
+def check_names(batch: pa.RecordBatch) -> None:
+    """Refuse a name that is there twice, which Arrow would treat as if it were not there."""
+    names = batch.schema.names
+    for name in names if len(set(names)) < len(names) else ():
+        if name in FIELDS and names.count(name) > 1:
+            raise InvalidInput(f"there are several columns {name!r}")
 
 
 def integers(batch: pa.RecordBatch, name: str) -> Int64s | None:
@@ -62,11 +84,20 @@ def integers(batch: pa.RecordBatch, name: str) -> Int64s | None:
         raise InvalidInput(f"column {name!r} holds nulls")
     if not pa.types.is_integer(array.type) and not pa.types.is_boolean(array.type):
         raise InvalidInput(f"column {name!r} is {array.type}, not a whole number")
-    result: Int64s = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return result
+    if array.type != _INT64:
+        try:
+            array = array.cast(_INT64)
+        except pa.ArrowException as error:
+            raise InvalidInput(f"column {name!r} holds a number that is too large: {error}") from None
+    return _aligned(array.to_numpy(zero_copy_only=False))
 
 
-def byte_rows(batch: pa.RecordBatch, name: str) -> ByteRows:
+def _aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Arrow may begin an array at any address, kernels cannot."""
+    return array if array.flags.aligned else array.copy()
+
+
+def _byte_column(batch: pa.RecordBatch, name: str) -> ByteRows:
     """A column of bytes or text; all null where there is none."""
     array = column(batch, name)
     if array is None or pa.types.is_null(array.type):
@@ -74,7 +105,9 @@ def byte_rows(batch: pa.RecordBatch, name: str) -> ByteRows:
     return _byte_rows(array, name)
 
 
-_PER_MS = {"us": pa.scalar(1000), "ns": pa.scalar(1_000_000)}
+_INT64 = pa.int64()
+_MAX_SECONDS = (2**63 - 1) // 1000
+_PER_MS = {"ms": 1, "us": 1000, "ns": 1_000_000}
 _NOTHING: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
 
 
@@ -87,53 +120,55 @@ def _byte_rows(array: pa.Array, name: str) -> ByteRows:
     _, ends, data = array.buffers()
     if not len(array):
         return ByteRows(np.empty(0, np.int32), np.empty(0, np.int32), _NOTHING)
-    limits = np.frombuffer(ends, np.int32)[array.offset : array.offset + len(array) + 1]
-    starts = limits[:-1]
+    content = _NOTHING if data is None else np.frombuffer(data, np.uint8)
+    limits = _limits(ends, array, len(content), name)
     lengths = np.diff(limits)
+    if lengths.min() < 0:
+        raise InvalidInput(f"column {name!r} is no valid Arrow array: its values begin after they end")
     if array.null_count:
         lengths[pc.is_null(array).to_numpy(zero_copy_only=False)] = -1
-    return ByteRows(starts, lengths, _NOTHING if data is None else np.frombuffer(data, np.uint8))
+    return ByteRows(limits[:-1], lengths, content)
+
+
+def _limits(ends: pa.Buffer, array: pa.Array, size: int, name: str) -> Int32s:
+    """Where the values of an array begin, and where the last ends; Arrow does not look whether they lie inside."""
+    limits = _aligned(np.frombuffer(ends, np.int32)[array.offset : array.offset + len(array) + 1])
+    if limits[0] < 0 or limits[-1] > size:
+        raise InvalidInput(f"column {name!r} is no valid Arrow array: its values lie outside its data")
+    return limits
 
 
 def _offsets(batch: pa.RecordBatch, base_offset: int) -> Int64s:
     offsets = integers(batch, "offset")
     if offsets is None:
         return np.arange(base_offset, base_offset + batch.num_rows, dtype=np.int64)
-    if len(offsets) and offsets[0] < 0:
-        raise InvalidInput(f"the offset {offsets[0]} is negative")
-    if len(offsets) > 1 and not (np.diff(offsets) > 0).all():
-        raise InvalidInput("offsets must grow from row to row")
     return offsets
 
 
-def _timestamps(batch: pa.RecordBatch) -> Int64s:
-    """Milliseconds; a null is Kafka's -1. `timestampMs` counts where both columns are there."""
+def _timestamps(batch: pa.RecordBatch) -> tuple[Int64s, bool]:
+    """Milliseconds, or microseconds and True; a null is Kafka's -1. `timestampMs` counts before `timestamp`."""
     exact = integers(batch, "timestampMs")
+    if exact is not None:
+        return exact, False
     array = column(batch, "timestamp")
-    if exact is None and array is not None:
-        if not pa.types.is_timestamp(array.type):
-            raise InvalidInput(f"column 'timestamp' is {array.type}, not a timestamp")
-        exact = _milliseconds(array)
-    if exact is None:
-        return np.full(batch.num_rows, NO_TIMESTAMP, np.int64)
-    if len(exact) and exact.min() < NO_TIMESTAMP:
-        raise InvalidInput(f"the timestamp {exact.min()} ms is negative, which Kafka refuses (-1 means none)")
-    return exact
+    if array is None:
+        return np.full(batch.num_rows, NO_TIMESTAMP, np.int64), False
+    if not pa.types.is_timestamp(array.type):
+        raise InvalidInput(f"column 'timestamp' is {array.type}, not a timestamp")
+    if array.type.unit == "us" and not array.null_count:  # as `to_arrow` gives them; the kernel makes milliseconds
+        return _aligned(array.view(_INT64).to_numpy()), True
+    return _milliseconds(array), False
 
 
 def _milliseconds(array: pa.Array) -> Int64s:
     """Timestamps of any unit, rounded down; a null is Kafka's -1."""
-    units = array.view(pa.int64())
-    if array.null_count:
-        units = units.fill_null(0)
-    numbers: Int64s = units.to_numpy()
+    numbers: Int64s = array.view(_INT64).fill_null(0).to_numpy()
     if array.type.unit == "s":
+        if len(numbers) and (numbers.max() > _MAX_SECONDS or numbers.min() < -_MAX_SECONDS):
+            raise InvalidInput("column 'timestamp' holds a time too far away for milliseconds")
         numbers = numbers * 1000
-    elif array.type.unit != "ms":
-        per_ms = _PER_MS[array.type.unit]
-        # Arrow divides several times as fast as NumPy, but rounds towards zero.
-        negative = len(numbers) and numbers.min() < 0
-        numbers = numbers // per_ms.as_py() if negative else pc.divide(units, per_ms).to_numpy()
+    else:
+        numbers = numbers // _PER_MS[array.type.unit]
     if array.null_count:
         numbers = np.where(pc.is_null(array).to_numpy(zero_copy_only=False), NO_TIMESTAMP, numbers)
     return numbers
@@ -148,14 +183,16 @@ def _headers(batch: pa.RecordBatch) -> tuple[Int32s, ByteRows, ByteRows]:
         raise InvalidInput(f"column 'headers' is {array.type}, not a list of (key, value)")
     if array.null_count:  # a null list is an empty one, and its items, if it has any, do not count
         array = pc.if_else(pc.is_null(array), pa.scalar([], array.type), array)
-    ends = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
-    items = array.values
+    ends = _limits(array.buffers()[1], array, len(array.values), "headers")
+    if np.diff(ends).min() < 0:
+        raise InvalidInput("column 'headers' is no valid Arrow array: its lists begin after they end")
+    items = array.values.slice(int(ends[0]), int(ends[-1] - ends[0]))
     if items.null_count:
         raise InvalidInput("column 'headers' holds a header that is null")
     try:
         keys, values = items.field("key"), items.field("value")
     except KeyError:
         raise InvalidInput(f"column 'headers' is {array.type}, not a list of (key, value)") from None
-    if keys.slice(int(ends[0]), int(ends[-1] - ends[0])).null_count:
+    if keys.null_count:
         raise InvalidInput("column 'headers' holds a key that is null")
-    return ends, _byte_rows(keys, "headers.key"), _byte_rows(values, "headers.value")
+    return ends - ends[0], _byte_rows(keys, "headers.key"), _byte_rows(values, "headers.value")

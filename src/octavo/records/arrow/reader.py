@@ -20,15 +20,24 @@ from octavo.records.arrow.checksums import checksum_tables, first_mismatch, mism
 from octavo.records.arrow.schema import COLUMNS, FIELDS, schema_for
 from octavo.records.arrow.sink import Chunk, Int64s, Room
 from octavo.records.compression import DEFAULT_LIMIT, Inflater
+from octavo.records.fields import MAX_INT64, check_range
 from octavo.records.kernels import decode, kernels, rules, scan
 from octavo.records.kernels.message import MIN_MESSAGE_SIZE, walk_message
-from octavo.records.kernels.record import MIN_RECORD_SIZE
-from octavo.records.layout import MAX_SEQUENCE, NO_SEQUENCE, Attributes, Buffer, Codec, TimestampType
+from octavo.records.kernels.record import MIN_RECORD_SIZE, walk_record
+from octavo.records.layout import (
+    BATCH_HEADER,
+    MAX_SEQUENCE,
+    MAX_SIZE,
+    NO_SEQUENCE,
+    Attributes,
+    Buffer,
+    Codec,
+    TimestampType,
+)
 
 MAX_ROWS: Final = 1 << 17
 MAX_BYTES: Final = 8 << 20
-MAX_OFFSET: Final = 2**63 - 1
-MIN_OFFSET: Final = -(2**63)
+MIN_INT64: Final = -(2**63)
 
 _TABLE_ROWS = 8192
 _CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())
@@ -45,7 +54,9 @@ def _closed(name: str, half_open: tuple[int | None, int | None] | None) -> _Rang
     start, stop = half_open or (None, None)
     if start is not None and stop is not None and stop < start:
         raise InvalidInput(f"the range of {name} ends at {stop}, before it begins at {start}")
-    return _Range(MIN_OFFSET if start is None else start, MAX_OFFSET if stop is None else stop - 1)
+    first = MIN_INT64 if start is None else max(start, MIN_INT64)
+    last = MAX_INT64 if stop is None else min(stop - 1, MAX_INT64)
+    return _Range(first, last) if first <= last else _Range(1, 0)
 
 
 class ArrowReader(Iterator[pa.RecordBatch]):
@@ -71,11 +82,16 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         start: int,
         end: int | None,
     ) -> None:
-        if max_rows < 1 or max_bytes < 1:
-            raise InvalidInput("max_rows and max_bytes must be at least 1")
+        check_range("max_rows", max_rows, 1, MAX_SIZE)
+        check_range("max_bytes", max_bytes, 1, MAX_SIZE)
+        if not columns:
+            raise InvalidInput("no columns are asked for")
         self.schema: Final = schema_for(columns)
         self.torn_tail: int | None = None
-        self._view = memoryview(buffer).cast("B")
+        try:
+            self._view = memoryview(buffer).cast("B")
+        except TypeError as error:
+            raise InvalidInput(f"the buffer cannot be read: {error}") from None
         self._end = len(self._view) if end is None else end
         if not 0 <= start <= self._end <= len(self._view):
             raise InvalidInput(f"start {start} and end {self._end} do not lie in a buffer of {len(self._view)} bytes")
@@ -180,7 +196,14 @@ class ArrowReader(Iterator[pa.RecordBatch]):
                 self._give_up_at(row, error)
                 last = row
                 break
-        self._loaded = last
+        self._loaded = self._within_limits(first, last)
+
+    def _within_limits(self, first: int, last: int) -> int:
+        """Not so many batches that one chunk of all of them could pass what Arrow's ends can count."""
+        sizes = self._table[first:last, scan.END] - self._table[first:last, scan.START]
+        if not self._whole_batches or sizes.sum() <= MAX_SIZE:
+            return last
+        return first + max(1, int(np.searchsorted(np.cumsum(sizes), MAX_SIZE, side="right")))
 
     def _give_up_at(self, row: int, error: FormatError) -> None:
         self._rows = row
@@ -190,14 +213,13 @@ class ArrowReader(Iterator[pa.RecordBatch]):
 
     def _inflate(self, row: int) -> int:
         """Decompress one batch; says how many bytes that gave."""
-        position, start, end, magic = (
-            int(self._table[row, column]) for column in (scan.POSITION, scan.START, scan.END, scan.MAGIC)
-        )
+        position, size, magic = (int(self._table[row, column]) for column in (scan.POSITION, scan.SIZE, scan.MAGIC))
         codec = int(self._table[row, scan.ATTRIBUTES] & Attributes.CODEC)
+        start, end = position + BATCH_HEADER.size, position + size
         if magic == 2 and self._table[row, scan.COUNT] <= 0:
             return 0  # an empty batch has no stream, and one of less than none gets no further
         if magic < 2:
-            next_at, _, _, _, _, start, length = walk_message(self._view, start, end)
+            next_at, _, _, _, _, start, length = walk_message(self._view, position, end)
             if next_at < 0:
                 raise rules.broken(-next_at, position)
             if length < 0:
@@ -213,9 +235,9 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         """Decode one chunk from the loaded batches; None where the ranges left nothing of them."""
         before = self._loaded_bytes()
         chunk = self._fill(self._room())
-        if self._cursor[decode.ROWS] == 0 and self._cursor[decode.BATCH] < self._loaded and self._error is None:
+        if self._cursor[decode.ROWS] == 0 and self._cursor[decode.BATCH] < self._loaded:
             # The very next record, or its headers, is larger than a chunk should be: a chunk of its own.
-            chunk = self._fill(Room(1, before, before, before // 2 + 1, before))
+            chunk = self._fill(self._room_for_next())
         self._headers_room = max(self._headers_room, 2 * int(self._cursor[decode.HEADERS]))
         done = max(1, before - self._loaded_bytes())
         self._key_share = int(self._cursor[decode.KEY_BYTES]) / done
@@ -251,6 +273,17 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         # Inside a compressed stream, the batch that holds it is as near as a position gets.
         where = row[scan.POSITION] if row[scan.INFLATED] else self._cursor[decode.WHERE]
         return rules.broken(rule, int(where))
+
+    def _room_for_next(self) -> Room:
+        """What the very next record takes, which the kernel has just found to be whole."""
+        row = self._table[int(self._cursor[decode.BATCH])]
+        data = self._inflater.buffer if row[scan.INFLATED] else self._view
+        at = int(self._cursor[decode.AT])
+        if row[scan.MAGIC] < 2:
+            _, _, _, _, key_length, _, value_length = walk_message(data, at, int(row[scan.END]))
+            return Room(1, max(0, key_length), max(0, value_length), 0, 0)
+        next_at, _, _, _, key_length, _, value_length, headers_at, count = walk_record(data, at, int(row[scan.END]))
+        return Room(1, max(0, key_length), max(0, value_length), count, next_at - headers_at)
 
     def _loaded_bytes(self) -> int:
         rest = self._table[int(self._cursor[decode.BATCH]) : self._loaded]

@@ -1,12 +1,12 @@
 """Arrow columns as batches.
 
-One call of the kernel writes all batches uncompressed; what is left for each of them is its checksum, and where it is
-to be compressed, its compression.
+One call of the kernel writes all batches uncompressed; what is left for each of them is its compression, if it is to
+have one.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from octavo.errors import InvalidInput
 from octavo.records.arrow.checksums import checksum_tables
-from octavo.records.arrow.columns import Int32s, Int64s, column, encode_rows, integers
+from octavo.records.arrow.columns import Columns, Int32s, Int64s, check_names, columns_of
+from octavo.records.arrow.groups import BatchFields, check_arguments, groups_of
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
-from octavo.records.kernels import Kernels, encode, kernels
+from octavo.records.fields import MAX_INT64, check_range
+from octavo.records.kernels import encode, kernels
 from octavo.records.layout import (
     BATCH_HEADER,
-    MAX_SEQUENCE,
     MAX_SIZE,
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -40,22 +41,6 @@ MAX_BATCH_SIZE: Final = 1 << 20  # just below Kafka's default for max.message.by
 
 _CRC_AT: Final = BATCH_HEADER.at("crc")
 _COVERED: Final = BATCH_HEADER.at("attributes")
-
-
-class _Header(NamedTuple):
-    """What a batch says once for all its records, where no column says it."""
-
-    magic: int
-    codec: Codec
-    timestamp_type: TimestampType
-    log_append_time_ms: int
-    leader_epoch: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    transactional: bool
-    control: bool
-    delete_horizon_ms: int | None
 
 
 def from_arrow(
@@ -81,170 +66,98 @@ def from_arrow(
 
     Columns as `to_arrow` gives them, all of them optional. Without `offset`, offsets count from `base_offset`. The
     columns that describe a batch (`leaderEpoch`, `producerId`, `producerEpoch`, `sequence`, `isTransactional`,
-    `isControl`, `compression`, `timestampType`) count before the arguments of their names, and a new batch begins
-    where one of them, or `position`, changes. `magic` is an argument only: a column of that name is what the records
-    had.
+    `isControl`, `compression`, `timestampType`) count before the arguments of their names, and a new batch begins where
+    one of them, or `position`, changes. `magic` is an argument only: a column of that name is what the records had. A
+    record larger than `max_size` gets a batch of its own.
 
     Raises `InvalidInput` for what the format cannot express.
     """
-    header = _Header(
-        magic,
-        codec,
-        timestamp_type,
-        log_append_time_ms,
-        leader_epoch,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        transactional,
-        control,
-        delete_horizon_ms,
+    fields = BatchFields(
+        magic=magic,
+        codec=codec,
+        level=level,
+        timestamp_type=timestamp_type,
+        log_append_time_ms=log_append_time_ms,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        transactional=transactional,
+        control=control,
+        delete_horizon_ms=delete_horizon_ms,
     )
-    if magic not in (0, 1, 2):
-        raise InvalidInput(f"there is no magic {magic}")
-    if max_size > MAX_SIZE or max_size < 1 or max_count < 1:
-        raise InvalidInput(f"max_size and max_count must lie between 1 and {MAX_SIZE}")
+    check_arguments(fields)
+    check_range("max_size", max_size, 1, MAX_SIZE)
+    check_range("max_count", max_count, 1, MAX_SIZE)
+    if not isinstance(batch, pa.RecordBatch):
+        raise InvalidInput(f"a pyarrow.RecordBatch is wanted, not {type(batch).__name__}")
+    check_range("base_offset", base_offset, 0, MAX_INT64 - batch.num_rows)
     if not batch.num_rows:
         return b""
-    rows = encode_rows(batch, base_offset)
-    groups = _groups(batch, rows, header)
-    _check(header, rows, groups)
-    kernel_set = kernels(batch.nbytes)
-    out, batches = _encode(kernel_set, rows, groups, magic, max_size, max_count)
-    codecs = groups[batches[:, encode.GROUP], encode.ATTRIBUTES] & Attributes.CODEC
-    if codecs.any():
-        return _compressed(out, batches, groups, header, level)
-    if magic == 2 and not kernel_set.checks_fast:
-        _fill_checksums(out, batches)
+    check_names(batch)
+    columns = columns_of(batch, base_offset)
+    groups = groups_of(batch, columns, fields)
+    out, batches = _encode(columns, groups, magic, max_size, max_count)
+    if (groups[:, encode.ATTRIBUTES] & Attributes.CODEC).any():
+        return _compressed(out, batches, groups, fields)
     return out[: batches[-1, encode.END]].tobytes()
 
 
-def _encode(
-    kernel_set: Kernels, rows: encode.Rows, groups: Int64s, magic: int, max_size: int, max_count: int
-) -> tuple[Bytes, Int64s]:
+def _encode(columns: Columns, groups: Int64s, magic: int, max_size: int, max_count: int) -> tuple[Bytes, Int64s]:
     """Run the kernel: the batches, uncompressed, and where each lies."""
+    rows = columns.rows
     count = len(rows.offsets)
     first, last = int(rows.header_ends[0]), int(rows.header_ends[-1])
     # The widest a record's own fields get: five varints of 5 bytes, one of 10, and the attributes.
-    size = count * (36 + BATCH_HEADER.size) + (last - first) * 10
+    size = count * 36 + (last - first) * 10
     size += _extent(rows.key_starts, rows.key_lengths) + _extent(rows.value_starts, rows.value_lengths)
     size += _extent(rows.header_key_starts[first:last], rows.header_key_lengths[first:last])
     size += _extent(rows.header_value_starts[first:last], rows.header_value_lengths[first:last])
+    # A batch ends with its group, at `max_count`, where the next record is out of reach, or where it would not fit:
+    # then its records and the one behind it are larger than `max_size` without the header.
+    reach = int(np.abs(np.diff(rows.offsets[groups[:, encode.FIRST_ROW]] >> 31)).sum()) if len(groups) > 1 else 0
+    reach += max(0, (int(rows.offsets.max()) >> 31) - (int(rows.offsets.min()) >> 31))
+    full = 2 * size // max(1, max_size - BATCH_HEADER.size)
+    most = min(count, len(groups) + count // max_count + reach + full + 2)
     # From Arrow's pool, which hands out memory again that is warm. What is not written to is not taken.
-    out = np.frombuffer(pa.allocate_buffer(size), np.uint8)
-    batches = np.empty((count, encode.BATCH_COLUMNS), np.int64)
-    checksums = int(kernel_set.checks_fast)
-    made = kernel_set.encode(checksum_tables(), rows, groups, magic, checksums, max_size, max_count, out, batches)
+    out = np.frombuffer(pa.allocate_buffer(size + most * BATCH_HEADER.size), np.uint8)
+    batches = np.empty((most, encode.BATCH_COLUMNS), np.int64)
+    kernel_set = kernels(size)
+    made = kernel_set.encode(
+        checksum_tables(),
+        rows,
+        int(columns.micros),
+        groups,
+        magic,
+        int(kernel_set.checks_fast),
+        max_size,
+        max_count,
+        out,
+        batches,
+    )
+    assert made != encode.NO_ROOM, "the room for batches was computed too small"
+    if made < 0:
+        raise _refused(columns, -1 - made)
+    if magic == 2 and not kernel_set.checks_fast:
+        _fill_checksums(out, batches[:made])
     return out, batches[:made]
+
+
+def _refused(columns: Columns, row: int) -> InvalidInput:
+    """Why the kernel did not take that row."""
+    offset, timestamp_ms = int(columns.rows.offsets[row]), int(columns.timestamps_ms()[row])
+    if offset < 0:
+        return InvalidInput(f"the offset {offset} is negative")
+    if timestamp_ms < NO_TIMESTAMP:
+        return InvalidInput(f"the timestamp {timestamp_ms} ms is negative, which Kafka refuses (-1 means none)")
+    if row and offset <= int(columns.rows.offsets[row - 1]):
+        return InvalidInput(f"offsets must grow from row to row of a batch; {offset} does not")
+    return InvalidInput(f"the record of row {row} does not fit into a batch of at most {MAX_SIZE:,} bytes")
 
 
 def _extent(starts: Int32s, lengths: Int32s) -> int:
     """How many bytes a column has at the most, without looking at every row."""
     return int(starts[-1]) + max(0, int(lengths[-1])) - int(starts[0]) if len(starts) else 0
-
-
-class _Column(NamedTuple):
-    """What a batch says once: a value for each row, or one for all where no column gives it."""
-
-    rows: Int64s | None
-    default: int
-
-    def at(self, rows: Int64s) -> Int64s:
-        return np.full(len(rows), self.default, np.int64) if self.rows is None else self.rows[rows]
-
-
-def _groups(batch: pa.RecordBatch, rows: encode.Rows, header: _Header) -> Int64s:
-    """Runs of rows that share everything a batch says once."""
-    codec = _Column(_codecs(batch), int(header.codec))
-    kind = _Column(integers(batch, "timestampType"), int(header.timestamp_type))
-    leader_epoch = _Column(integers(batch, "leaderEpoch"), header.leader_epoch)
-    producer_id = _Column(integers(batch, "producerId"), header.producer_id)
-    producer_epoch = _Column(integers(batch, "producerEpoch"), header.producer_epoch)
-    transactional = _Column(integers(batch, "isTransactional"), int(header.transactional))
-    control = _Column(integers(batch, "isControl"), int(header.control))
-    sequence = _Column(integers(batch, "sequence"), header.base_sequence)
-    position = _Column(integers(batch, "position"), 0)
-    append_time = _Column(None, header.log_append_time_ms)
-    if kind.rows is not None:  # the records were read with their append time
-        is_append_time = kind.rows == TimestampType.LOG_APPEND_TIME
-        append_time = _Column(np.where(is_append_time, rows.timestamps, header.log_append_time_ms), 0)
-    shared = (codec, kind, leader_epoch, producer_id, producer_epoch, transactional, control, position, append_time)
-    first = _first_rows(shared, sequence, rows.offsets)
-    groups = np.empty((len(first), encode.GROUP_COLUMNS), np.int64)
-    groups[:, encode.FIRST_ROW] = first
-    groups[:, encode.LAST_ROW] = np.append(first[1:], batch.num_rows)
-    groups[:, encode.ATTRIBUTES] = (
-        codec.at(first)
-        | np.where(kind.at(first) == TimestampType.LOG_APPEND_TIME, int(Attributes.LOG_APPEND_TIME), 0)
-        | np.where(transactional.at(first), int(Attributes.TRANSACTIONAL), 0)
-        | np.where(control.at(first), int(Attributes.CONTROL), 0)
-        | (0 if header.delete_horizon_ms is None else int(Attributes.DELETE_HORIZON))
-    )
-    groups[:, encode.LEADER_EPOCH] = leader_epoch.at(first)
-    groups[:, encode.PRODUCER_ID] = producer_id.at(first)
-    groups[:, encode.PRODUCER_EPOCH] = producer_epoch.at(first)
-    groups[:, encode.BASE_SEQUENCE] = sequence.at(first)
-    groups[:, encode.APPEND_TIME] = append_time.at(first)
-    groups[:, encode.DELETE_HORIZON] = 0 if header.delete_horizon_ms is None else header.delete_horizon_ms
-    return groups
-
-
-def _first_rows(shared: tuple[_Column, ...], sequence: _Column, offsets: Int64s) -> Int64s:
-    """The rows with which a new group begins."""
-    begins = None
-    for column_ in shared:
-        if column_.rows is not None:
-            changes = column_.rows[1:] != column_.rows[:-1]
-            begins = changes if begins is None else begins | changes
-    if sequence.rows is not None:
-        before, after = sequence.rows[:-1], sequence.rows[1:]
-        expected = (before + np.diff(offsets)) & MAX_SEQUENCE
-        changes = np.where(before < 0, after >= 0, after != expected)
-        begins = changes if begins is None else begins | changes
-    later = np.empty(0, np.int64) if begins is None else np.flatnonzero(begins) + 1
-    return np.concatenate((np.zeros(1, np.int64), later))
-
-
-def _codecs(batch: pa.RecordBatch) -> Int64s | None:
-    names = column(batch, "compression")
-    if names is None:
-        return None
-    encoded = names.dictionary_encode()
-    try:
-        numbers = [int(Codec[name.upper()]) for name in encoded.dictionary.to_pylist()]
-    except KeyError as error:
-        raise InvalidInput(f"there is no codec {error.args[0].lower()!r}") from None
-    if names.null_count:
-        raise InvalidInput("column 'compression' holds nulls")
-    codecs: Int64s = np.array(numbers, np.int64)[encoded.indices.to_numpy()]
-    return codecs
-
-
-def _check(header: _Header, rows: encode.Rows, groups: Int64s) -> None:
-    """Refuse what Kafka's builder refuses."""
-    attributes = groups[:, encode.ATTRIBUTES]
-    producers = groups[:, encode.PRODUCER_ID]
-    control = (attributes & Attributes.CONTROL) != 0
-    transactional = (attributes & Attributes.TRANSACTIONAL) != 0
-    if header.magic < 2:
-        beyond = int(np.bitwise_or.reduce(attributes)) & ~(Attributes.CODEC | Attributes.LOG_APPEND_TIME)
-        if beyond or (producers != NO_PRODUCER_ID).any():
-            raise InvalidInput(
-                f"magic {header.magic} has no producers, transactions, control records or delete horizon"
-            )
-        if (attributes & Attributes.CODEC == Codec.ZSTD).any():
-            raise InvalidInput(f"magic {header.magic} has no zstd")
-        if rows.header_ends[-1] > rows.header_ends[0]:
-            raise InvalidInput(f"magic {header.magic} has no headers")
-        if header.magic == 0 and (attributes & Attributes.LOG_APPEND_TIME).any():
-            raise InvalidInput("magic 0 has no timestamps")
-    if (transactional & (producers == NO_PRODUCER_ID)).any():
-        raise InvalidInput("a transactional batch needs a producer id")
-    with_producer = producers != NO_PRODUCER_ID
-    if (with_producer & (groups[:, encode.PRODUCER_EPOCH] == NO_PRODUCER_EPOCH)).any():
-        raise InvalidInput("a batch with a producer id needs a producer epoch")
-    if (with_producer & ~control & (groups[:, encode.BASE_SEQUENCE] < 0)).any():
-        raise InvalidInput("a batch with a producer id needs a sequence")
 
 
 def _fill_checksums(out: Bytes, batches: Int64s) -> None:
@@ -254,20 +167,19 @@ def _fill_checksums(out: Bytes, batches: Int64s) -> None:
         view[start + _CRC_AT : start + _COVERED] = crc_of(view[start:end], 2).to_bytes(4, "big")
 
 
-def _compressed(out: Bytes, batches: Int64s, groups: Int64s, header: _Header, level: int | None) -> bytes:
+def _compressed(out: Bytes, batches: Int64s, groups: Int64s, fields: BatchFields) -> bytes:
     """Compress the records of every batch that has a codec, and join them all."""
     view = out.data
     pieces: list[bytes | memoryview] = []
     for start, end, group, last_offset, max_timestamp in batches.tolist():
         attributes = int(groups[group, encode.ATTRIBUTES])
-        codec = Codec(attributes & Attributes.CODEC)
-        if header.magic == 2:
-            records = view[start + BATCH_HEADER.size : end]
-            packed = compress(codec, records, level=level) if codec else records
-            pieces.append(write_batch(BATCH_HEADER.read(view, start), packed))
-        elif codec:
-            packed = compress(codec, view[start:end], level=level, magic=header.magic)
-            pieces.append(write_message(last_offset, header.magic, attributes, max_timestamp, None, packed))
-        else:
+        codec = attributes & Attributes.CODEC
+        if not codec:
             pieces.append(view[start:end])
+        elif fields.magic == 2:
+            packed = compress(codec, view[start + BATCH_HEADER.size : end], level=fields.level)
+            pieces.append(write_batch(BATCH_HEADER.read(view, start), packed))
+        else:
+            packed = compress(codec, view[start:end], level=fields.level, magic=fields.magic)
+            pieces.append(write_message(last_offset, fields.magic, attributes, max_timestamp, None, packed))
     return b"".join(pieces)

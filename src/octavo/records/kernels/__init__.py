@@ -1,17 +1,17 @@
 """The kernels: plain functions over flat arrays that do all the work on whole segments.
 
 Each is one Python source. `kernels()` gives them interpreted, on memoryviews, or compiled by Numba, whichever pays:
-loading compiled kernels takes about a second, in which interpreted ones get through some megabytes. The environment
-variable `OCTAVO_KERNELS` decides instead where it is set to `interpreted`, `compiled`, or `checked` (compiled, with
-every access checked: for tests).
+loading compiled kernels takes about a second, in which interpreted ones get through two to seven megabytes. The
+environment variable `OCTAVO_KERNELS` decides instead where it is set to `interpreted`, `compiled`, or `checked`
+(compiled, with every access checked: for tests).
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Final
 
 from octavo.errors import InvalidInput
@@ -19,7 +19,7 @@ from octavo.errors import InvalidInput
 Kernel = Callable[..., Any]
 
 MODES = ("auto", "interpreted", "compiled", "checked")
-WORTH_COMPILING = 16 * 2**20  # bytes seen by interpreted kernels, after which compiled ones are loaded
+WORTH_COMPILING = 2 << 20  # bytes seen by interpreted kernels, after which compiled ones are loaded
 
 
 class Kernels:
@@ -28,31 +28,31 @@ class Kernels:
     def __init__(self, *, compiled: bool) -> None:
         self.compiled: Final = compiled
 
-    @cached_property
+    @property
     def scan(self) -> Kernel:
         from octavo.records.kernels import scan
 
         return self._made(scan.scan)
 
-    @cached_property
+    @property
     def decode(self) -> Kernel:
         from octavo.records.kernels import decode
 
         return self._made(decode.decode)
 
-    @cached_property
+    @property
     def encode(self) -> Kernel:
         from octavo.records.kernels import encode
 
         return self._made(encode.encode)
 
-    @cached_property
+    @property
     def verify(self) -> Kernel:
         from octavo.records.kernels import checksum
 
         return self._made(checksum.verify)
 
-    @cached_property
+    @property
     def checks_fast(self) -> bool:
         """Whether they compute checksums faster than a library that is called for every batch."""
         if not self.compiled:
@@ -62,18 +62,13 @@ class Kernels:
         return CHECKS_FAST
 
     def _made(self, kernel: Kernel) -> Kernel:
-        if not self.compiled:
-            return _on_views(kernel)
-        from octavo.records.kernels.compiled import compile_kernel
-
-        with _lock:
-            return compile_kernel(kernel)
+        return _as_machine_code(kernel) if self.compiled else _on_views(kernel)
 
 
-_lock = threading.Lock()
 _compiled = Kernels(compiled=True)
 _interpreted = Kernels(compiled=False)
 _seen = 0
+_seeing = threading.Lock()
 
 
 def kernels(size: int) -> Kernels:
@@ -83,12 +78,30 @@ def kernels(size: int) -> Kernels:
     if mode not in MODES:
         raise InvalidInput(f"OCTAVO_KERNELS is {mode!r}; it can be {', '.join(MODES)}")
     if mode == "auto":
-        with _lock:
+        with _seeing:
             _seen += size
         return _compiled if _seen >= WORTH_COMPILING else _interpreted
     return _interpreted if mode == "interpreted" else _compiled
 
 
+_machine_code: dict[Kernel, Kernel] = {}
+_compiling = threading.Lock()  # Numba is for one thread at a time; who needs no compiled kernel does not wait for it
+
+
+def _as_machine_code(kernel: Kernel) -> Kernel:
+    """`kernel` compiled, or loaded from the cache."""
+    made = _machine_code.get(kernel)
+    if made is None:
+        from octavo.records.kernels.compiled import compile_kernel
+
+        with _compiling:
+            made = _machine_code.get(kernel)
+            if made is None:
+                made = _machine_code[kernel] = compile_kernel(kernel)
+    return made
+
+
+@functools.cache
 def _on_views(kernel: Kernel) -> Kernel:
     """`kernel` on memoryviews of the arrays it is given: their items are plain integers, which never overflow."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from octavo.records.kernels.machine import Array, crc32c_step
+from octavo.records.kernels.machine import Array, crc32, crc32c_step
 from octavo.records.kernels.scan import CRC, MAGIC, POSITION, SIZE
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT
 
@@ -33,7 +33,7 @@ class Tables(NamedTuple):
 
 
 def slicing_tables(polynomial: int) -> list[int]:
-    """Eight tables of 256 entries, one after the other, for `crc`."""
+    """Eight tables of 256 entries, one after the other, for `compiled`."""
     table = []
     for byte in range(256):
         value = byte
@@ -63,35 +63,6 @@ def zeros_tables(size: int, bytewise: list[int]) -> list[int]:
                     value ^= of_bits[8 * place + bit]
             table.append(value)
     return table
-
-
-def crc(tables: Array, data: Array, start: int, end: int) -> int:
-    """The checksum of `data[start:end]` whose tables these are; the caller has checked that this lies inside."""
-    value = 0xFFFFFFFF
-    at = start
-    while at + 8 <= end:
-        low = (
-            value
-            ^ (data[at] & 0xFF)
-            ^ ((data[at + 1] & 0xFF) << 8)
-            ^ ((data[at + 2] & 0xFF) << 16)
-            ^ ((data[at + 3] & 0xFF) << 24)
-        )
-        value = (
-            tables[7 * 256 + (low & 0xFF)]
-            ^ tables[6 * 256 + ((low >> 8) & 0xFF)]
-            ^ tables[5 * 256 + ((low >> 16) & 0xFF)]
-            ^ tables[4 * 256 + (low >> 24)]
-            ^ tables[3 * 256 + data[at + 4]]
-            ^ tables[2 * 256 + data[at + 5]]
-            ^ tables[1 * 256 + data[at + 6]]
-            ^ tables[data[at + 7]]
-        )
-        at += 8
-    while at < end:
-        value = tables[(value ^ data[at]) & 0xFF] ^ (value >> 8)
-        at += 1
-    return value ^ 0xFFFFFFFF
 
 
 def after_zeros(table: Array, value: int) -> int:
@@ -139,7 +110,7 @@ def batch_checksum(tables: Tables, data: Array, position: int, size: int, magic:
     """The checksum that the batch in `data[position : position + size]` should have stored."""
     if magic == 2:
         return crc32c(tables, data, position + _COVERED_V2, position + size)
-    return crc(tables.ieee, data, position + MAGIC_AT, position + size)
+    return crc32(tables.ieee, data, position + MAGIC_AT, position + size)
 
 
 def verify(tables: Tables, data: Array, table: Array) -> int:

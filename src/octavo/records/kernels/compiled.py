@@ -168,8 +168,41 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         decode.has_room,
         decode.put_bytes,
         decode.put_row,
+        encode.timestamp_ms,
     }
 )
+
+
+@overload(machine.crc32, jit_options=_OPTIONS)
+def _crc32(tables: Any, data: Any, start: Any, end: Any) -> Any:
+    def slicing(tables: Any, data: Any, start: Any, end: Any) -> Any:
+        value = 0xFFFFFFFF
+        at = start
+        while at + 8 <= end:
+            low = (
+                value
+                ^ (data[at] & 0xFF)
+                ^ ((data[at + 1] & 0xFF) << 8)
+                ^ ((data[at + 2] & 0xFF) << 16)
+                ^ ((data[at + 3] & 0xFF) << 24)
+            )
+            value = (
+                tables[7 * 256 + (low & 0xFF)]
+                ^ tables[6 * 256 + ((low >> 8) & 0xFF)]
+                ^ tables[5 * 256 + ((low >> 16) & 0xFF)]
+                ^ tables[4 * 256 + (low >> 24)]
+                ^ tables[3 * 256 + data[at + 4]]
+                ^ tables[2 * 256 + data[at + 5]]
+                ^ tables[1 * 256 + data[at + 6]]
+                ^ tables[data[at + 7]]
+            )
+            at += 8
+        while at < end:
+            value = tables[(value ^ data[at]) & 0xFF] ^ (value >> 8)
+            at += 1
+        return value ^ 0xFFFFFFFF
+
+    return slicing
 
 
 def _register(module: ModuleType) -> None:
@@ -196,7 +229,7 @@ _ROWS = types.NamedTuple(
 _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     scan.scan: types.UniTuple(_INT, 4)(_BYTES_IN, _INT, _INT, _TABLE, _INT, _INT, _INT, _INT, _INT),
     decode.decode: types.boolean(_TABLES, _BYTES_IN, _BYTES_IN, _TABLE, _INT, _INT64, _WANTED, _SINK),
-    encode.encode: _INT(_TABLES, _ROWS, _TABLE, _INT, _INT, _INT, _INT, _BYTES, _TABLE),
+    encode.encode: _INT(_TABLES, _ROWS, _INT, _TABLE, _INT, _INT, _INT, _INT, _BYTES, _TABLE),
     checksum.verify: _INT(_TABLES, _BYTES_IN, _TABLE),
 }
 

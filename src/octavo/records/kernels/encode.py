@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from octavo.records.kernels.checksum import Tables, crc, crc32c
-from octavo.records.kernels.machine import Array, copy, wrap64
+from octavo.records.kernels.checksum import Tables, crc32c
+from octavo.records.kernels.machine import Array, copy, crc32, wrap64
 from octavo.records.kernels.record import (
     nullable_size,
     record_body_size,
@@ -17,14 +17,24 @@ from octavo.records.kernels.record import (
     write_record_start,
 )
 from octavo.records.kernels.varint import varint_size, write_i16, write_i64, write_u32, write_varint
-from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_AT, MAX_SEQUENCE, MESSAGE_V0, MESSAGE_V1, Attributes
+from octavo.records.layout import (
+    BATCH_HEADER,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MAX_SEQUENCE,
+    MAX_SIZE,
+    MESSAGE_V0,
+    MESSAGE_V1,
+    NO_TIMESTAMP,
+    Attributes,
+)
 
 
 class Rows(NamedTuple):
     """The columns. Lengths are -1 for null; starts and lengths are int32, counted from the start of their bytes."""
 
     offsets: Array
-    timestamps: Array  # milliseconds
+    timestamps: Array  # milliseconds, or microseconds
     key_starts: Array
     key_lengths: Array
     keys: Array
@@ -60,6 +70,8 @@ LAST_OFFSET = 3
 MAX_TIMESTAMP = 4
 BATCH_COLUMNS = 5
 
+NO_ROOM = -(2**62)  # in place of a row: the output has no room
+
 _CODEC = int(Attributes.CODEC)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 _DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
@@ -82,6 +94,12 @@ _MESSAGE_ATTRIBUTES_AT = MESSAGE_V0.at("attributes")
 _TIMESTAMP_AT = MESSAGE_V1.at("timestamp_ms")
 _SIZE_V0 = MESSAGE_V0.size
 _SIZE_V1 = MESSAGE_V1.size
+
+
+def timestamp_ms(rows: Rows, row: int, micros: int) -> int:
+    """A row's timestamp in milliseconds, rounded down."""
+    timestamp: int = rows.timestamps[row]
+    return timestamp // 1000 if micros else timestamp
 
 
 def headers_size(rows: Rows, row: int) -> int:
@@ -141,21 +159,27 @@ def sequence_at(base_sequence: int, steps: int) -> int:
 
 
 def encode_batch(
-    rows: Rows, groups: Array, group: int, row: int, max_size: int, max_count: int, out: Array, at: int
+    rows: Rows, micros: int, groups: Array, group: int, row: int, max_size: int, max_count: int, out: Array, at: int
 ) -> tuple[int, int, int, int]:
-    """Write one batch of magic 2 that begins with `row`; (position behind it, next row, last offset, max timestamp)."""
+    """Write one batch of magic 2 that begins with `row`.
+
+    Returns the position behind it, the next row, the last offset and the largest timestamp. A next row below zero is
+    -1 minus a row that cannot be, or `NO_ROOM`.
+    """
     start = at
     first = row
     last_row = groups[group, LAST_ROW]
     attributes = groups[group, ATTRIBUTES]
     base_offset = rows.offsets[row]
     last_offset = base_offset
-    base_timestamp = groups[group, DELETE_HORIZON] if attributes & _DELETE_HORIZON else rows.timestamps[row]
-    max_timestamp = rows.timestamps[row]
+    max_timestamp = timestamp_ms(rows, row, micros)
+    base_timestamp = groups[group, DELETE_HORIZON] if attributes & _DELETE_HORIZON else max_timestamp
     at += _HEADER_SIZE
     while row < last_row and row - first < max_count:
         offset = rows.offsets[row]
-        timestamp = rows.timestamps[row]
+        timestamp = timestamp_ms(rows, row, micros)
+        if (row > first and offset <= last_offset) or timestamp < NO_TIMESTAMP:
+            return at, -1 - row, 0, 0
         if offset - base_offset > _MAX_DELTA:
             break
         delta = wrap64(timestamp - base_timestamp)
@@ -168,8 +192,13 @@ def encode_batch(
             headers,
             headers_size(rows, row) if headers else 0,
         )
-        if row > first and at - start + varint_size(body) + body > max_size:
+        size = varint_size(body) + body
+        if row > first and at - start + size > max_size:
             break
+        if at - start + size > MAX_SIZE:
+            return at, -1 - row, 0, 0
+        if at + size > len(out):
+            return at, NO_ROOM, 0, 0
         at = write_record_start(out, at, body, delta, offset - base_offset)
         at = write_nullable(out, at, rows.keys, rows.key_starts[row], rows.key_lengths[row])
         at = write_nullable(out, at, rows.values, rows.value_starts[row], rows.value_lengths[row])
@@ -216,7 +245,7 @@ def write_message(
         copy(out, at, rows.values, rows.value_starts[row], value_length)
         at += value_length
     write_u32(out, start + _LENGTH_AT, at - start - LOG_OVERHEAD)
-    write_u32(out, start + _CRC_AT, crc(tables.ieee, out, start + MAGIC_AT, at))
+    write_u32(out, start + _CRC_AT, crc32(tables.ieee, out, start + MAGIC_AT, at))
     return at
 
 
@@ -228,6 +257,7 @@ def message_size(rows: Rows, row: int, magic: int) -> int:
 
 def encode_messages(
     rows: Rows,
+    micros: int,
     groups: Array,
     group: int,
     row: int,
@@ -248,11 +278,20 @@ def encode_messages(
     attributes = groups[group, ATTRIBUTES]
     wrapped = attributes & _CODEC
     base_offset = rows.offsets[row] if wrapped and magic == 1 else 0
-    max_timestamp = rows.timestamps[row]
+    max_timestamp = timestamp_ms(rows, row, micros)
     while row < last_row and row - first < max_count:
-        if row > first and at - start + message_size(rows, row, magic) > max_size:
+        size = message_size(rows, row, magic)
+        if row > first and at - start + size > max_size:
             break
-        timestamp = groups[group, APPEND_TIME] if attributes & _LOG_APPEND_TIME else rows.timestamps[row]
+        if size > MAX_SIZE:
+            return at, -1 - row, 0, 0
+        if at + size > len(out):
+            return at, NO_ROOM, 0, 0
+        timestamp = timestamp_ms(rows, row, micros)
+        if (row > first and rows.offsets[row] <= rows.offsets[row - 1]) or timestamp < NO_TIMESTAMP:
+            return at, -1 - row, 0, 0
+        if attributes & _LOG_APPEND_TIME:
+            timestamp = groups[group, APPEND_TIME]
         at = write_message(
             rows,
             row,
@@ -274,6 +313,7 @@ def encode_messages(
 def encode(
     tables: Tables,
     rows: Rows,
+    micros: int,
     groups: Array,
     magic: int,
     checksums: int,
@@ -284,24 +324,34 @@ def encode(
 ) -> int:
     """Write all groups into `out`, which has room; fills the table of batches and returns their count.
 
-    `checksums` is 1 to store those of magic 2 as well.
+    `micros` is 1 where timestamps are microseconds, `checksums` to store those of magic 2 as well. Below zero is -1
+    minus the first row that cannot be: its offset is negative or does not grow within its group, its timestamp is
+    negative, or it is too large for any batch. `NO_ROOM` is a mistake of the caller's.
     """
     at = 0
     count = 0
     for group in range(len(groups)):
-        row = groups[group, FIRST_ROW]
+        row: int = groups[group, FIRST_ROW]
         while row < groups[group, LAST_ROW]:
             start = at
+            if rows.offsets[row] < 0:
+                return -1 - row
+            if row > groups[group, FIRST_ROW] and rows.offsets[row] <= rows.offsets[row - 1]:
+                return -1 - row
+            if count == len(batches) or at + _HEADER_SIZE > len(out):
+                return NO_ROOM
             if magic == 2:
                 at, row, last_offset, max_timestamp = encode_batch(
-                    rows, groups, group, row, max_size, max_count, out, at
+                    rows, micros, groups, group, row, max_size, max_count, out, at
                 )
-                if checksums:
+                if checksums and row >= 0:
                     write_u32(out, start + _CRC_V2_AT, crc32c(tables, out, start + _ATTRIBUTES_AT, at))
             else:
                 at, row, last_offset, max_timestamp = encode_messages(
-                    rows, groups, group, row, magic, max_size, max_count, tables, out, at
+                    rows, micros, groups, group, row, magic, max_size, max_count, tables, out, at
                 )
+            if row < 0:
+                return row
             batches[count, START] = start
             batches[count, END] = at
             batches[count, GROUP] = group

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from typing import Any
+from zlib import crc32 as _crc32
 
 from crc32c import crc32c
 
@@ -53,6 +54,11 @@ def read_i64(data: Array, position: int) -> int:
     """A signed 64-bit number."""
     number: int = _I64(data, position)[0]
     return number
+
+
+def crc32(tables: Array, data: Array, start: int, end: int) -> int:
+    """CRC-32 of `data[start:end]`, which lies inside; `tables` are for compiled code."""
+    return _crc32(data[start:end])
 
 
 def crc32c_step(value: int, data: Array, at: int) -> int:

@@ -59,8 +59,6 @@ _HEADER_SIZE = BATCH_HEADER.size
 _CRC_V0 = MESSAGE_V0.at("crc")
 _ATTRIBUTES_V0 = MESSAGE_V0.at("attributes")
 _TIMESTAMP_V1 = MESSAGE_V1.at("timestamp_ms")
-_SIZE_V0 = MESSAGE_V0.size
-_SIZE_V1 = MESSAGE_V1.size
 _CODEC_MASK = int(Attributes.CODEC)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 
@@ -116,7 +114,7 @@ def read_row(data: Array, position: int, size: int, table: Array, row: int) -> N
         table[row, START] = position + _HEADER_SIZE
     else:
         offset = read_i64(data, position)
-        timestamp = read_i64(data, position + _TIMESTAMP_V1) if magic == 1 and size >= _SIZE_V1 else -1
+        timestamp = read_i64(data, position + _TIMESTAMP_V1) if magic == 1 else -1
         table[row, ATTRIBUTES] = data[position + _ATTRIBUTES_V0]
         table[row, BASE_OFFSET] = offset
         table[row, LAST_OFFSET] = offset
@@ -137,10 +135,15 @@ def excluded(
     """Whether the header alone shows that no record of the batch lies in both ranges (ends included).
 
     A batch of create times may hold any timestamp up to its maximum, so only its maximum can exclude it; one of
-    append times, and a single message, hold exactly that.
+    append times, and a single message, hold exactly that. A wrapper at offset 0 may be one whose producer left its
+    offset alone (see `measure_wrapper`): that says nothing about the offsets in it.
     """
-    single = table[row, MAGIC] < 2 and table[row, ATTRIBUTES] & _CODEC_MASK == 0
-    if table[row, LAST_OFFSET] < first_offset or table[row, MAX_TIMESTAMP] < first_timestamp:
+    old = table[row, MAGIC] < 2
+    single = old and table[row, ATTRIBUTES] & _CODEC_MASK == 0
+    ends_anywhere = old and not single and table[row, LAST_OFFSET] == 0
+    if table[row, LAST_OFFSET] < first_offset and not ends_anywhere:
+        return True
+    if table[row, MAX_TIMESTAMP] < first_timestamp:
         return True
     if table[row, BASE_OFFSET] > last_offset and (single or table[row, MAGIC] == 2):
         return True

@@ -1,0 +1,229 @@
+"""Which rows go into a batch together: those that share everything a batch says once."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from octavo.errors import InvalidInput
+from octavo.records.arrow.columns import Columns, Int64s, column, integers
+from octavo.records.compression import compress
+from octavo.records.fields import MAX_INT16, MAX_INT32, MAX_INT64, check_range
+from octavo.records.kernels import encode
+from octavo.records.layout import (
+    MAX_SEQUENCE,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    Attributes,
+    Codec,
+    TimestampType,
+)
+
+
+class BatchFields(NamedTuple):
+    """What a batch says once for all its records, where no column says it."""
+
+    magic: int
+    codec: Codec
+    level: int | None
+    timestamp_type: TimestampType
+    log_append_time_ms: int
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+    control: bool
+    delete_horizon_ms: int | None
+
+
+# By the name of a column: the lowest and the highest that a batch's field can hold.
+_RANGES: Final = {
+    "timestampType": (int(TimestampType.NONE), int(TimestampType.LOG_APPEND_TIME)),
+    "leaderEpoch": (NO_LEADER_EPOCH, MAX_INT32),
+    "producerId": (NO_PRODUCER_ID, MAX_INT64),
+    "producerEpoch": (NO_PRODUCER_EPOCH, MAX_INT16),
+    "sequence": (NO_SEQUENCE, MAX_SEQUENCE),
+}
+
+
+def check_arguments(fields: BatchFields) -> None:
+    """Refuse what no batch can say, whatever the columns are."""
+    if fields.magic not in (0, 1, 2):
+        raise InvalidInput(f"there is no magic {fields.magic}")
+    if fields.codec not in list(Codec):
+        raise InvalidInput(f"there is no codec {fields.codec}")
+    if fields.magic > 0 and fields.timestamp_type == TimestampType.NONE:
+        raise InvalidInput(f"magic {fields.magic} needs a timestamp type")
+    check_range("log_append_time_ms", fields.log_append_time_ms, NO_TIMESTAMP, MAX_INT64)
+    check_range("leader_epoch", fields.leader_epoch, *_RANGES["leaderEpoch"])
+    check_range("producer_id", fields.producer_id, *_RANGES["producerId"])
+    check_range("producer_epoch", fields.producer_epoch, *_RANGES["producerEpoch"])
+    check_range("base_sequence", fields.base_sequence, *_RANGES["sequence"])
+    if fields.delete_horizon_ms is not None:
+        check_range("delete_horizon_ms", fields.delete_horizon_ms, 0, MAX_INT64)
+
+
+class _Column(NamedTuple):
+    """A value for each row, or one for all."""
+
+    rows: Int64s | None
+    value: int
+
+    def at(self, rows: Int64s) -> Int64s:
+        return np.full(len(rows), self.value, np.int64) if self.rows is None else self.rows[rows]
+
+
+def _column(rows: Int64s | None, default: int) -> _Column:
+    """`rows`, or what they all are, or `default` where there are none."""
+    if rows is None:
+        return _Column(None, default)
+    lowest = int(rows.min())
+    return _Column(None, lowest) if lowest == int(rows.max()) else _Column(rows, default)
+
+
+def groups_of(batch: pa.RecordBatch, columns: Columns, fields: BatchFields) -> Int64s:
+    """The table of groups for the encoding kernel; raises `InvalidInput` for what Kafka's builder refuses."""
+
+    def given(name: str, default: int) -> _Column:
+        rows = integers(batch, name)
+        found = _column(rows, default)
+        if rows is not None and name in _RANGES:
+            lowest, highest = (rows.min(), rows.max()) if found.rows is not None else (found.value, found.value)
+            check_range(f"column {name!r}", int(lowest), *_RANGES[name])
+            check_range(f"column {name!r}", int(highest), *_RANGES[name])
+        return found
+
+    codec = _column(_codecs(batch), int(fields.codec))
+    kind = given("timestampType", int(fields.timestamp_type))
+    leader_epoch = given("leaderEpoch", fields.leader_epoch)
+    producer_id = given("producerId", fields.producer_id)
+    producer_epoch = given("producerEpoch", fields.producer_epoch)
+    transactional = given("isTransactional", int(fields.transactional))
+    control = given("isControl", int(fields.control))
+    sequence = integers(batch, "sequence")
+    given("sequence", fields.base_sequence)
+    position = given("position", 0)
+    append_time = _append_times(batch, columns, kind, fields)
+    shared = [codec, kind, leader_epoch, producer_id, producer_epoch, transactional, control, position, append_time]
+    begins = _changes(shared)
+    if sequence is not None:
+        begins = begins | _breaks(sequence, columns.rows.offsets)
+    if column(batch, "position") is None:
+        begins = begins | _markers(control, transactional, batch.num_rows)
+    first = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(begins) + 1))
+    groups = np.empty((len(first), encode.GROUP_COLUMNS), np.int64)
+    groups[:, encode.FIRST_ROW] = first
+    groups[:, encode.LAST_ROW] = np.append(first[1:], batch.num_rows)
+    groups[:, encode.ATTRIBUTES] = (
+        codec.at(first)
+        | np.where(kind.at(first) == TimestampType.LOG_APPEND_TIME, int(Attributes.LOG_APPEND_TIME), 0)
+        | np.where(transactional.at(first), int(Attributes.TRANSACTIONAL), 0)
+        | np.where(control.at(first), int(Attributes.CONTROL), 0)
+        | (0 if fields.delete_horizon_ms is None else int(Attributes.DELETE_HORIZON))
+    )
+    groups[:, encode.LEADER_EPOCH] = leader_epoch.at(first)
+    groups[:, encode.PRODUCER_ID] = producer_id.at(first)
+    groups[:, encode.PRODUCER_EPOCH] = producer_epoch.at(first)
+    groups[:, encode.BASE_SEQUENCE] = fields.base_sequence if sequence is None else sequence[first]
+    groups[:, encode.APPEND_TIME] = append_time.at(first)
+    groups[:, encode.DELETE_HORIZON] = 0 if fields.delete_horizon_ms is None else fields.delete_horizon_ms
+    _check(fields, columns.rows, groups)
+    return groups
+
+
+def _append_times(batch: pa.RecordBatch, columns: Columns, kind: _Column, fields: BatchFields) -> _Column:
+    """When the batches were appended: the records' own times, where a column says that these are append times."""
+    if column(batch, "timestampType") is None or kind == (None, TimestampType.CREATE_TIME):
+        return _Column(None, fields.log_append_time_ms)
+    if kind.rows is None:
+        return _column(columns.timestamps_ms(), 0)
+    is_append_time = kind.rows == TimestampType.LOG_APPEND_TIME
+    return _Column(np.where(is_append_time, columns.timestamps_ms(), fields.log_append_time_ms), 0)
+
+
+def _changes(columns: list[_Column]) -> npt.NDArray[np.bool_]:
+    """For every row but the first, whether any of the columns changes there; one False where none has rows."""
+    begins: npt.NDArray[np.bool_] = np.zeros(1, bool)
+    for one in columns:
+        if one.rows is not None:
+            begins = begins | (one.rows[1:] != one.rows[:-1])
+    return begins
+
+
+def _breaks(sequence: Int64s, offsets: Int64s) -> npt.NDArray[np.bool_]:
+    """For every row but the first, whether its sequence does not follow from the one before as its offset does."""
+    before, after = sequence[:-1], sequence[1:]
+    follows = (before + np.diff(offsets)) & MAX_SEQUENCE
+    breaks: npt.NDArray[np.bool_] = np.where(before < 0, after >= 0, after != follows)
+    return breaks
+
+
+def _markers(control: _Column, transactional: _Column, count: int) -> npt.NDArray[np.bool_]:
+    """For every row but the first, whether it ends a transaction: such a marker is a batch of its own."""
+    if control == (None, 0) or transactional == (None, 0):
+        return np.zeros(1, bool)
+    rows = np.arange(1, count)
+    markers: npt.NDArray[np.bool_] = (control.at(rows) & transactional.at(rows)) != 0
+    return markers
+
+
+def _codecs(batch: pa.RecordBatch) -> Int64s | None:
+    names = column(batch, "compression")
+    if names is None:
+        return None
+    if names.null_count:
+        raise InvalidInput("column 'compression' holds nulls")
+    if not (pa.types.is_string(names.type) or pa.types.is_dictionary(names.type)):
+        raise InvalidInput(f"column 'compression' is {names.type}, not the names of codecs")
+    encoded = names if pa.types.is_dictionary(names.type) else names.dictionary_encode()
+    numbers = []
+    for name in encoded.dictionary.to_pylist():
+        if not isinstance(name, str) or name.upper() not in Codec.__members__:
+            raise InvalidInput(f"there is no codec {name!r}")
+        numbers.append(int(Codec[name.upper()]))
+    codecs: Int64s = np.array(numbers, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
+    return codecs
+
+
+def _check(fields: BatchFields, rows: encode.Rows, groups: Int64s) -> None:
+    """Refuse what cannot stand together."""
+    attributes = groups[:, encode.ATTRIBUTES]
+    producers = groups[:, encode.PRODUCER_ID]
+    control = (attributes & Attributes.CONTROL) != 0
+    transactional = (attributes & Attributes.TRANSACTIONAL) != 0
+    if fields.level is not None:
+        for codec in np.unique(attributes & Attributes.CODEC).tolist():
+            compress(codec, b"", level=fields.level, magic=fields.magic)  # refuses what the codec does not have
+    if fields.magic < 2:
+        _check_old(fields.magic, rows, groups)
+    if (transactional & (producers == NO_PRODUCER_ID)).any():
+        raise InvalidInput("a transactional batch needs a producer id")
+    with_producer = producers != NO_PRODUCER_ID
+    if (with_producer & (groups[:, encode.PRODUCER_EPOCH] == NO_PRODUCER_EPOCH)).any():
+        raise InvalidInput("a producer id needs a producer epoch")
+    if (with_producer & ~control & (groups[:, encode.BASE_SEQUENCE] < 0)).any():
+        raise InvalidInput("a producer's records need a sequence number")
+
+
+def _check_old(magic: int, rows: encode.Rows, groups: Int64s) -> None:
+    attributes = int(np.bitwise_or.reduce(groups[:, encode.ATTRIBUTES]))
+    codecs = groups[:, encode.ATTRIBUTES] & Attributes.CODEC
+    for name, present in (
+        ("zstd", (codecs == Codec.ZSTD).any()),
+        ("headers", rows.header_ends[-1] > rows.header_ends[0]),
+        ("a leader epoch", (groups[:, encode.LEADER_EPOCH] != NO_LEADER_EPOCH).any()),
+        ("a producer", (groups[:, encode.PRODUCER_ID] != NO_PRODUCER_ID).any()),
+        ("transactions", attributes & Attributes.TRANSACTIONAL),
+        ("control records", attributes & Attributes.CONTROL),
+        ("a delete horizon", attributes & Attributes.DELETE_HORIZON),
+        ("append times", magic == 0 and attributes & Attributes.LOG_APPEND_TIME),
+    ):
+        if present:
+            raise InvalidInput(f"messages of magic {magic} have no place for {name}")

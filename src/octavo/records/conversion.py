@@ -1,0 +1,307 @@
+"""To another magic or codec, by Kafka's rules.
+
+    magic   down    (Kafka's `RecordsUtil.downConvert`) a batch becomes as many messages, or one wrapper where it is
+                    compressed. Control batches go; headers, producers, sequences, epochs and, to magic 0,
+                    timestamps are lost
+            up      (Kafka's `LogValidator`) a wrapper becomes a batch, and messages that follow one another become
+                    batches. What has no timestamp gets -1
+    codec           the records stay as they are, byte for byte, only their compression changes. A batch that has
+                    the codec already is left alone, whatever its level
+
+Offsets never change, and each batch stands for itself: a log that holds the same offsets twice does so afterwards. What
+of a buffer needs no conversion is copied as it is. The rest goes through the kernels and Arrow, some megabytes at a
+time: no Python object is made for a record or a message, and one only for each batch whose codec changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from io import BytesIO
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from octavo.errors import BadRecord, InvalidInput, Unsupported
+from octavo.records.arrow.checksums import first_mismatch, mismatch
+from octavo.records.batch import Batch
+from octavo.records.compression import DEFAULT_LIMIT, compress, decompress
+from octavo.records.kernels import kernels, rules, scan
+from octavo.records.layout import (
+    BATCH_HEADER,
+    MAX_INT64,
+    MAX_SIZE,
+    MIN_INT64,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_ID,
+    Attributes,
+    Buffer,
+    Codec,
+    TimestampType,
+)
+from octavo.records.reader import read_batches
+from octavo.records.v2 import write_batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Int64s = npt.NDArray[np.int64]
+
+_TOGETHER: Final = 1 << 20  # bytes of messages that become one batch, just below Kafka's default limit for one
+_TABLE_ROWS: Final = 8192  # batches, and
+_WINDOW: Final = 8 << 20  # bytes that are looked at together
+_EVERYTHING: Final = (MIN_INT64, MAX_INT64)  # both as offsets and as timestamps
+
+
+@dataclass(slots=True)
+class Lost:
+    """What a conversion could not keep."""
+
+    control_batches: int = 0  # left out
+    empty_batches: int = 0  # left out: they hold a producer's last sequence, which the target has no place for
+    headers: int = 0  # records whose headers were dropped
+    timestamps: int = 0  # records whose timestamp was dropped
+    producers: int = 0  # batches that lost producer id, epoch, sequence and whether they were transactional
+    leader_epochs: int = 0  # batches that lost it
+    delete_horizons: int = 0  # batches that lost it
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, field.name) for field in fields(self))
+
+    def __str__(self) -> str:
+        counts = ((field.name.replace("_", " "), getattr(self, field.name)) for field in fields(self))
+        return ", ".join(f"{name} {count}" for name, count in counts if count) or "nothing"
+
+
+class Converted(NamedTuple):
+    """The bytes, and what they lack."""
+
+    data: bytes
+    lost: Lost
+
+
+def convert(
+    buffer: Buffer,
+    *,
+    magic: int | None = None,
+    codec: Codec | None = None,
+    level: int | None = None,
+    max_decompressed: int = DEFAULT_LIMIT,
+) -> Converted:
+    """The batches of `buffer` in `magic` and with `codec`, or with their own where that is None.
+
+    Raises `FormatError` for damage in the buffer, `Unsupported` where a batch is compressed with zstd, the target is
+    magic 0 or 1 and no other codec is asked for (Kafka refuses that as well), `InvalidInput` for a target that does not
+    exist and for records that Kafka's builder refuses, such as one of a negative time. A torn tail is left out.
+    """
+    if magic not in (None, 0, 1, 2):
+        raise InvalidInput(f"there is no magic {magic}")
+    if codec == Codec.ZSTD and magic is not None and magic < 2:
+        raise InvalidInput(f"magic {magic} has no zstd")
+    view = memoryview(buffer)
+    if not view.c_contiguous:
+        raise InvalidInput("the buffer's bytes do not lie one after another")
+    view = view.cast("B")
+    lost = Lost()
+    out = BytesIO()
+    for run in _runs(view, magic, codec, lost):
+        if run.way == _Way.KEEP:
+            out.write(view[run.start : run.end])
+        elif run.way == _Way.RECOMPRESS:
+            assert codec is not None
+            for batch in read_batches(
+                view, start=run.start, end=run.end, verify=False, max_decompressed=max_decompressed
+            ):
+                out.write(_recompressed(batch, codec, level, max_decompressed))
+        else:
+            target = run.magic if magic is None else magic
+            for piece in _rebuilt(view, run, target, codec, level, lost, max_decompressed):
+                out.write(piece)
+    return Converted(out.getvalue(), lost)
+
+
+class _Way(IntEnum):
+    """How to treat a batch."""
+
+    KEEP = 0
+    RECOMPRESS = 1  # the same records in another stream
+    REBUILD = 2  # new batches or messages of the same records
+
+
+class _Run(NamedTuple):
+    """Batches of one magic that follow one another and are treated alike."""
+
+    way: _Way
+    magic: int
+    start: int
+    end: int
+
+
+def _runs(view: memoryview, magic: int | None, codec: Codec | None, lost: Lost) -> Iterator[_Run]:
+    """Walk the batches, check them and say what to do with them; counts those that cannot be kept whole."""
+    run: _Run | None = None
+    for table in _windows(view):
+        ways = _ways(table, magic, codec)
+        if magic is not None and magic < 2:
+            _count_lost_batches(table[ways == _Way.REBUILD], lost)
+        kinds = np.stack((ways, table[:, scan.MAGIC]))
+        first = np.flatnonzero(np.append(True, (kinds[:, 1:] != kinds[:, :-1]).any(axis=0)))
+        last = np.append(first[1:], len(table)) - 1
+        starts, ends = table[first, scan.POSITION], table[last, scan.END]
+        for way, of_magic, start, end in zip(*kinds[:, first].tolist(), starts.tolist(), ends.tolist(), strict=True):
+            if run is not None and (way, of_magic) == (run.way, run.magic):
+                run = run._replace(end=end)
+                continue
+            if run is not None:
+                yield run
+            run = _Run(_Way(way), of_magic, start, end)
+    if run is not None:
+        yield run
+
+
+def _windows(view: memoryview) -> Iterator[Int64s]:
+    """Tables of the next batches, none of them empty; their checksums are right. Raises at the first damage."""
+    data = np.frombuffer(view, np.uint8)
+    kernel_set = kernels(len(view))
+    table = np.empty((_TABLE_ROWS, scan.COLUMNS), np.int64)
+    position, outcome = 0, scan.MORE
+    while outcome == scan.MORE:
+        position, rows, outcome, rule = kernel_set.scan(
+            data, position, len(view), table, _WINDOW, *_EVERYTHING, *_EVERYTHING
+        )
+        found = table[:rows]
+        wrong = first_mismatch(kernel_set, data, found)
+        if wrong is not None:
+            raise mismatch(data, found[wrong])
+        if rows:
+            yield found
+        if outcome == scan.BROKEN:
+            raise rules.broken(rule, position)
+
+
+def _ways(table: Int64s, magic: int | None, codec: Codec | None) -> Int64s:
+    """How to treat each batch of a table. Old messages are nested in their wrapper: another codec is another nesting.
+
+    Raises `Unsupported` at the first whose codec does not exist, or does not in the target.
+    """
+    own_magic = table[:, scan.MAGIC]
+    own_codec = table[:, scan.ATTRIBUTES] & Attributes.CODEC
+    same_magic = own_magic == magic if magic is not None else np.full(len(table), True)
+    same_codec = own_codec == codec if codec is not None else np.full(len(table), True)
+    kept = same_magic & (same_codec | (table[:, scan.COUNT] == 0))
+    recompressed = same_magic & (own_magic == 2)
+    ways = np.where(kept, _Way.KEEP, np.where(recompressed, _Way.RECOMPRESS, _Way.REBUILD)).astype(np.int64)
+    refused = own_codec >= len(Codec)
+    if codec is None:
+        refused &= ~same_magic
+        if magic is not None and magic < 2:
+            refused |= ~same_magic & (own_codec == Codec.ZSTD) & ~_has(table, Attributes.CONTROL)
+    if refused.any():
+        row = int(refused.argmax())
+        if own_codec[row] < len(Codec):
+            raise Unsupported(
+                int(table[row, scan.POSITION]), f"magic {magic} has no zstd, and no other codec is asked for"
+            )
+        raise Unsupported(int(table[row, scan.POSITION]), f"there is no codec {own_codec[row]}")
+    return ways
+
+
+def _has(table: Int64s, flag: Attributes) -> npt.NDArray[np.bool_]:
+    """Which batches have a flag that only magic 2 has."""
+    has: npt.NDArray[np.bool_] = (table[:, scan.MAGIC] == 2) & ((table[:, scan.ATTRIBUTES] & flag) != 0)
+    return has
+
+
+def _count_lost_batches(table: Int64s, lost: Lost) -> None:
+    control = _has(table, Attributes.CONTROL)
+    empty = table[:, scan.COUNT] == 0
+    stay = ~control & ~empty
+    lost.control_batches += int(control.sum())
+    lost.empty_batches += int((empty & ~control).sum())
+    lost.producers += int((stay & (table[:, scan.PRODUCER_ID] != NO_PRODUCER_ID)).sum())
+    lost.leader_epochs += int((stay & (table[:, scan.LEADER_EPOCH] != NO_LEADER_EPOCH)).sum())
+    lost.delete_horizons += int((stay & _has(table, Attributes.DELETE_HORIZON)).sum())
+
+
+def _recompressed(batch: Batch, codec: Codec, level: int | None, max_decompressed: int) -> bytes:
+    """A batch of magic 2 with the same records in another compression."""
+    records: Buffer = batch.data[BATCH_HEADER.size :]
+    if batch.is_compressed:
+        records = decompress(batch.codec, records, limit=max_decompressed, position=batch.position)
+    if codec:
+        records = compress(codec, records, level=level)
+    header = BATCH_HEADER.read(batch.data)
+    return write_batch(header._replace(attributes=batch.attributes & ~Attributes.CODEC | codec), records)
+
+
+def _rebuilt(
+    view: memoryview,
+    run: _Run,
+    magic: int,
+    codec: Codec | None,
+    level: int | None,
+    lost: Lost,
+    max_decompressed: int,
+) -> Iterator[bytes]:
+    """The records of a run in batches or messages of another magic, or in other wrappers."""
+    from octavo.records.arrow.reader import to_arrow
+    from octavo.records.arrow.schema import ALL_COLUMNS
+    from octavo.records.arrow.writer import from_arrow
+
+    chunks = to_arrow(
+        view,
+        columns=ALL_COLUMNS,
+        start=run.start,
+        end=run.end,
+        verify=False,  # done by the walk that made the run
+        whole_batches=True,
+        max_decompressed=max_decompressed,
+    )
+    for chunk in chunks:
+        prepared = _prepared(chunk, run.magic, magic, codec, lost)
+        yield from_arrow(prepared, magic=magic, level=level, max_size=MAX_SIZE)
+
+
+def _prepared(chunk: pa.RecordBatch, source: int, target: int, codec: Codec | None, lost: Lost) -> pa.RecordBatch:
+    """`chunk` with only what the target can hold, and cut into batches as Kafka cuts."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keep = ["offset", "timestampMs", "key", "value", "position", "timestampType", "compression"]
+    if target < 2:
+        chunk = chunk.filter(pc.invert(chunk["isControl"]))
+        lost.headers += pc.sum(pc.greater(pc.list_value_length(chunk["headers"]), 0)).as_py() or 0
+    if target == 0:
+        lost.timestamps += pc.sum(pc.not_equal(chunk["timestampMs"], -1)).as_py() or 0
+    prepared = chunk.select(keep)
+
+    def replaced(name: str, values: pa.Array) -> pa.RecordBatch:
+        return prepared.set_column(prepared.schema.get_field_index(name), name, values)
+
+    alone = pc.equal(chunk["compression"], "none").to_numpy(zero_copy_only=False) if source < 2 else None
+    prepared = replaced("position", pa.array(_batches(chunk["position"], chunk["offset"], alone)))
+    if source == 0 or target == 0:
+        prepared = replaced("timestampType", pa.array(np.full(chunk.num_rows, TimestampType.CREATE_TIME, np.int32)))
+    if codec is not None:
+        prepared = replaced("compression", pa.repeat(codec.name.lower(), chunk.num_rows))
+    return prepared
+
+
+def _batches(position: pa.Array, offset: pa.Array, alone: npt.NDArray[np.bool_] | None) -> Int64s:
+    """A number for each record that changes where a new batch has to begin.
+
+    Messages that stand `alone` are all batches of their own: those within a mebibyte are put together, as far as their
+    offsets grow. Raises `BadRecord` where offsets do not grow within one batch, which no builder of Kafka's would
+    write again.
+    """
+    positions: Int64s = position.to_numpy()
+    falls = np.diff(offset.to_numpy()) <= 0
+    within = falls & (np.diff(positions) == 0)
+    if within.any():
+        raise BadRecord(int(positions[within.argmax()]), "the offsets of the batch do not grow from record to record")
+    if alone is None:
+        return positions
+    blocks = np.where(alone, -1 - positions // _TOGETHER, positions)
+    return np.append(0, np.cumsum(falls | (np.diff(blocks) != 0)))

@@ -1,0 +1,102 @@
+"""The net itself has no holes: whoever reads or writes outside, hangs or takes too much memory is caught and named."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from octavo.records.arrow import sink
+from octavo.records.kernels import kernels, scan
+from tests.corruption.child import Child, Died
+from tests.corruption.guard import Guarded
+from tests.corruption.outcome import read_columns
+from tests.corruption.samples import SAMPLES
+from tests.corruption.worker import HEADROOM, Case
+
+
+@pytest.fixture
+def throwaway() -> Iterator[Child]:
+    child = Child("interpreted", case_seconds=1.5)
+    yield child
+    child.close()
+
+
+def one_byte_outside(side: str) -> Iterator[Case]:
+    view = Guarded(100).put(b"some bytes", at_end=side == "behind")
+    first = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    yield "inside", lambda: ctypes.string_at(first, len(view))
+    outside = first + len(view) if side == "behind" else first - 1
+    yield "outside", lambda: ctypes.string_at(outside, 1)
+
+
+@pytest.mark.parametrize("side", ["before", "behind"])
+def test_a_byte_outside_the_buffer_is_the_death_of_the_process_and_is_named(throwaway: Child, side: str) -> None:
+    with pytest.raises(Died, match="SIGSEGV") as caught:
+        throwaway.run(one_byte_outside, side)
+    assert caught.value.name == "3 outside"
+
+
+def hanging() -> Iterator[Case]:
+    yield "short", lambda: None
+    yield "endless", lambda: time.sleep(60)
+
+
+def test_a_case_without_end_is_ended_and_named_and_the_next_goes_on(throwaway: Child) -> None:
+    with pytest.raises(Died, match="no end") as caught:
+        throwaway.run(hanging)
+    assert caught.value.name.endswith("endless")
+    throwaway.run(sound)
+
+
+def sound() -> Iterator[Case]:
+    yield "sound", lambda: None
+
+
+def greedy(how: str) -> Iterator[Case]:
+    if how == "reserved":
+        yield "too much is asked for", lambda: bytearray(HEADROOM + 1)
+    else:
+        yield "too much is used", lambda: len(b"x" * (80 << 20))
+
+
+def test_memory_beyond_what_is_allowed_is_noticed_reserved_or_used(throwaway: Child) -> None:
+    with pytest.raises(AssertionError, match="too much is asked for: MemoryError"):
+        throwaway.run(greedy, "reserved")
+    with pytest.raises(AssertionError, match="bytes more were resident"):
+        throwaway.run(greedy, "used")
+
+
+def kernel_reads_outside() -> Iterator[Case]:
+    """A kernel that is told that its buffer goes on where it does not."""
+    sample = SAMPLES["magic 2, none"]
+    data = np.frombuffer(Guarded(4096).put(sample[:40]), np.uint8)
+    table = np.empty((4, scan.COLUMNS), np.int64)
+    everything = (-(2**63), 2**63 - 1) * 2
+    yield "reads", lambda: kernels(0).scan(data, 0, len(sample), table, 1 << 20, *everything)
+
+
+def kernel_writes_outside() -> Iterator[Case]:
+    """A chunk whose arrays are shorter than it says."""
+    real: Any = sink.Memory.__init__
+    replace: Any = setattr
+
+    def shorter(self: sink.Memory, size: int, dtype: type[np.generic]) -> None:
+        real(self, size - 1 if dtype is np.int32 else size, dtype)
+
+    replace(sink.Memory, "__init__", shorter)
+    try:
+        yield "writes", lambda: read_columns(SAMPLES["magic 2, none"])
+    finally:
+        replace(sink.Memory, "__init__", real)
+
+
+@pytest.mark.parametrize("cases", [kernel_reads_outside, kernel_writes_outside])
+def test_a_kernel_that_leaves_its_arrays_is_caught_in_every_mode(child: Child, cases: Any) -> None:
+    caught = {"interpreted": "IndexError|ValueError|unpack_from", "compiled": "SIGSEGV", "checked": "IndexError"}
+    with pytest.raises(AssertionError, match=caught[child.mode]):
+        child.run(cases)

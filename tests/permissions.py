@@ -1,0 +1,29 @@
+"""Programs that have to obey permissions, also where the tests run as root."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+_PR_CAPBSET_DROP: Final = 24
+_CAPABILITIES: Final = {"CAP_DAC_OVERRIDE": 1, "CAP_DAC_READ_SEARCH": 2}  # what lets root pass over permissions
+
+
+def run_obeying_permissions(
+    command: Sequence[str], environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs `command`, for which the modes of files count whoever the user is."""
+    return subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=_obey_permissions)
+
+
+def _obey_permissions() -> None:
+    """Of the program that this process becomes, root or not."""
+    if os.geteuid() != 0:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    for name, number in _CAPABILITIES.items():
+        if libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), f"cannot do without {name}")
