@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from octavo.records import Codec
 from octavo.records.arrow import sink
+from octavo.records.compression import Inflater, compress
 from octavo.records.kernels import kernels, scan
+from tests.corruption import forge
 from tests.corruption.child import Child, Died
-from tests.corruption.guard import Guarded
+from tests.corruption.guard import ARENA, Guarded
 from tests.corruption.outcome import read_columns
 from tests.corruption.samples import SAMPLES
 from tests.corruption.worker import HEADROOM, Case
@@ -100,3 +103,26 @@ def test_a_kernel_that_leaves_its_arrays_is_caught_in_every_mode(child: Child, c
     caught = {"interpreted": "IndexError|ValueError|unpack_from", "compiled": "SIGSEGV", "checked": "IndexError"}
     with pytest.raises(AssertionError, match=caught[child.mode]):
         child.run(cases)
+
+
+def decompressed_reads() -> Iterator[Case]:
+    """A kernel that is told that a decompressed batch goes on where it does not."""
+    real: Any = Inflater.add
+    replace: Any = setattr
+
+    def longer(self: Inflater, *arguments: Any) -> tuple[int, int]:
+        start, end = real(self, *arguments)
+        return start, end + 8
+
+    replace(Inflater, "add", longer)
+    ARENA.at_end = True
+    try:
+        cut = compress(Codec.ZSTD, forge.record(value=bytes(50))[:-8])
+        yield "reads", lambda: read_columns(forge.batch(cut, count=1, attributes=int(Codec.ZSTD)))
+    finally:
+        replace(Inflater, "add", real)
+
+
+def test_a_kernel_that_leaves_a_decompressed_batch_is_caught_in_every_mode(child: Child) -> None:
+    with pytest.raises(AssertionError, match=r"IndexError|ValueError|SIGSEGV"):
+        child.run(decompressed_reads)

@@ -84,3 +84,37 @@ def _offsets_written(batch: pa.RecordBatch, sound: bool, magic: int) -> None:
 @pytest.mark.parametrize("child", ["interpreted", "checked"], indirect=True)
 def test_offsets_that_do_not_grow_are_refused_however_far_they_are_apart(child: Child) -> None:
     child.run(offsets)
+
+
+def mixed_fields() -> Iterator[Case]:
+    """Columns that say something else in every row: each change begins a batch, and all of it reads the same."""
+    rows = 6
+    columns: dict[str, list[Any]] = {
+        "timestampType": [0, 1, 1, 0, 0, 1],
+        "isTransactional": [False, True, True, False, True, True],
+        "isControl": [False, False, False, False, False, False],
+        "leaderEpoch": [1, 1, 2, 2, 3, 3],
+        "producerId": [5] * rows,
+        "producerEpoch": [0] * rows,
+        "sequence": list(range(rows)),
+        "compression": ["none", "zstd", "zstd", "lz4", "none", "gzip"],
+        "value": [b"v"] * rows,
+        "timestampMs": [10, 20, 20, 30, 40, 50],
+    }
+    for missing in (None, "timestampType", "isTransactional", "compression"):
+        some = {name: values for name, values in columns.items() if name != missing}
+        yield f"without {missing}", partial(_fields_written, some)
+
+
+def _fields_written(columns: dict[str, list[Any]]) -> None:
+    outcome = read_both(from_arrow(pa.RecordBatch.from_pydict(columns)))
+    assert outcome.failure is None
+    names = {"timestampType": "timestamp_type", "isTransactional": "is_transactional", "timestampMs": "timestamp_ms"}
+    for name in ("timestampType", "isTransactional", "compression", "value", "timestampMs", "sequence"):
+        if name in columns:
+            assert [getattr(row, names.get(name, name)) for row in outcome.rows] == columns[name], name
+
+
+@pytest.mark.parametrize("child", ["interpreted"], indirect=True)
+def test_fields_that_change_from_row_to_row_are_written(child: Child) -> None:
+    child.run(mixed_fields)

@@ -16,8 +16,6 @@ from octavo.records.layout import (
     Buffer,
 )
 
-__all__ = ["MAX_INT16", "MAX_INT32", "MAX_INT64", "bytes_of", "check_control_key", "check_fields", "check_range"]
-
 
 def bytes_of(what: str, content: Buffer | None) -> Buffer | None:
     """`content` such that its length is its count of bytes, whatever its items are; `InvalidInput` for what has none.

@@ -41,9 +41,11 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def forget_temporary_folders() -> Iterator[None]:
-    """Those are made once a process."""
-    yield
+def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where temporary folders are made; once a process, which is now once a test."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield folder
     cache._temporary.cache_clear()
     cache._copied.cache_clear()
 
@@ -153,15 +155,14 @@ def test_a_link_leads_to_where_it_leads(tmp_path: Path, monkeypatch: pytest.Monk
         assert (cache.cache_folder().parent == target) == is_used
 
 
-def test_without_a_home_the_next_place_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_the_next_place_is_taken(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(_: int) -> None:
         raise KeyError("no such user")
 
     for name in ("OCTAVO_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", nobody)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert cache.cache_folder().parent == tmp_path / f"octavo-{os.geteuid()}"
+    assert cache.cache_folder().parent == temporary / f"octavo-{os.geteuid()}"
 
 
 def test_the_users_cache_is_taken_before_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,13 +207,14 @@ def test_a_folder_that_can_only_be_read_and_lacks_the_kernels_is_told(given: Pat
 
 
 def test_a_temporary_folder_is_made_once_and_told_once(
-    given: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    temporary: Path, given: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     given.touch()  # a file
     with caplog.at_level(logging.WARNING):
         first, second = cache.cache_folder(), cache.cache_folder()
     assert first == second
-    assert first.stat().st_mode & 0o077 == 0 or first.parent.stat().st_mode & 0o077 == 0
+    assert first.parent.parent == temporary
+    assert first.parent.stat().st_mode & 0o077 == 0
     (record,) = caplog.records
     assert record.name == "octavo.records.kernels.cache"
     assert str(given) in record.getMessage()

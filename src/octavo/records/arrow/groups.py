@@ -11,9 +11,12 @@ import pyarrow as pa
 from octavo.errors import InvalidInput
 from octavo.records.arrow.columns import Columns, Int64s, column, integers
 from octavo.records.compression import compress
-from octavo.records.fields import MAX_INT16, MAX_INT32, MAX_INT64, check_range
+from octavo.records.fields import check_range
 from octavo.records.kernels import encode
 from octavo.records.layout import (
+    MAX_INT16,
+    MAX_INT32,
+    MAX_INT64,
     MAX_SEQUENCE,
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -75,6 +78,9 @@ class _Column(NamedTuple):
 
     rows: Int64s | None
     value: int
+
+    def is_always(self, value: int) -> bool:
+        return self.rows is None and self.value == value
 
     def at(self, rows: Int64s) -> Int64s:
         return np.full(len(rows), self.value, np.int64) if self.rows is None else self.rows[rows]
@@ -140,7 +146,7 @@ def groups_of(batch: pa.RecordBatch, columns: Columns, fields: BatchFields) -> I
 
 def _append_times(batch: pa.RecordBatch, columns: Columns, kind: _Column, fields: BatchFields) -> _Column:
     """When the batches were appended: the records' own times, where a column says that these are append times."""
-    if column(batch, "timestampType") is None or kind == (None, TimestampType.CREATE_TIME):
+    if column(batch, "timestampType") is None or kind.is_always(TimestampType.CREATE_TIME):
         return _Column(None, fields.log_append_time_ms)
     if kind.rows is None:
         return _column(columns.timestamps_ms(), 0)
@@ -167,7 +173,7 @@ def _breaks(sequence: Int64s, offsets: Int64s) -> npt.NDArray[np.bool_]:
 
 def _markers(control: _Column, transactional: _Column, count: int) -> npt.NDArray[np.bool_]:
     """For every row but the first, whether it ends a transaction: such a marker is a batch of its own."""
-    if control == (None, 0) or transactional == (None, 0):
+    if control.is_always(0) or transactional.is_always(0):
         return np.zeros(1, bool)
     rows = np.arange(1, count)
     markers: npt.NDArray[np.bool_] = (control.at(rows) & transactional.at(rows)) != 0

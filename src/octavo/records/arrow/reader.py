@@ -20,14 +20,16 @@ from octavo.records.arrow.checksums import checksum_tables, first_mismatch, mism
 from octavo.records.arrow.schema import COLUMNS, FIELDS, schema_for
 from octavo.records.arrow.sink import Chunk, Int64s, Room
 from octavo.records.compression import DEFAULT_LIMIT, Inflater
-from octavo.records.fields import MAX_INT64, check_range
+from octavo.records.fields import check_range
 from octavo.records.kernels import decode, kernels, rules, scan
 from octavo.records.kernels.message import MIN_MESSAGE_SIZE, walk_message
 from octavo.records.kernels.record import MIN_RECORD_SIZE, walk_record
 from octavo.records.layout import (
     BATCH_HEADER,
+    MAX_INT64,
     MAX_SEQUENCE,
     MAX_SIZE,
+    MIN_INT64,
     NO_SEQUENCE,
     Attributes,
     Buffer,
@@ -37,7 +39,6 @@ from octavo.records.layout import (
 
 MAX_ROWS: Final = 1 << 17
 MAX_BYTES: Final = 8 << 20
-MIN_INT64: Final = -(2**63)
 
 _TABLE_ROWS = 8192
 _CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())

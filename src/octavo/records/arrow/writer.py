@@ -18,10 +18,11 @@ from octavo.records.arrow.columns import Columns, Int32s, Int64s, check_names, c
 from octavo.records.arrow.groups import BatchFields, check_arguments, groups_of
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
-from octavo.records.fields import MAX_INT64, check_range
+from octavo.records.fields import check_range
 from octavo.records.kernels import encode, kernels
 from octavo.records.layout import (
     BATCH_HEADER,
+    MAX_INT64,
     MAX_SIZE,
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,

@@ -21,6 +21,7 @@ from octavo.records.layout import (
     BATCH_HEADER,
     LOG_OVERHEAD,
     MAGIC_AT,
+    MAX_INT32,
     MAX_SEQUENCE,
     MAX_SIZE,
     MESSAGE_V0,
@@ -75,7 +76,6 @@ NO_ROOM = -(2**62)  # in place of a row: the output has no room
 _CODEC = int(Attributes.CODEC)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 _DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
-_MAX_DELTA = 2**31 - 1
 
 _HEADER_SIZE = BATCH_HEADER.size
 _LENGTH_AT = BATCH_HEADER.at("length")
@@ -180,7 +180,7 @@ def encode_batch(
         timestamp = timestamp_ms(rows, row, micros)
         if (row > first and offset <= last_offset) or timestamp < NO_TIMESTAMP:
             return at, -1 - row, 0, 0
-        if offset - base_offset > _MAX_DELTA:
+        if offset - base_offset > MAX_INT32:
             break
         delta = wrap64(timestamp - base_timestamp)
         headers = rows.header_ends[row + 1] - rows.header_ends[row]
