@@ -41,7 +41,7 @@ def flipped(byte: int, at: int, patterns: int) -> list[int]:
 
 
 # The kernels are one source: every pattern meets it compiled, and every byte is flipped in the other modes as well.
-PATTERNS: Final = {"interpreted": 2, "compiled": 5, "checked": 2}
+PATTERNS: Final = {"interpreted": 1, "compiled": 5, "checked": 1}
 
 
 class Place(NamedTuple):
@@ -178,9 +178,10 @@ def cuts(name: str) -> Iterator[Case]:
         alone = Outcome([], None, 0 if size else None)
         buffer = memory.put(place.sample[:size])
         yield f"{name}: cut to {size} bytes", partial(_reads_as, buffer, alone, verify=size % 2 == 0)
-        behind = Outcome(place.rows_before, None, len(place.before) if size else None)
-        buffer = memory.put(place.before + place.sample[:size])
-        yield f"{name}: cut to {size} bytes behind another", partial(_reads_as, buffer, behind, verify=size % 2 == 1)
+        if size % 4 == 1:
+            behind = Outcome(place.rows_before, None, len(place.before))
+            buffer = memory.put(place.before + place.sample[:size])
+            yield f"{name}: cut to {size} bytes behind another", partial(_reads_as, buffer, behind)
 
 
 def large() -> Iterator[Case]:

@@ -41,6 +41,9 @@ MAX_ROWS: Final = 1 << 17
 MAX_BYTES: Final = 8 << 20
 
 _TABLE_ROWS = 8192
+_CODEC = int(Attributes.CODEC)
+_HEADER_SIZE = BATCH_HEADER.size
+_TO_INFLATE = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
 _CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())
 
 
@@ -181,22 +184,38 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             self._give_up_at(row, mismatch(self._data, self._table[row]))
 
     def _load(self) -> None:
-        """Decompress batches of the table until there is enough for a chunk."""
+        """Decompress batches of the table until there is enough for a chunk.
+
+        Looking up a number in an array costs more than the rest of what is done here for a batch: they come as lists,
+        and go back as lists.
+        """
         first = self._loaded
         self._inflater.clear()
-        inflated = 0
         last = self._rows
-        codecs = self._table[first : self._rows, scan.ATTRIBUTES] & Attributes.CODEC
-        for row in (first + np.flatnonzero(codecs)).tolist():
-            if inflated >= self._max_bytes:
+        rows = first + np.flatnonzero(self._table[first:last, scan.ATTRIBUTES] & _CODEC)
+        inflated: list[tuple[int, int, int]] = []  # row, and where its records lie now
+        size = 0
+        for row, batch in zip(rows.tolist(), self._table[rows][:, _TO_INFLATE].tolist(), strict=True):
+            if size >= self._max_bytes:
                 last = row
                 break
+            position, batch_size, magic, attributes, count = batch
+            if magic == 2 and count <= 0:
+                continue  # an empty batch has no stream, and one of less than none gets no further
             try:
-                inflated += self._inflate(row)
+                start, end = self._inflate(position, batch_size, magic, attributes & _CODEC)
             except FormatError as error:
                 self._give_up_at(row, error)
                 last = row
                 break
+            inflated.append((row, start, end))
+            size += end - start
+        if inflated:
+            done, starts, ends = zip(*inflated, strict=True)
+            which = np.array(done)
+            self._table[which, scan.INFLATED] = 1
+            self._table[which, scan.START] = starts
+            self._table[which, scan.END] = ends
         self._loaded = self._within_limits(first, last)
 
     def _within_limits(self, first: int, last: int) -> int:
@@ -212,13 +231,9 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self.torn_tail = None
         self._scanned_to = int(self._table[row, scan.POSITION])
 
-    def _inflate(self, row: int) -> int:
-        """Decompress one batch; says how many bytes that gave."""
-        position, size, magic = (int(self._table[row, column]) for column in (scan.POSITION, scan.SIZE, scan.MAGIC))
-        codec = int(self._table[row, scan.ATTRIBUTES] & Attributes.CODEC)
-        start, end = position + BATCH_HEADER.size, position + size
-        if magic == 2 and self._table[row, scan.COUNT] <= 0:
-            return 0  # an empty batch has no stream, and one of less than none gets no further
+    def _inflate(self, position: int, size: int, magic: int, codec: int) -> tuple[int, int]:
+        """Decompress one batch; says where among the decompressed bytes its records lie."""
+        start, end = position + _HEADER_SIZE, position + size
         if magic < 2:
             next_at, _, _, _, _, start, length = walk_message(self._view, position, end)
             if next_at < 0:
@@ -226,11 +241,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             if length < 0:
                 raise rules.broken(rules.WRAPPER_NULL, position)
             end = start + length
-        begin, finish = self._inflater.add(codec, self._view[start:end], magic, position)
-        self._table[row, scan.INFLATED] = 1
-        self._table[row, scan.START] = begin
-        self._table[row, scan.END] = finish
-        return finish - begin
+        return self._inflater.add(codec, self._view[start:end], magic, position)
 
     def _decode(self) -> pa.RecordBatch | None:
         """Decode one chunk from the loaded batches; None where the ranges left nothing of them."""
