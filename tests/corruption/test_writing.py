@@ -71,6 +71,11 @@ def offsets() -> Iterator[Case]:
             batch = pa.RecordBatch.from_pydict({"offset": pa.array(numbers, pa.int64())})
             yield f"{name}, magic {magic}", partial(_offsets_written, batch, sound, magic)
 
+    # Groups, each of which goes from the first offset to the last.
+    positions = pa.array([group for group in range(10) for _ in far], pa.int64())
+    batch = pa.RecordBatch.from_pydict({"offset": pa.array(far * 10, pa.int64()), "position": positions})
+    yield "ten groups far apart", partial(_offsets_written, batch, True, 2)
+
 
 def _offsets_written(batch: pa.RecordBatch, sound: bool, magic: int) -> None:
     if not sound:

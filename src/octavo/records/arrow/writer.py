@@ -116,8 +116,10 @@ def _encode(columns: Columns, groups: Int64s, magic: int, max_size: int, max_cou
     size += _extent(rows.header_value_starts[first:last], rows.header_value_lengths[first:last])
     # A batch ends with its group, at `max_count`, where the next record is out of reach, or where it would not fit:
     # then its records and the one behind it are larger than `max_size` without the header.
-    reach = int(np.abs(np.diff(rows.offsets[groups[:, encode.FIRST_ROW]] >> 31)).sum()) if len(groups) > 1 else 0
-    reach += max(0, (int(rows.offsets.max()) >> 31) - (int(rows.offsets.min()) >> 31))
+    reach = 0
+    if rows.offsets.max() >> 31 > rows.offsets.min() >> 31:
+        begins = groups[:, encode.FIRST_ROW]  # offsets that fall are refused only when the kernel comes to them
+        reach = int(((np.maximum.reduceat(rows.offsets, begins) >> 31) - (rows.offsets[begins] >> 31)).sum())
     full = 2 * size // max(1, max_size - BATCH_HEADER.size)
     most = min(count, len(groups) + count // max_count + reach + full + 2)
     # From Arrow's pool, which hands out memory again that is warm. What is not written to is not taken.

@@ -143,6 +143,28 @@ def _crc32c_step(value: Any, data: Any, at: Any) -> Any:
     return checked_instruction if CHECKED else instruction
 
 
+@intrinsic
+def _prefetch_line(_context: Any, data: Any, at: Any) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        to_read, keep, of_data = number(0), number(3), number(1)
+        builder.call(hint, [builder.gep(array.data, [args[1]]), to_read, keep, of_data])
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64), generate
+
+
+@overload(machine.prefetch, jit_options=_OPTIONS)
+def _prefetch(data: Any, at: Any) -> Any:
+    def prefetch(data: Any, at: Any) -> Any:
+        _prefetch_line(data, numba.int64(at))
+
+    return prefetch
+
+
 @overload(machine.wrap64, jit_options=_OPTIONS)
 def _wrap64(number: Any) -> Any:
     def wrap64(number: Any) -> Any:

@@ -61,6 +61,10 @@ def crc32(tables: Array, data: Array, start: int, end: int) -> int:
     return _crc32(data[start:end])
 
 
+def prefetch(data: Array, at: int) -> None:
+    """Say that the bytes at `at` are wanted soon; harmless where `data` has ended by then."""
+
+
 def crc32c_step(value: int, data: Array, at: int) -> int:
     """The register of a CRC-32C after eight more bytes; the caller has checked that they lie inside."""
     return crc32c(data[at : at + 8], value ^ 0xFFFFFFFF) ^ 0xFFFFFFFF
