@@ -193,9 +193,10 @@ def test_zstd_is_refused_where_the_target_has_none(magic: int) -> None:
 
 
 def test_targets_that_do_not_exist_are_refused() -> None:
-    for options in ({"magic": 3}, {"magic": -1}, {"magic": 1, "codec": Codec.ZSTD}):
+    targets: tuple[dict[str, Any], ...] = ({"magic": 3}, {"magic": -1}, {"magic": 1, "codec": Codec.ZSTD})
+    for options in targets:
         with pytest.raises(InvalidInput):
-            convert(b"", **options)  # type: ignore[arg-type]
+            convert(b"", **options)
 
 
 @pytest.mark.parametrize("magic", [None, 1])

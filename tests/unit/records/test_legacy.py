@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from octavo.errors import (
@@ -27,8 +29,8 @@ OLD_CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
 APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 
 
-def only(data: bytes, **options: int) -> Batch:
-    (found,) = read_batches(data, **options)  # type: ignore[arg-type]
+def only(data: bytes, **options: Any) -> Batch:
+    (found,) = read_batches(data, **options)
     return found
 
 
