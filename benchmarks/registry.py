@@ -28,6 +28,12 @@ def _records(repeat: int, quick: bool) -> Outcome:
     return Outcome(records.run(repeat=repeat, quick=quick), {"kafka": jvm.version()})
 
 
+def _log(repeat: int, quick: bool) -> Outcome:
+    from benchmarks import jvm, log
+
+    return Outcome(log.run(repeat=repeat, quick=quick), {"kafka": jvm.version()})
+
+
 def _codecs(repeat: int, quick: bool) -> Outcome:
     from benchmarks import codecs
 
@@ -49,5 +55,6 @@ def _against_the_first(what: str, details: dict[str, Any]) -> list[Result]:
 
 BENCHMARKS: Final = {
     "records": Benchmark("decode, encode and check batches, against kafka-python, aiokafka and Apache Kafka", _records),
+    "log": Benchmark("append, recover, read and open logs, against plain writes, reads and checksums", _log),
     "codecs": Benchmark("compress and decompress, by every library that could do it", _codecs),
 }

@@ -9,34 +9,11 @@ from __future__ import annotations
 import json
 import mmap
 import sys
-import threading
 from pathlib import Path
 
 from benchmarks.fresh import BATCH
+from benchmarks.fresh.resident import Watch, resident_kib
 from octavo.records import to_arrow
-
-INTERVAL_SECONDS = 0.002
-
-
-def resident_kib(field: str) -> int:
-    """One of the figures of /proc/self/status."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1])
-    raise RuntimeError(f"this system does not tell {field}")
-
-
-class Watch(threading.Thread):
-    """Looks at the memory again and again."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.highest_kib = 0
-        self.done = threading.Event()
-
-    def run(self) -> None:
-        while not self.done.wait(INTERVAL_SECONDS):
-            self.highest_kib = max(self.highest_kib, resident_kib("RssAnon"))
 
 
 def main() -> None:

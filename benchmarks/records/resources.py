@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
-from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
+from benchmarks.fresh import run_fresh
 from benchmarks.measure import Result, tell, within
 from benchmarks.records.shapes import segments
 
-_ROOT: Final = Path(__file__).resolve().parents[2]
 _MAX_RESIDENT_MIB: Final = 256
 
 
@@ -25,7 +20,7 @@ def resident_memory(*, scale: int) -> list[Result]:
         size = data_set.path.stat().st_size
         name = f"resident memory to decode {size / 2**30:.2g} GiB, {data_set.codec}"
         tell(name)
-        told = _fresh("segment", str(data_set.path), OCTAVO_KERNELS="compiled")
+        told = run_fresh("segment", str(data_set.path), OCTAVO_KERNELS="compiled")
         assert told["count"] == data_set.count
         results.append(within(name, told["added_mib"], _MAX_RESIDENT_MIB, "MiB"))
     return results
@@ -34,13 +29,15 @@ def resident_memory(*, scale: int) -> list[Result]:
 def start_up(*, repeat: int) -> list[Result]:
     """Seconds from the first import to the first batch, decoded to objects and to Arrow."""
     tell("start-up")
-    plain = [_fresh("start", "objects") for _ in range(repeat)]
+    plain = [run_fresh("start", "objects") for _ in range(repeat)]
     loaded = {module for told in plain for module in told["heavy"]}
     with tempfile.TemporaryDirectory() as folder:
-        arrow = [_fresh("start", "arrow", OCTAVO_KERNELS="interpreted") for _ in range(repeat)]
-        afresh = _fresh("start", "arrow", OCTAVO_KERNELS="compiled", OCTAVO_CACHE_DIR=folder)
-        cached = [_fresh("start", "arrow", OCTAVO_KERNELS="compiled", OCTAVO_CACHE_DIR=folder) for _ in range(repeat)]
-    client = median(_fresh("start", "kafka-python")["seconds"] for _ in range(repeat))
+        arrow = [run_fresh("start", "arrow", OCTAVO_KERNELS="interpreted") for _ in range(repeat)]
+        afresh = run_fresh("start", "arrow", OCTAVO_KERNELS="compiled", OCTAVO_CACHE_DIR=folder)
+        cached = [
+            run_fresh("start", "arrow", OCTAVO_KERNELS="compiled", OCTAVO_CACHE_DIR=folder) for _ in range(repeat)
+        ]
+    client = median(run_fresh("start", "kafka-python")["seconds"] for _ in range(repeat))
     return [
         Result(
             name=f"heavy modules imported for one batch of objects{''.join(f', {name}' for name in sorted(loaded))}",
@@ -66,16 +63,3 @@ def start_up(*, repeat: int) -> list[Result]:
             )
         ),
     ]
-
-
-def _fresh(program: str, *arguments: str, **environment: str) -> Any:
-    """What a program of `benchmarks.fresh` says when it is run in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.fresh.{program}", *arguments],
-        cwd=_ROOT,
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)

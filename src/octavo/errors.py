@@ -11,13 +11,44 @@
     │   │   └── BadCompression    a compressed stream does not decompress
     │   ├── LimitExceeded         the structure is larger than the caller allows
     │   └── Unsupported           well formed, but of a kind that cannot be handled
-    └── InvalidInput              the caller asked for something that the format cannot express
+    ├── LogError                  a log, or a directory of logs, cannot do what it was asked for
+    │   ├── OffsetOutOfRange      there is no such offset; has the range that there is
+    │   ├── AppendRefused         Kafka would not take these batches; has its error code and the records at fault
+    │   ├── BadDirectory          a directory or file is not as Kafka or Octavo leave it
+    │   └── DirectoryLocked       another process, or this one, has the directory open
+    └── InvalidInput              the caller asked for something that cannot be expressed
+        └── InvalidConfig         a configuration's name or value is not one that Kafka takes
 
 Exceptions carry data in fields; `str()` tells a person what is wrong and where. A torn tail (a
 last batch that is not all there) is not an error unless somebody asks for that very batch.
 """
 
 from __future__ import annotations
+
+from enum import IntEnum
+from os import PathLike, fspath
+from typing import NamedTuple
+
+
+class ErrorCode(IntEnum):
+    """Kafka's numbers for what a log can answer (`Errors.java`)."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    MESSAGE_TOO_LARGE = 10
+    INVALID_TOPIC_EXCEPTION = 17
+    RECORD_LIST_TOO_LARGE = 18
+    INVALID_TIMESTAMP = 32
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_CONFIG = 40
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    POLICY_VIOLATION = 44
+    KAFKA_STORAGE_ERROR = 56
+    UNSUPPORTED_COMPRESSION_TYPE = 76
+    INVALID_RECORD = 87
 
 
 class OctavoError(Exception):
@@ -92,3 +123,88 @@ class Unsupported(FormatError):
 
 class InvalidInput(OctavoError, ValueError):
     """The caller asked for something that the format cannot express."""
+
+
+class InvalidConfig(InvalidInput):
+    """`name` is no configuration, or `value` none that it can have; `allowed` says what it can."""
+
+    code = ErrorCode.INVALID_CONFIG
+
+    def __init__(self, name: str, value: object, allowed: str) -> None:
+        super().__init__(name, value, allowed)
+        self.name = name
+        self.value = value
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.name} cannot be {self.value!r}: {self.allowed}"
+
+
+class LogError(OctavoError):
+    """A log, or a directory of logs, cannot do what it was asked for; `code` is Kafka's number for why."""
+
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class OffsetOutOfRange(LogError):
+    """`offset` is not in the log, which goes from `start` to before `end`."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+    def __init__(self, offset: int, start: int, end: int) -> None:
+        super().__init__(offset, start, end)
+        self.offset = offset
+        self.start = start
+        self.end = end
+
+    def __str__(self) -> str:
+        return f"offset {self.offset} is out of range: the log starts at {self.start} and ends before {self.end}"
+
+
+class RecordError(NamedTuple):
+    """Why one record of a batch is refused."""
+
+    record_index: int  # in its batch, from 0
+    message: str
+
+
+class AppendRefused(LogError):
+    """Kafka would not take these batches; nothing of them was appended."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: tuple[RecordError, ...] = ()) -> None:
+        super().__init__(code, message, record_errors)
+        self.code = code
+        self.message = message
+        self.record_errors = record_errors
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code.name})"
+
+
+class BadDirectory(LogError):
+    """What is at `path` is not as Kafka or Octavo leave it."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, path: str | PathLike[str], problem: str) -> None:
+        super().__init__(fspath(path), problem)
+        self.path = fspath(path)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
+class DirectoryLocked(LogError):
+    """The directory at `path` is open in the process `pid`; None where the system does not tell."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, path: str | PathLike[str], pid: int | None) -> None:
+        super().__init__(fspath(path), pid)
+        self.path = fspath(path)
+        self.pid = pid
+
+    def __str__(self) -> str:
+        owner = "another process" if self.pid is None else f"process {self.pid}"
+        return f"{self.path} is in use by {owner}: stop it first, or open the directory read-only"

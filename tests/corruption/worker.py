@@ -80,6 +80,7 @@ def main() -> None:
     progress = Progress(Path(sys.argv[1]))
     progress.tell("starting: imports, and compiling the kernels")
     from octavo.records import from_arrow, to_arrow
+    from octavo.records.kernels import kernels
     from tests.corruption.guard import guard_allocations
     from tests.corruption.outcome import read_both
     from tests.corruption.samples import SAMPLES
@@ -88,6 +89,7 @@ def main() -> None:
     for sample in SAMPLES.values():
         read_both(sample)
     from_arrow(next(iter(to_arrow(SAMPLES["magic 2, none"]))))
+    _ = kernels(0).validate
     size = status("VmSize")
     resource.setrlimit(resource.RLIMIT_AS, (size + HEADROOM, size + HEADROOM))
     for line in sys.stdin:

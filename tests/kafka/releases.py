@@ -61,18 +61,23 @@ def find(name: Name) -> Release:
 
 def command(release: Release) -> list[str]:
     """The command that runs the judge program on `release`, compiled first if that has not been done."""
-    java = _tool("java")
     classes = _compiled(release)
     return [
-        java,
+        java(),
         "-Xmx768m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",  # tests are short: quick to start beats quick in the end
         "-XX:-UsePerfData",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",  # what goes wrong is told in the answers
         "-cp",
         ":".join(map(str, (classes, *release.jars))),
         "judge.Judge",
     ]
+
+
+def java() -> str:
+    """The program that runs Java; raises `KafkaUnavailable` where there is none."""
+    return _tool("java")
 
 
 def _tool(name: str) -> str:

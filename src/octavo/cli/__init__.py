@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 
 from octavo import __version__
-from octavo.cli import demo, dump
+from octavo.cli import demo, dump, handover
 from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, INTERRUPTED
 from octavo.errors import OctavoError
 
@@ -28,6 +28,7 @@ examples:
   octavo dump 00000000000000000000.log           every record as a line of JSON
   octavo dump *.log --binary text | jq .value    only what they say
   octavo dump broken.log --resync                go on behind damage
+  octavo handover /var/lib/octavo                let Apache Kafka serve what Octavo wrote
 
 `octavo COMMAND --help` says more. Exit codes: 0 fine, 1 damage found, 2 could not run.
 """
@@ -61,6 +62,7 @@ def _run(argv: Sequence[str] | None) -> int:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     dump.add_to(commands)
     demo.add_to(commands)
+    handover.add_to(commands)
     try:
         arguments = parser.parse_args(argv)
     except SystemExit as told:  # --help, --version, or a wrong option: argparse has said it all

@@ -44,10 +44,12 @@ class Layout(Generic[T]):
         hints = get_type_hints(fields, include_extras=True)
         self._fields = fields
         self._positions: dict[str, int] = {}
+        self._codes: dict[str, str] = {}
         code = ">"
         for name, hint in hints.items():
             self._positions[name] = struct.calcsize(code)
-            code += hint.__metadata__[0]
+            self._codes[name] = hint.__metadata__[0]
+            code += self._codes[name]
         self._struct = struct.Struct(code)
         self.size: Final = self._struct.size
 
@@ -73,6 +75,13 @@ class Layout(Generic[T]):
     def write(self, fields: T) -> bytes:
         """The bytes of the structure."""
         return self._struct.pack(*fields)
+
+    def only(self, *names: str) -> struct.Struct:
+        """A reader of some fields, in their order, for a walk that needs no others."""
+        code = ">"
+        for name in names:
+            code += f"{self._positions[name] - struct.calcsize(code)}x{self._codes[name]}"
+        return struct.Struct(code)
 
 
 class BatchHeader(NamedTuple):

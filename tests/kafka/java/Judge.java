@@ -51,6 +51,7 @@ public final class Judge {
         OPERATIONS.put("varint", Arithmetic::varint);
         OPERATIONS.put("validate", Storage::validate);
         OPERATIONS.put("downconvert", Storage::downConvert);
+        Storage.register(OPERATIONS);
     }
 
     private Judge() {

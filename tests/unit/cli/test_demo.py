@@ -11,28 +11,35 @@ from pathlib import Path
 import pytest
 
 from octavo.cli import main
-from octavo.cli.demo import bytes_, conversion, damage, formats, logs, million
+from octavo.cli.demo import bytes_, conversion, crash, damage, formats, keeping, logs, million
 from octavo.cli.demo.stage import Stage
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
+from octavo.errors import LogError
+from octavo.log import DataDirectory
+from octavo.log.names import TopicPartition
 from octavo.records import Codec, to_arrow
 from tests.unit.cli.test_command import OCTAVO
 
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_every_chapter_fits_and_is_plain_in_a_pipe(
-    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     stage = Stage()
     stage.welcome()
     for chapter in (formats, bytes_, conversion, damage):
         chapter.show(stage)
+    keeping.show(stage, tmp_path)
+    crash.show(stage, tmp_path)
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= columns
     assert "\x1b" not in out
     assert not [line for line in out.splitlines() if line != line.rstrip()]
     assert "last_offset_delta" in out
     assert "ChecksumMismatch at byte 2140" in out
+    assert "OffsetOutOfRange offset 1000000 is out" in out
+    assert "Closed and opened once more: orders-1: closed cleanly" in out
 
 
 def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
@@ -47,13 +54,15 @@ def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
     assert "pyarrow.RecordBatch, about 8 MiB at a time" in done.stdout
     assert all(rate > 0 for rate in rates)
     commands = [line.strip() for line in done.stdout.splitlines() if line.startswith(f"  {sys.executable}")]
-    assert len(commands) == 5
+    assert len(commands) == 6
     outcomes = [subprocess.run(command, shell=True, capture_output=True, text=True) for command in commands]
-    assert [outcome.returncode for outcome in outcomes] == [FINE] * 5
-    every, transaction, stopped, resynced, _ = (outcome.stdout for outcome in outcomes)
+    assert [outcome.returncode for outcome in outcomes] == [FINE] * 6
+    every, transaction, stopped, resynced, handed_over, _ = (outcome.stdout for outcome in outcomes)
     assert every.count("\n") == 42
     assert transaction.count('"isTransactional":true') == 3
     assert (int(stopped), int(resynced)) == (100, 200)
+    assert f"{tmp_path}/data: ready for Apache Kafka" in handed_over
+    assert "2 topics, 4 partitions" in handed_over
 
 
 def test_speeds_are_those_of_the_better_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,3 +91,47 @@ def test_nothing_of_others_is_overwritten(tmp_path: Path, capsys: pytest.Capture
 def test_the_damaged_log_is_found_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs.write(tmp_path)
     assert main(["dump", str(tmp_path / "broken-0" / "00000000000000000000.log")]) == DAMAGE_FOUND
+
+
+def test_every_run_has_a_data_directory_of_its_own(tmp_path: Path) -> None:
+    assert [logs.place_for_data(tmp_path).name for _ in range(3)] == ["data", "data-2", "data-3"]
+
+
+def test_every_file_of_the_data_directory_is_explained(tmp_path: Path) -> None:
+    keeping.write(tmp_path)
+    rows = list(keeping.listing(tmp_path))
+    assert all(what for _, _, what in rows)
+    assert sum(name.endswith(".log") for name, _, _ in rows) == 4
+    assert {f"{partition}/" for partition in ("orders-0", "orders-1", "returns-0", "returns-1")} <= {
+        row[0] for row in rows
+    }
+
+
+def test_the_killed_process_loses_nothing_and_the_damage_is_what_it_is_called(tmp_path: Path) -> None:
+    keeping.write(tmp_path)
+    reported, code = crash.kill_a_writer(tmp_path)
+    assert code == -9
+    assert len(reported) >= crash.APPENDS
+    before = crash._end_offsets(tmp_path)
+    assert all(last < before[partition] for partition, last in reported)
+    crash.damage(tmp_path)
+    with DataDirectory.open(tmp_path) as data:
+        reasons = {report.partition: [cut.reason for cut in report.cuts] for report in data.reports}
+        left = {partition: data.log(*partition).end_offset for partition in before}
+    assert reasons.pop(TopicPartition("orders", 0)) == []
+    assert [why for (why,) in reasons.values()] == [
+        "a batch is not all there",
+        "a length field is smaller than the smallest message (14)",
+        reasons[TopicPartition("returns", 1)][0],
+    ]
+    assert reasons[TopicPartition("returns", 1)][0].startswith("checksum is")
+    lost = {partition: before[partition] - left[partition] for partition in before}
+    assert lost == {partition: 0 if partition == ("orders", 0) else keeping.BATCH_COUNT for partition in before}
+
+
+def test_a_process_that_ends_by_itself_is_told_of(tmp_path: Path) -> None:
+    with (
+        DataDirectory.open(tmp_path),
+        pytest.raises(LogError, match=r"ended by itself: octavo\.errors\.\w+: .* is in use by process"),
+    ):
+        crash.kill_a_writer(tmp_path)

@@ -12,13 +12,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "demo",
         help="show what Octavo does, in under a minute",
-        description="Builds batches in every format, shows one byte by byte, decodes, converts, damages and mends, and "
-        "sends a million records through Arrow.",
+        description="Builds batches in every format, shows one byte by byte, decodes, converts, damages and mends, "
+        "sends a million records through Arrow, and writes a log, crashes it and recovers it.",
     )
     parser.add_argument(
         "--dir",
         metavar="DIR",
-        help="where to leave the two small logs that it writes (default: a new temporary folder)",
+        help="where to leave the small logs that it writes (default: a new temporary folder)",
     )
     parser.set_defaults(run=run)
 
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Shows all chapters."""
     from pathlib import Path
 
-    from octavo.cli.demo import bytes_, conversion, damage, formats, logs, million
+    from octavo.cli.demo import bytes_, conversion, crash, damage, formats, keeping, logs, million
     from octavo.cli.demo.stage import Stage
 
     folder = logs.write(Path(arguments.dir) if arguments.dir else None)
@@ -38,5 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     conversion.show(stage)
     damage.show(stage)
     million.show(stage)
-    logs.show(stage, folder)
+    data = logs.place_for_data(folder)
+    keeping.show(stage, data)
+    crash.show(stage, data)
+    logs.show(stage, folder, data)
     return FINE

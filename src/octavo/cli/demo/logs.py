@@ -1,7 +1,8 @@
-"""What the demo leaves behind: two small logs, and commands to try on them."""
+"""What the demo leaves behind: two small logs and a data directory, and commands to try on them."""
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import shutil
 import sys
@@ -26,15 +27,28 @@ def write(folder: Path | None) -> Path:
     return folder
 
 
-def show(stage: Stage, folder: Path) -> None:
+def place_for_data(folder: Path) -> Path:
+    """A new folder for a data directory: what another run has left, one may still be looking at."""
+    for number in itertools.count(1):
+        place = folder / ("data" if number == 1 else f"data-{number}")
+        try:
+            place.mkdir()
+        except FileExistsError:
+            continue
+        return place
+    raise AssertionError("numbers do not end")
+
+
+def show(stage: Stage, folder: Path, data: Path) -> None:
     """Says how to go on."""
     stage.chapter("Go on")
     command, place = _command(), shlex.quote(str(folder))
-    stage.say("Two small logs to try: one that has seen every format, and the damaged one.")
+    stage.say("Left for you to try: a log that has seen every format, the damaged one, and the data directory.")
     stage.command(f"{command} dump {place}/notebooks-0/*.log --binary text", "every record as JSON")
     stage.command(f"{command} dump {place}/notebooks-0/*.log --offsets 39:42", "a transaction and its commit")
     stage.command(f"{command} dump {place}/broken-0/*.log | wc -l", "stops at the damage")
     stage.command(f"{command} dump {place}/broken-0/*.log --resync | wc -l", "goes on behind it")
+    stage.command(f"{command} handover {shlex.quote(str(data))}", "how Apache Kafka goes on with the data directory")
     stage.command(f"{command} dump --help", "all that it can do")
 
 

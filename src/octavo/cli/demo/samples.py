@@ -19,8 +19,8 @@ CODECS: Final = {
 CAGE: Final = "Ein Käfig ging einen Vogel suchen."
 
 
-def orders(count: int) -> list[Record]:
-    """Orders of a small stationer's."""
+def orders(count: int, first: int = 0) -> list[Record]:
+    """Orders of a small stationer's, one a second."""
     return [
         Record(
             offset=n,
@@ -28,7 +28,7 @@ def orders(count: int) -> list[Record]:
             key=f"order-{n}".encode(),
             value=f'{{"order":{n},"item":"notebook","format":"octavo","pages":{80 + n % 3 * 16}}}'.encode(),
         )
-        for n in range(count)
+        for n in range(first, first + count)
     ]
 
 

@@ -53,6 +53,18 @@ class Kernels:
         return self._made(checksum.verify)
 
     @property
+    def validate(self) -> Kernel:
+        from octavo.records.kernels import validate
+
+        return self._made(validate.validate)
+
+    @property
+    def index_batches(self) -> Kernel:
+        from octavo.records.kernels import index
+
+        return self._made(index.index_batches)
+
+    @property
     def checks_fast(self) -> bool:
         """Whether they compute checksums faster than a library that is called for every batch."""
         if not self.compiled:

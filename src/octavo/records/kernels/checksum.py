@@ -101,9 +101,9 @@ def crc32c_blocks(data: Array, at: int, end: int, value: int, size: int, table: 
     return at, value
 
 
-def crc32c(tables: Tables, data: Array, start: int, end: int) -> int:
-    """CRC-32C of `data[start:end]`; the caller has checked that this lies inside."""
-    at, value = crc32c_blocks(data, start, end, 0xFFFFFFFF, LONG, tables.after_long)
+def crc32c(tables: Tables, data: Array, start: int, end: int, before: int = 0) -> int:
+    """CRC-32C of `data[start:end]` behind bytes of checksum `before`; the caller has checked that this lies inside."""
+    at, value = crc32c_blocks(data, start, end, before ^ 0xFFFFFFFF, LONG, tables.after_long)
     at, value = crc32c_blocks(data, at, end, value, SHORT, tables.after_short)
     while at + 8 <= end:
         value = crc32c_step(value, data, at)

@@ -23,7 +23,19 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 
-from octavo.records.kernels import checksum, decode, encode, machine, message, record, scan, varint
+from octavo.records.kernels import (
+    checksum,
+    decode,
+    encode,
+    index,
+    machine,
+    message,
+    record,
+    scan,
+    skim,
+    validate,
+    varint,
+)
 from octavo.records.kernels.cache import cache_folder
 
 # Whether the processor has an instruction for CRC-32C that is known here; elsewhere a library is faster than kernels.
@@ -191,40 +203,57 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         decode.put_bytes,
         decode.put_row,
         encode.timestamp_ms,
+        skim.quick_record,
     }
 )
+
+
+@register_jitable(**_OPTIONS)
+def _slicing(tables: Any, data: Any, start: Any, end: Any, value: Any) -> Any:
+    """The register of a CRC, eight bytes a step, by the tables of `slicing_tables`."""
+    at = start
+    while at + 8 <= end:
+        low = (
+            value
+            ^ (data[at] & 0xFF)
+            ^ ((data[at + 1] & 0xFF) << 8)
+            ^ ((data[at + 2] & 0xFF) << 16)
+            ^ ((data[at + 3] & 0xFF) << 24)
+        )
+        value = (
+            tables[7 * 256 + (low & 0xFF)]
+            ^ tables[6 * 256 + ((low >> 8) & 0xFF)]
+            ^ tables[5 * 256 + ((low >> 16) & 0xFF)]
+            ^ tables[4 * 256 + (low >> 24)]
+            ^ tables[3 * 256 + data[at + 4]]
+            ^ tables[2 * 256 + data[at + 5]]
+            ^ tables[1 * 256 + data[at + 6]]
+            ^ tables[data[at + 7]]
+        )
+        at += 8
+    while at < end:
+        value = tables[(value ^ data[at]) & 0xFF] ^ (value >> 8)
+        at += 1
+    return value
 
 
 @overload(machine.crc32, jit_options=_OPTIONS)
 def _crc32(tables: Any, data: Any, start: Any, end: Any) -> Any:
     def slicing(tables: Any, data: Any, start: Any, end: Any) -> Any:
-        value = 0xFFFFFFFF
-        at = start
-        while at + 8 <= end:
-            low = (
-                value
-                ^ (data[at] & 0xFF)
-                ^ ((data[at + 1] & 0xFF) << 8)
-                ^ ((data[at + 2] & 0xFF) << 16)
-                ^ ((data[at + 3] & 0xFF) << 24)
-            )
-            value = (
-                tables[7 * 256 + (low & 0xFF)]
-                ^ tables[6 * 256 + ((low >> 8) & 0xFF)]
-                ^ tables[5 * 256 + ((low >> 16) & 0xFF)]
-                ^ tables[4 * 256 + (low >> 24)]
-                ^ tables[3 * 256 + data[at + 4]]
-                ^ tables[2 * 256 + data[at + 5]]
-                ^ tables[1 * 256 + data[at + 6]]
-                ^ tables[data[at + 7]]
-            )
-            at += 8
-        while at < end:
-            value = tables[(value ^ data[at]) & 0xFF] ^ (value >> 8)
-            at += 1
-        return value ^ 0xFFFFFFFF
+        return _slicing(tables, data, start, end, 0xFFFFFFFF) ^ 0xFFFFFFFF
 
     return slicing
+
+
+@overload(machine.crc32c_of, jit_options=_OPTIONS)
+def _crc32c_of(tables: Any, data: Any, start: Any, end: Any, before: Any) -> Any:
+    def by_instruction(tables: Any, data: Any, start: Any, end: Any, before: Any) -> Any:
+        return checksum.crc32c(tables, data, start, end, before)
+
+    def slicing(tables: Any, data: Any, start: Any, end: Any, before: Any) -> Any:
+        return _slicing(tables.castagnoli, data, start, end, before ^ 0xFFFFFFFF) ^ 0xFFFFFFFF
+
+    return by_instruction if CHECKS_FAST else slicing
 
 
 def _register(module: ModuleType) -> None:
@@ -234,7 +263,7 @@ def _register(module: ModuleType) -> None:
             register_jitable(forceinline=function in _INLINED, **_OPTIONS)(function)
 
 
-for _module in (varint, scan, checksum, record, message, decode, encode):
+for _module in (varint, scan, checksum, record, message, index, decode, encode, skim, validate):
     _register(_module)
 
 _TABLES = types.NamedUniTuple(_INT64, len(checksum.Tables._fields), checksum.Tables)
@@ -253,6 +282,10 @@ _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     decode.decode: types.boolean(_TABLES, _BYTES_IN, _BYTES_IN, _TABLE, _INT, _INT64, _WANTED, _SINK),
     encode.encode: _INT(_TABLES, _ROWS, _INT, _TABLE, _INT, _INT, _INT, _INT, _BYTES, _TABLE),
     checksum.verify: _INT(_TABLES, _BYTES_IN, _TABLE),
+    index.index_batches: _INT(_TABLE, _INT, _INT, _INT, _INT, _INT64, _TABLE, _TABLE, _TABLE),
+    validate.validate: types.UniTuple(_INT, 7)(
+        _INT64_IN, _BYTES_IN, _INT, _BYTES_IN, _INT, _INT64_IN, _INT, _INT, _INT, _INT, _BYTES, _TABLE
+    ),
 }
 
 

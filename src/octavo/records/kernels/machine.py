@@ -61,6 +61,11 @@ def crc32(tables: Array, data: Array, start: int, end: int) -> int:
     return _crc32(data[start:end])
 
 
+def crc32c_of(tables: Array, data: Array, start: int, end: int, before: int) -> int:
+    """CRC-32C of `data[start:end]`, which lies inside, behind bytes whose checksum is `before`."""
+    return crc32c(data[start:end], before)
+
+
 def prefetch(data: Array, at: int) -> None:
     """Say that the bytes at `at` are wanted soon; harmless where `data` has ended by then."""
 

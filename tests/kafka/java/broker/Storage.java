@@ -3,6 +3,7 @@ package judge;
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
+import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.record.TimestampType;
@@ -16,6 +17,13 @@ import org.apache.kafka.storage.internals.log.LogValidator.ValidationResult;
 /** Kafka 4: validates, and converts up; down it no longer converts. */
 final class Storage {
     private Storage() {
+    }
+
+    /** What else can be asked of this release. */
+    static void register(Map<String, Judge.Operation> operations) {
+        LogFiles.register(operations);
+        Logs.register(operations);
+        Metadata.register(operations);
     }
 
     /** What the leader makes of a client's records before it appends them. */

@@ -3,6 +3,7 @@ package judge;
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
+import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.record.TimestampType;
@@ -19,6 +20,10 @@ import org.apache.kafka.storage.internals.log.LogValidator.ValidationResult;
 /** Kafka 3.9: validates, converts up and down. */
 final class Storage {
     private Storage() {
+    }
+
+    /** What else can be asked of this release. */
+    static void register(Map<String, Judge.Operation> operations) {
     }
 
     /** What the leader makes of a client's records before it appends them. */

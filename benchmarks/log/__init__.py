@@ -1,0 +1,20 @@
+"""`octavo.log` against the least that the same work can cost: plain writes, plain reads, and checksums."""
+
+from __future__ import annotations
+
+from benchmarks.data import prepare
+from benchmarks.log import appending, memory, opening, reading, recovering, sets
+from benchmarks.measure import Result
+
+
+def run(*, repeat: int, quick: bool = False) -> list[Result]:
+    """All of it; `quick` takes a tenth of the data."""
+    scale = 10 if quick else 1
+    prepare(sets.all_of_them(scale))
+    return [
+        *appending.append(repeat=repeat, scale=scale),
+        *recovering.recover(repeat=repeat, scale=scale),
+        *reading.read(scale=scale),
+        *opening.open_many(repeat=repeat, scale=scale),
+        *memory.resident(scale=scale),
+    ]

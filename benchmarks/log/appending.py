@@ -1,0 +1,88 @@
+"""Appending, against writing the same bytes and computing their checksum, which is the least that it can take."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+from crc32c import crc32c
+
+from benchmarks.log import sets
+from benchmarks.measure import Contender, Peer, Result, compare
+from octavo.log import Log, LogConfig
+from octavo.records import read_batches
+from octavo.records.compression import decompress
+from octavo.records.layout import BATCH_HEADER
+
+_CONFIG: Final = LogConfig.from_properties({"max.message.bytes": str(2 << 20)})
+_PASS: Final = 192 << 20  # bytes appended in one pass
+_TOGETHER: Final = 64  # small batches in one call
+
+
+def append(*, repeat: int, scale: int) -> list[Result]:
+    """Every shape of call."""
+    results = []
+    with sets.scratch() as folder:
+        for codec, target in (("none", 0.7), ("lz4", 0.7), ("zstd", 0.7)):
+            small, large = sets.as_sent(sets.small(codec)), sets.as_sent(sets.large(codec))
+            kind = "" if codec == "none" else f" {codec}"
+            together = [b"".join(small[:_TOGETHER])]
+            alone = 0.35 if codec == "none" else target
+            for name, calls, least in (
+                (f"append one{kind} batch of 1 MiB a call", large, target),
+                (f"append 64{kind} batches of 16 KiB a call", together, target),
+                (f"append one{kind} batch of 16 KiB a call", small, alone),
+            ):
+                results += _compare(name, folder, calls, least, repeat, scale)
+    return results
+
+
+def _compare(name: str, folder: Path, calls: Sequence[bytes], target: float, repeat: int, scale: int) -> list[Result]:
+    count = max(len(calls), _PASS // scale // len(calls[0]))
+    amount = sum(len(calls[number % len(calls)]) for number in range(count))
+    ours = Contender("octavo", amount, lambda: _append(folder / "topic-0", calls, count))
+    work = _decompress if _is_compressed(calls[0]) else crc32c
+    what = "decompressing and os.write" if work is _decompress else "os.write and CRC-32C"
+    peer = Contender(what, amount, lambda: _write(folder / "plain", calls, count, work))
+    return compare(name, ours, [Peer(peer, target)], unit="B/s", repeat=repeat)
+
+
+def _append(folder: Path, calls: Sequence[bytes], count: int) -> float:
+    with Log.open(folder, _CONFIG) as log:
+        log.append(calls[0])
+        many = len(calls)
+        begin = perf_counter()
+        for number in range(count):
+            log.append(calls[number % many])
+        taken = perf_counter() - begin
+        log.truncate_to(0)  # nobody wants these on the disk
+    shutil.rmtree(folder)
+    return taken
+
+
+def _write(path: Path, calls: Sequence[bytes], count: int, work: Callable[[bytes], object]) -> float:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    many = len(calls)
+    os.write(descriptor, calls[0])
+    begin = perf_counter()
+    for number in range(count):
+        data = calls[number % many]
+        work(data)
+        os.write(descriptor, data)
+    taken = perf_counter() - begin
+    os.close(descriptor)
+    path.unlink()
+    return taken
+
+
+def _is_compressed(data: bytes) -> bool:
+    return next(read_batches(data)).is_compressed
+
+
+def _decompress(data: bytes) -> None:
+    for batch in read_batches(data, verify=False):
+        decompress(batch.codec, batch.data[BATCH_HEADER.size :], limit=16 << 20, position=0)

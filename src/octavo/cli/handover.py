@@ -1,0 +1,84 @@
+"""`octavo handover`: a data directory for Apache Kafka."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from octavo.cli.exits import FINE
+
+if TYPE_CHECKING:
+    from octavo.log.metadata import Handover
+
+_DESCRIPTION: Final = """\
+Makes a data directory one that a stock Apache Kafka 4.x starts on and serves, with the ids and configurations that its
+topics have. Nothing in the logs is changed. Several folders are one directory on several disks: name all of them.
+
+The directory must not be in use. What Kafka would not start on is refused, with the reason, and left as it is.
+"""
+
+_EPILOG: Final = """\
+example:
+  octavo handover /var/lib/octavo
+
+Exit codes: 0 it can be started on, 2 it cannot, or is in use.
+"""
+
+_SHOWN: Final = 10  # names in a list; the rest is a number
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to the parser."""
+    parser = commands.add_parser(
+        "handover",
+        help="make a data directory one that Apache Kafka serves",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folders", metavar="DIR", nargs="+", help="a folder of partitions")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Hands the directory over, and says what to do next."""
+    from pathlib import Path
+
+    from octavo.log.metadata import handover
+
+    for line in _lines(handover([Path(folder) for folder in arguments.folders])):
+        print(line)
+    return FINE
+
+
+def _lines(done: Handover) -> list[str]:
+    partitions = sum(done.topics.values())
+    lines = [
+        f"{', '.join(map(str, done.folders))}: ready for Apache Kafka 4.x",
+        f"  node {done.node_id} of cluster {done.cluster_id}, "
+        f"{_count(len(done.topics), 'topic')}, {_count(partitions, 'partition')}",
+    ]
+    if done.adopted:
+        lines.append(
+            f"  not in the metadata until now: {_some(done.adopted)}. "
+            "Their configuration is not known: they are kept for ever (retention.ms=-1) until you say otherwise"
+        )
+    if done.raised:
+        lines.append(f"  leader epochs brought up to those of the logs: {_some(done.raised)}")
+    if done.missing:
+        lines.append(f"  without a folder, Kafka makes them empty: {_some(done.missing)}")
+    if done.unclean:
+        lines.append(f"  not closed in good order, Kafka checks the logs when it starts: {_some(done.unclean)}")
+    lines += ["", "Start Kafka with these lines in its server.properties (do not format the directory):", ""]
+    lines += [f"  {name}={value}" for name, value in done.settings.items()]
+    lines += ["", "  bin/kafka-server-start.sh server.properties"]
+    return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _some(names: tuple[object, ...]) -> str:
+    shown = ", ".join(map(str, names[:_SHOWN]))
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN:,} more"

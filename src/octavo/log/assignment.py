@@ -1,0 +1,270 @@
+"""Offsets and leader epochs for what is appended: the long way, for all that is not one plain batch.
+
+`Topic` is what the kernel `validate` has to know of a topic. `Assignment` goes through one call of `Validator.assign`:
+several batches, compressed ones, ones that have to be written anew, and what is wrong with them.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from octavo.errors import AppendRefused, FormatError
+from octavo.log.config import LogConfig
+from octavo.log.refusal import JUMPING, MIXED, records_refused, refused, undecodable
+from octavo.log.rewrite import Rewriter, target_codec
+from octavo.log.span import BatchSpan
+from octavo.records.arrow.checksums import checksum_tables
+from octavo.records.compression import Inflater
+from octavo.records.kernels import Kernel, scan, validate
+from octavo.records.kernels.record import MIN_RECORD_SIZE
+from octavo.records.layout import (
+    BATCH_HEADER,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    Attributes,
+    Buffer,
+    Codec,
+    TimestampType,
+)
+
+Int64s = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Judged = tuple[int, int, int, int, int, int, int]  # what the kernel returns
+
+NO_BYTES: Final = np.empty(0, np.uint8)
+NOT_AS_IT_IS: Final = validate.ANOTHER_CODEC | validate.JUMPS  # found where records are had in plain: write them anew
+NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
+MAGIC: Final = 2
+
+_HEADER_SIZE: Final = BATCH_HEADER.size
+_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the byte that counts
+_CODEC: Final = int(Attributes.CODEC)
+_NONE: Final = int(Codec.NONE)
+_ROWS: Final = 128  # batches a call
+_KEPT: Final = 4 << 20  # bytes of decompressed records, up to which their memory is used again
+
+
+class Scratch(threading.local):
+    """What kernels write to. Each thread has its own, so that a thousand logs need no more than one."""
+
+    def __init__(self) -> None:
+        memory = memoryview(bytearray(_ROWS * _HEADER_SIZE))
+        self.first_header = memory[:_HEADER_SIZE]
+        self.headers = np.frombuffer(memory, np.uint8)
+        self.spans = np.empty((_ROWS, validate.SPAN_COLUMNS), np.int64)
+        self.inflater = Inflater()
+
+
+SCRATCH: Final = Scratch()
+
+
+class Topic:
+    """What is the same for all appends to a log."""
+
+    def __init__(self, config: LogConfig) -> None:
+        self.tables: Final = _packed_tables()
+        self.limits: Final = _limits(config)
+        self.rewriter: Final = Rewriter(config, self.limits.tolist())
+        self.max_size: Final = config.max_message_bytes
+        self.has_append_time: Final = config.message_timestamp_type == TimestampType.LOG_APPEND_TIME
+
+    def plain_records(self, view: memoryview, position: int, *, wanted: bool = False) -> tuple[Bytes, int]:
+        """The records of the batch at `position`, and how the kernel is to judge the batch.
+
+        Compressed records are had before anything else is known of the batch, which saves a call of the kernel. Where
+        they cannot be had it is asked nevertheless, whether something else is wrong with the batch; only then, and for
+        records that are not compressed but shall be, they are `wanted`, and `AppendRefused` is raised.
+        """
+        left = len(view) - position
+        if left < _HEADER_SIZE or view[position + MAGIC_AT] != MAGIC:
+            return NO_BYTES, validate.AS_IT_IS
+        size = int.from_bytes(view[position + LENGTH_AT : position + LOG_OVERHEAD], "big") + LOG_OVERHEAD
+        codec = view[position + _ATTRIBUTES_AT] & _CODEC
+        records = view[position + _HEADER_SIZE : position + size]
+        if codec == _NONE and wanted:
+            return np.frombuffer(records, np.uint8), validate.IN_PLAIN
+        if codec == _NONE or size > left or size > self.max_size:
+            return NO_BYTES, validate.AS_IT_IS
+        inflater = SCRATCH.inflater
+        inflater.clear()
+        try:
+            _, end = inflater.add(codec, records)
+        except FormatError as error:
+            if wanted:
+                raise undecodable(error, position) from error
+            return NO_BYTES, validate.AS_IT_IS
+        if end > _KEPT:
+            SCRATCH.inflater = Inflater()
+        return np.frombuffer(inflater.buffer, np.uint8), validate.IN_PLAIN
+
+
+class Assignment:
+    """One call of `Validator.assign`."""
+
+    def __init__(
+        self,
+        topic: Topic,
+        kernel: Kernel,
+        view: memoryview,
+        array: Bytes,
+        offset: int,
+        leader_epoch: int,
+        now_ms: int,
+        of_client: int,
+    ) -> None:
+        self.parts: list[Buffer] = []
+        self.spans: list[BatchSpan] = []
+        self.size = 0
+        self._topic = topic
+        self._kernel = kernel
+        self._view = view
+        self._array = array
+        self._position = 0  # up to here everything is in `parts`
+        self._offset = offset
+        self._leader_epoch = leader_epoch
+        self._now_ms = now_ms
+        self._of_client = of_client
+
+    def go_on(self, plain: Bytes, how: int, judged: Judged) -> None:
+        """Take what the kernel has judged so far, and then the rest. Raises `AppendRefused`."""
+        while True:
+            position, rows, outcome, rule, found, last_offset, max_timestamp_ms = judged
+            if how == validate.AS_IT_IS:
+                self._take(rows)
+            elif rows and found & NOT_AS_IT_IS:
+                self._take_anew(plain, found)
+            elif rows:
+                self._take_one(position, last_offset, max_timestamp_ms)
+            if outcome in (scan.DONE, scan.TORN) or self._position == len(self._view):
+                return
+            if outcome == scan.BROKEN:
+                raise refused(rule, position)
+            if outcome == validate.REFUSED:
+                raise self._records_refused(plain if how == validate.IN_PLAIN else self._body())
+            if outcome == validate.OLD:
+                self._take_old()
+                return
+            wanted = outcome == validate.WANTED and not rows
+            plain, how = self._topic.plain_records(self._view, self._position, wanted=wanted)
+            assert not wanted or how == validate.IN_PLAIN, "else this goes on for ever"
+            judged = self._judge(plain, how, SCRATCH.spans)
+
+    def _judge(self, plain: Bytes, how: int, spans: Int64s) -> Judged:
+        """Have the kernel go on where everything before is taken."""
+        topic = self._topic
+        judged: Judged = self._kernel(
+            topic.tables,
+            self._array,
+            self._position,
+            plain,
+            how,
+            topic.limits,
+            self._offset,
+            self._leader_epoch,
+            self._now_ms,
+            self._of_client,
+            SCRATCH.headers,
+            spans,
+        )
+        return judged
+
+    def _take(self, rows: int) -> None:
+        """Take the batches that the kernel found good as they are, each with its new header."""
+        if not rows:
+            return
+        view, parts, position = self._view, self.parts, self._position
+        spans = [NEW(BatchSpan, row) for row in SCRATCH.spans[:rows].tolist()]
+        headers = SCRATCH.headers[: rows * _HEADER_SIZE].tobytes()
+        header_at = 0
+        for span in spans:
+            header_end = header_at + _HEADER_SIZE
+            end = position + span[0]
+            parts += headers[header_at:header_end], view[position + _HEADER_SIZE : end]
+            header_at, position = header_end, end
+        self.size += position - self._position
+        self.spans += spans
+        self._position = position
+        self._offset = spans[-1].last_offset + 1
+
+    def _take_one(self, end: int, last_offset: int, max_timestamp_ms: int) -> None:
+        """The same for a single batch."""
+        start, size = self._position, end - self._position
+        self.parts += bytes(SCRATCH.first_header), self._view[start + _HEADER_SIZE : end]
+        self.spans.append(
+            NEW(BatchSpan, (size, self._offset, last_offset, max_timestamp_ms, self._leader_epoch, MAGIC))
+        )
+        self.size += size
+        self._position = end
+        self._offset = last_offset + 1
+
+    def _take_anew(self, plain: Bytes, found: int) -> None:
+        """Take the next batch with other bytes than it came with."""
+        if not found & validate.ANOTHER_CODEC:  # but offsets that jump
+            raise refused(JUMPING, self._position)
+        batch = self._view[self._position : self._position + self._batch_size()]
+        header = BATCH_HEADER.read(SCRATCH.first_header)
+        written = self._topic.rewriter.rewritten(batch, header, plain.data, found, self._position)
+        self._take_written(written, len(batch))
+
+    def _take_old(self) -> None:
+        """Take everything, which is messages of magic 0 or 1, as one batch of magic 2."""
+        if self._position:
+            raise refused(MIXED, self._position)
+        written = self._topic.rewriter.upgraded(self._view, self._offset, self._leader_epoch, self._now_ms)
+        self._take_written(written, len(self._view))
+
+    def _take_written(self, batch: bytes, replaces: int) -> None:
+        """Take a batch that was written anew in place of so many bytes."""
+        header = BATCH_HEADER.read(batch)
+        last_offset = header.base_offset + header.last_offset_delta
+        self.parts.append(batch)
+        self.spans.append(
+            BatchSpan(len(batch), header.base_offset, last_offset, header.max_timestamp_ms, header.leader_epoch, MAGIC)
+        )
+        self.size += len(batch)
+        self._position += replaces
+        self._offset = last_offset + 1
+
+    def _body(self) -> Bytes:
+        """The records of the batch at hand, which is whole and not compressed."""
+        return self._array[self._position + _HEADER_SIZE : self._position + self._batch_size()]
+
+    def _batch_size(self) -> int:
+        """Of the batch at hand, which is whole."""
+        at = self._position + LENGTH_AT
+        return int.from_bytes(self._view[at : at + 4], "big") + LOG_OVERHEAD
+
+    def _records_refused(self, plain: Bytes) -> AppendRefused:
+        """The refusal of the batch at hand for some of its records."""
+        listed = np.zeros((len(plain) // MIN_RECORD_SIZE + 1, validate.SPAN_COLUMNS), np.int64)
+        self._judge(plain, validate.LISTED, listed)
+        rows = listed[listed[:, validate.REASON] != 0]
+        columns = [validate.RECORD_INDEX, validate.REASON, validate.TIMESTAMP]
+        return records_refused(
+            list(map(tuple, rows[:, columns].tolist())), self._position, self._topic.limits.tolist(), self._now_ms
+        )
+
+
+@cache
+def _packed_tables() -> Int64s:
+    """The tables for checksums, as the kernel takes them."""
+    return np.concatenate(checksum_tables())
+
+
+def _limits(config: LogConfig) -> Int64s:
+    """What the kernel has to know of a topic's configuration."""
+    target = target_codec(config)
+    limits = np.zeros(validate.LIMITS, np.int64)
+    limits[validate.APPEND_TIME] = config.message_timestamp_type == TimestampType.LOG_APPEND_TIME
+    limits[validate.KEY_NEEDED] = config.is_compacted
+    limits[validate.BEFORE_MAX_MS] = config.message_timestamp_before_max_ms
+    limits[validate.AFTER_MAX_MS] = config.message_timestamp_after_max_ms
+    limits[validate.MAX_BATCH_SIZE] = config.max_message_bytes
+    limits[validate.TARGET] = validate.ANY_CODEC if target is None else target
+    return limits

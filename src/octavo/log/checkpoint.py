@@ -1,0 +1,123 @@
+r"""Kafka's text checkpoints: the offset of every partition in a directory, the leader epochs of one partition.
+
+    0                    the version of the format
+    2                    how many lines follow
+    events 0 123         of offsets: topic, partition, offset; of epochs: epoch, start offset
+    events 1 456
+
+They are replaced whole, and on the disk when a function that writes them returns. A file that is not there, is empty
+or ends after its version has no entries; what else is wrong raises `CorruptFile`. (Kafka goes on without a bad
+recovery-point or log-start checkpoint: to do so is up to the caller.) Negative offsets and partitions, which Kafka
+never writes, are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from octavo.log.names import TopicPartition
+from octavo.log.small_file import CorruptFile, read_small_file
+from octavo.log.storage import Storage
+from octavo.records.layout import MAX_INT32, MAX_INT64
+
+RECOVERY_POINT: Final = "recovery-point-offset-checkpoint"  # all below is on the disk
+LOG_START: Final = "log-start-offset-checkpoint"  # where it is not the start of the first segment
+REPLICATION: Final = "replication-offset-checkpoint"  # the high watermark
+CLEANER: Final = "cleaner-offset-checkpoint"  # compaction went as far as this
+
+_VERSION: Final = 0
+_MAX_OFFSETS_SIZE: Final = 64 << 20  # of a quarter of a million partitions with the longest names
+_MAX_EPOCHS_SIZE: Final = 16 << 20
+
+
+class EpochEntry(NamedTuple):
+    """The first offset that a leader wrote, or would write."""
+
+    epoch: int
+    start_offset: int
+
+
+def read_offsets(storage: Storage, path: Path) -> dict[TopicPartition, int]:
+    """The offsets in a checkpoint. Raises `CorruptFile`."""
+    data = _read(storage, path, _MAX_OFFSETS_SIZE)
+    offsets: dict[TopicPartition, int] = {}
+    for line in _entries(path, data):
+        match line.split():
+            case [topic, partition, offset] if not line[:1].isspace():
+                key = TopicPartition(_text(path, data, topic), _number(path, data, partition, MAX_INT32))
+                offsets[key] = _number(path, data, offset, MAX_INT64)
+            case _:
+                raise _malformed(path, data, line)
+    return offsets
+
+
+def write_offsets(storage: Storage, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    """Replace a checkpoint."""
+    _write(storage, path, [f"{topic} {number} {offset}" for (topic, number), offset in sorted(offsets.items())])
+
+
+def read_epochs(storage: Storage, path: Path) -> list[EpochEntry]:
+    """The leader epochs in a checkpoint, in its order. Raises `CorruptFile`."""
+    data = _read(storage, path, _MAX_EPOCHS_SIZE)
+    epochs: list[EpochEntry] = []
+    for line in _entries(path, data):
+        match line.split():
+            case [epoch, offset] if not line[:1].isspace():
+                epochs.append(EpochEntry(_number(path, data, epoch, MAX_INT32), _number(path, data, offset, MAX_INT64)))
+            case _:
+                raise _malformed(path, data, line)
+    return epochs
+
+
+def write_epochs(storage: Storage, path: Path, epochs: Iterable[EpochEntry]) -> None:
+    """Replace a checkpoint."""
+    _write(storage, path, [f"{epoch} {start_offset}" for epoch, start_offset in epochs])
+
+
+def _read(storage: Storage, path: Path, limit: int) -> bytes:
+    try:
+        return read_small_file(storage, path, limit)
+    except FileNotFoundError:
+        return b""
+
+
+def _write(storage: Storage, path: Path, lines: Sequence[str]) -> None:
+    text = "\n".join([str(_VERSION), str(len(lines)), *lines, ""])
+    storage.replace_file(path, text.encode("utf-8"))
+
+
+def _entries(path: Path, data: bytes) -> Sequence[bytes]:
+    """The lines after the count, as many as it says. (Of bytes, lines end where Java's do; of text, elsewhere too.)"""
+    lines = data.splitlines()
+    if not lines:
+        return ()
+    version = _number(path, data, lines[0], MAX_INT32)
+    if version != _VERSION:
+        raise CorruptFile(path, 0, f"version {version} of the checkpoint format is unknown")
+    if len(lines) == 1:
+        return ()
+    count = _number(path, data, lines[1], MAX_INT32)
+    if count != len(lines) - 2:
+        raise CorruptFile(path, len(data), f"there are {len(lines) - 2} entries where {count} were announced")
+    return lines[2:]
+
+
+def _number(path: Path, data: bytes, digits: bytes, maximum: int) -> int:
+    # Not all that int() takes is a number to Java, and more than 19 digits are none to anybody here.
+    if digits.isdigit() and len(digits) <= 19 and (number := int(digits)) <= maximum:
+        return number
+    raise _malformed(path, data, digits)
+
+
+def _text(path: Path, data: bytes, word: bytes) -> str:
+    try:
+        return word.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _malformed(path, data, word) from None
+
+
+def _malformed(path: Path, data: bytes, found: bytes) -> CorruptFile:
+    # Good enough for a person: the first place where it says so.
+    return CorruptFile(path, max(data.find(found), 0), f"{found[:80]!r} has no place in a checkpoint")

@@ -1,0 +1,388 @@
+"""A data directory: `DataDirectory`, a folder of partitions or several, with what says what they are.
+
+To be written, it is locked as Kafka locks it, so that they keep each other out; to be read it needs no lock. The mark
+of a clean shutdown goes before the first partition is opened, and comes back when the last is closed: between these,
+a crash is noticed.
+
+All partitions are looked at before anything is changed. Where one of them is not as it should be, the directory stays
+as it was found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, overload
+
+from octavo.errors import BadDirectory, ErrorCode, InvalidInput, LogError
+from octavo.log.config import LogConfig
+from octavo.log.folder import DataFolder
+from octavo.log.log import Clock, Log, wall_clock_ms
+from octavo.log.names import TopicPartition, check_topic_name
+from octavo.log.partition_metadata import read_topic_id, write_topic_id
+from octavo.log.report import OnProgress, RecoveryReport
+from octavo.log.storage import DISK, Storage
+from octavo.log.watched import UnknownPartition, WatchedDirectory, WatchedLog
+
+if TYPE_CHECKING:
+    from octavo.log.metadata import MetadataStore, Topic
+
+Paths = Path | str | Sequence[Path | str]
+
+
+class TopicExists(LogError):
+    """There is a topic of this name."""
+
+    code = ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+class DataDirectory:
+    """Topics and their partitions. `open` gives it; `close` it, or use it in a `with`."""
+
+    def __init__(
+        self,
+        folders: Sequence[DataFolder],
+        metadata: MetadataStore,
+        *,
+        storage: Storage,
+        clock: Clock,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._folders = folders
+        self._metadata = metadata
+        self._storage = storage
+        self._clock = clock
+        self._on_progress = on_progress
+        self._lock = threading.RLock()  # of whoever makes, changes and deletes topics
+        self._is_open = True
+
+    @overload
+    @staticmethod
+    def open(
+        paths: Paths,
+        *,
+        read_only: Literal[False] = ...,
+        storage: Storage = ...,
+        clock: Clock = ...,
+        may_have_gaps: bool = ...,
+        on_progress: OnProgress | None = ...,
+    ) -> DataDirectory: ...
+
+    @overload
+    @staticmethod
+    def open(paths: Paths, *, read_only: Literal[True], storage: Storage = ...) -> WatchedDirectory: ...
+
+    @staticmethod
+    def open(
+        paths: Paths,
+        *,
+        read_only: bool = False,
+        storage: Storage = DISK,
+        clock: Clock = wall_clock_ms,
+        may_have_gaps: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> DataDirectory | WatchedDirectory:
+        """Open a directory to be written, or make it; several folders are one directory on several disks.
+
+        read_only: only look at it, without a lock, whoever writes it
+        may_have_gaps: take a log from which a segment is missing in the middle for one that never had it
+        on_progress: told how far the checking of a partition has come, after an unclean stop
+
+        Raises `DirectoryLocked`, and `BadDirectory` and `OSError` where it is none, or cannot be read or written.
+        """
+        several = [Path(path) for path in ([paths] if isinstance(paths, Path | str) else paths)]
+        if not several:
+            raise InvalidInput("a data directory has at least one folder")
+        if read_only:
+            return WatchedDirectory(several, storage)
+        from octavo.log.metadata import MetadataStore
+
+        folders: list[DataFolder] = []
+        try:
+            for path in several:
+                _make(path, storage)
+                folders.append(DataFolder(path, storage))
+            _check_unique(folders)
+            known = MetadataStore.open(several, storage=storage, read_only=True)
+            _check(folders, known, storage, may_have_gaps=may_have_gaps)
+            metadata = MetadataStore.open(several, storage=storage, read_only=False)
+            directory = DataDirectory(folders, metadata, storage=storage, clock=clock, on_progress=on_progress)
+            directory._open_logs()
+        except BaseException:
+            for folder in folders:
+                folder.abandon()
+            raise
+        return directory
+
+    def _open_logs(self) -> None:
+        for folder in self._folders:
+            folder.begin()
+            for partition in folder.partitions:
+                self._open_log(folder, partition)
+        for topic in self._metadata.topics.values():
+            for number in topic.partitions:
+                self._make_partition(topic, TopicPartition(topic.name, number))
+
+    def _open_log(self, folder: DataFolder, partition: TopicPartition) -> None:
+        topic = self._metadata.topics.get(partition.topic)
+        state = None if topic is None else topic.partitions.get(partition.partition)
+        folder.open_log(
+            partition,
+            _config(self._metadata, partition),
+            leader_epoch=0 if state is None else state.leader_epoch,
+            clock=self._clock,
+            on_progress=self._on_progress,
+        )
+
+    def _make_partition(self, topic: Topic, partition: TopicPartition) -> None:
+        """Make the folder of a partition, if there is none and this node has it."""
+        state = topic.partitions[partition.partition]
+        if any(partition in folder.partitions for folder in self._folders) or not self._metadata.is_here(state):
+            return
+        meant = self._metadata.folder_of(state)
+        folder = next((folder for folder in self._folders if folder.path == meant), self._folders[0])
+        write_topic_id(self._storage, folder.make_partition(partition), topic.id)
+        self._open_log(folder, partition)
+
+    # --------------------------------------------------------------------------------------------------------- topics
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """The topics by name, as the metadata has them."""
+        return self._metadata.topics
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        *,
+        topic_id: uuid.UUID | None = None,
+    ) -> Topic:
+        """Make a topic. Raises `InvalidInput`, `InvalidConfig`, `TopicExists`."""
+        check_topic_name(name)
+        if partitions < 1:
+            raise InvalidInput(f"a topic has at least one partition, not {partitions}")
+        config = {} if config is None else config
+        LogConfig.from_properties(config)
+        with self._lock:
+            self._check_open()
+            if name in self.topics:
+                raise TopicExists(f"there is a topic {name!r} already")
+            known = [partition for partition in self.partitions() if partition.topic == name]
+            if known:
+                raise TopicExists(f"there are partitions of a topic {name!r}, which the metadata does not know")
+            topic = self._metadata.create_topic(name, partitions, config, topic_id)
+            try:
+                for number in range(partitions):
+                    self._make_partition(topic, TopicPartition(name, number))
+            except OSError:
+                with contextlib.suppress(OSError):  # there is no room, and so it never was
+                    self.delete_topic(name)
+                raise
+            return topic
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and all that is in it. Raises `UnknownPartition`."""
+        with self._lock:
+            self._check_open()
+            if name not in self.topics:
+                raise UnknownPartition(f"there is no topic {name!r}")
+            self._metadata.delete_topic(name)
+            for folder in self._folders:
+                for partition in [partition for partition in folder.partitions if partition.topic == name]:
+                    folder.put_away(partition, self._clock())
+
+    def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Change a topic's configuration; None for the default. Raises `InvalidConfig`, `UnknownPartition`.
+
+        A topic that the metadata do not know, but of which there are partitions, they know from then on.
+        """
+        with self._lock:
+            self._check_open()
+            if name not in self.topics:
+                self._adopt(name, {key: value for key, value in config.items() if value is not None})
+            merged = {**self.topics[name].config, **config}
+            changed = LogConfig.from_properties({key: value for key, value in merged.items() if value is not None})
+            self._metadata.set_config(name, config)
+            for folder in self._folders:
+                for partition, log in folder.logs.items():
+                    if partition.topic == name:
+                        log.config = changed
+
+    def _adopt(self, name: str, config: Mapping[str, str]) -> None:
+        from octavo.log.metadata.handover import adopt, write_lost_ids
+
+        found = {
+            partition: path
+            for folder in self._folders
+            for partition, path in folder.partitions.items()
+            if partition.topic == name
+        }
+        if not found:
+            raise UnknownPartition(f"there is no topic {name!r}")
+        LogConfig.from_properties(config)
+        adopt(self._metadata, self._storage, name, found, config)
+        write_lost_ids(self._metadata, self._storage, found)
+        for number in self.topics[name].partitions:
+            self._make_partition(self.topics[name], TopicPartition(name, number))
+
+    # ----------------------------------------------------------------------------------------------------- partitions
+
+    def partitions(self) -> list[TopicPartition]:
+        """All partitions that there are."""
+        return sorted(partition for folder in self._folders for partition in folder.partitions)
+
+    def log(self, topic: str, partition: int) -> Log:
+        """A partition's log. Raises `UnknownPartition`."""
+        wanted = TopicPartition(topic, partition)
+        for folder in self._folders:
+            log = folder.logs.get(wanted)
+            if log is not None:
+                return log
+        raise UnknownPartition(f"there is no partition {partition} of a topic {topic!r}")
+
+    @property
+    def logs(self) -> list[Log]:
+        """All logs that are open."""
+        return [log for folder in self._folders for log in list(folder.logs.values())]
+
+    @property
+    def reports(self) -> list[RecoveryReport]:
+        """What opening each partition found and did."""
+        return [log.recovery for log in self.logs]
+
+    def delete_files(self, now_ms: int | None = None) -> int:
+        """Remove the folders of deleted topics whose delay is over; how many."""
+        with self._lock:
+            now_ms = self._clock() if now_ms is None else now_ms
+            return sum(folder.remove_deleted(now_ms) for folder in self._folders)
+
+    def write_checkpoints(self) -> None:
+        """Have on the disk what is to be remembered: how far each log is flushed, where it starts, what is visible."""
+        for folder in self._folders:
+            folder.write_checkpoints()
+
+    # ---------------------------------------------------------------------------------------------------------- close
+
+    def close(self) -> None:
+        """Close all logs, mark the directory as closed in good order, give back the lock."""
+        with self._lock:
+            if not self._is_open:
+                return
+            self._is_open = False
+            self._metadata.close()
+            for folder in self._folders:
+                folder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise LogError("the data directory is closed")
+
+
+def _make(path: Path, storage: Storage) -> None:
+    """Make a folder that is not there; refuse one that is something else."""
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise BadDirectory(path, "there is no such folder, and none to make it in")
+        storage.make_folder(path)
+        storage.sync_folder(path.parent)
+    elif not path.is_dir():
+        raise BadDirectory(path, "this is a file, and not a data directory")
+
+
+def _check_unique(folders: Sequence[DataFolder]) -> None:
+    found: dict[TopicPartition, DataFolder] = {}
+    for folder in folders:
+        for partition in folder.partitions:
+            other = found.setdefault(partition, folder)
+            if other is not folder:
+                raise BadDirectory(
+                    folder.path, f"{partition} is here and in {other.path}: only one of them can be right"
+                )
+
+
+def _config(metadata: MetadataStore, partition: TopicPartition) -> LogConfig | None:
+    """What the metadata say of a partition's topic; None where they do not know it."""
+    topic = metadata.topics.get(partition.topic)
+    return None if topic is None else LogConfig.from_stored(topic.config)
+
+
+def _check(folders: Sequence[DataFolder], metadata: MetadataStore, storage: Storage, *, may_have_gaps: bool) -> None:
+    """Raises what is wrong with any of the partitions, having changed nothing."""
+    for folder in folders:
+        for partition, path in folder.partitions.items():
+            topic = metadata.topics.get(partition.topic)
+            topic_id = read_topic_id(storage, path)
+            if topic is not None and topic_id not in (None, topic.id):
+                raise BadDirectory(path, f"it belongs to another topic of this name, with the id {topic_id}")
+            folder.check(partition, _config(metadata, partition), may_have_gaps=may_have_gaps)
+        for topic in metadata.topics.values():
+            for number in topic.partitions:
+                path = folder.path / TopicPartition(topic.name, number).folder
+                if path.exists() and not path.is_dir():
+                    raise BadDirectory(path, "this should be the folder of a partition, and is a file")
+
+
+def open_partition(
+    path: Path,
+    config: LogConfig | None,
+    *,
+    storage: Storage,
+    clock: Clock,
+    may_have_gaps: bool,
+    on_progress: OnProgress | None,
+) -> Log:
+    """What `Log.open` does, for a log to be written."""
+    partition = _partition_at(path)
+    folder = DataFolder(path.parent, storage)
+    try:
+        if config is None:
+            config = _known_config(path.parent, partition, storage)
+        if partition in folder.partitions:
+            folder.check(partition, config, may_have_gaps=may_have_gaps)
+        folder.begin()
+        if partition not in folder.partitions:
+            folder.make_partition(partition)
+        log = folder.open_log(partition, config, clock=clock, on_progress=on_progress)
+    except BaseException:
+        folder.abandon()
+        raise
+    log.on_close = folder.close
+    return log
+
+
+def watch_partition(path: Path, config: LogConfig | None, *, storage: Storage) -> WatchedLog:
+    """What `Log.open` does, for a log that is only read."""
+    partition = _partition_at(path)
+    if config is None:
+        config = _known_config(path.parent, partition, storage)
+    return WatchedLog(storage, path, partition, LogConfig() if config is None else config)
+
+
+def _partition_at(path: Path) -> TopicPartition:
+    partition = TopicPartition.parse(path.name)
+    if partition is None:
+        raise BadDirectory(path, "the folder of a partition is named after its topic and number, as in events-0")
+    if not path.parent.is_dir():
+        raise BadDirectory(path, "there is no such folder, and none to make it in")
+    return partition
+
+
+def _known_config(folder: Path, partition: TopicPartition, storage: Storage) -> LogConfig | None:
+    """A topic's configuration, as the metadata beside its partitions have it."""
+    from octavo.log.metadata import MetadataStore
+
+    return _config(MetadataStore.open([folder], storage=storage, read_only=True), partition)

@@ -1,0 +1,106 @@
+"""The result of a fetch in Kafka's first wire protocol: a frame around what was read from one log, or from several.
+
+    MessageSetSend         length: int32, error code: int16, messages
+    MultiMessageSetSend    length: int32, error code: int16, one MessageSetSend after the other
+
+A length counts the bytes after it. Clients of today are answered in the Fetch API; here are plain frames around any
+result. Nothing is copied: a writer gives parts that are sent one after the other, or the head alone where a
+file has the rest, and a reader gives views of the buffer. What the messages are is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from octavo.errors import BadLength, InvalidInput, Truncated
+from octavo.records.layout import MAX_INT32, Buffer, Int16, Int32, Layout
+
+_NO_ERROR: Final = 0
+_ERROR_CODES: Final = range(-(1 << 15), 1 << 15)
+
+
+class _Head(NamedTuple):
+    """What a frame begins with."""
+
+    length: Int32  # of all that follows this field
+    error_code: Int16
+
+
+HEAD: Final = Layout(_Head)
+assert HEAD.size == 6
+_LENGTH_SIZE: Final = HEAD.at("error_code")
+_ERROR_CODE_SIZE: Final = HEAD.size - _LENGTH_SIZE
+
+
+class MessageSetSend(NamedTuple):
+    """What was read from one log."""
+
+    error_code: int
+    records: memoryview
+
+
+class MultiMessageSetSend(NamedTuple):
+    """What was read from several logs, and an error code for it all."""
+
+    error_code: int
+    results: tuple[MessageSetSend, ...]
+
+
+def write_head(error_code: int, size: int) -> bytes:
+    """What comes before `size` bytes that are sent from elsewhere. Raises `InvalidInput` for what does not fit."""
+    if not 0 <= size <= MAX_INT32 - _ERROR_CODE_SIZE:
+        raise InvalidInput(f"a frame holds at most {MAX_INT32 - _ERROR_CODE_SIZE:,} bytes, not {size:,}")
+    if error_code not in _ERROR_CODES:
+        raise InvalidInput(f"error code {error_code} does not fit into 16 bits")
+    return HEAD.write(_Head(_ERROR_CODE_SIZE + size, error_code))
+
+
+def write_message_set_send(error_code: int, records: Buffer) -> list[Buffer]:
+    """The parts of a frame around `records`."""
+    return [write_head(error_code, len(records)), records]
+
+
+def write_multi(results: Iterable[tuple[int, Buffer]], error_code: int = _NO_ERROR) -> list[Buffer]:
+    """The parts of a frame around a frame for each (error code, records)."""
+    parts = [part for code, records in results for part in write_message_set_send(code, records)]
+    return [write_head(error_code, sum(map(len, parts))), *parts]
+
+
+def read_message_set_send(buffer: Buffer) -> MessageSetSend:
+    """The one frame that `buffer` is. Raises `Truncated` where the buffer ends early, `BadLength` where it goes on."""
+    view = memoryview(buffer)
+    result, end = _read_frame(view, 0, len(view))
+    _check_end(view, end)
+    return result
+
+
+def read_multi(buffer: Buffer) -> MultiMessageSetSend:
+    """The one frame of frames that `buffer` is; raises as `read_message_set_send`."""
+    view = memoryview(buffer)
+    whole, end = _read_frame(view, 0, len(view))
+    _check_end(view, end)
+    results: list[MessageSetSend] = []
+    position = HEAD.size
+    while position < end:
+        result, position = _read_frame(view, position, end)
+        results.append(result)
+    return MultiMessageSetSend(whole.error_code, tuple(results))
+
+
+def _read_frame(view: memoryview, position: int, limit: int) -> tuple[MessageSetSend, int]:
+    """The frame at `position`, and where it ends, which is not after `limit`."""
+    if limit - position < HEAD.size:
+        raise Truncated(position, f"a frame begins with {HEAD.size} bytes, {limit - position} are left")
+    length, error_code = HEAD.read(view, position)
+    if length < _ERROR_CODE_SIZE:
+        raise BadLength(position, f"a frame's length is {length}, and its error code alone takes {_ERROR_CODE_SIZE}")
+    end = position + _LENGTH_SIZE + length
+    if end > limit:
+        raise Truncated(position, f"a frame has {length:,} bytes, {limit - position - _LENGTH_SIZE:,} are left")
+    return MessageSetSend(error_code, view[position + HEAD.size : end]), end
+
+
+def _check_end(view: memoryview, end: int) -> None:
+    if end != len(view):
+        raise BadLength(end, f"{len(view) - end:,} bytes follow the frame")

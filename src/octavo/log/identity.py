@@ -1,0 +1,121 @@
+"""Who a data directory belongs to: `meta.properties`, and ids as Kafka makes and writes them.
+
+Version 1 is of KRaft: `node.id`, `cluster.id`, and `directory.id` where there may be several directories. Version 0 is
+of ZooKeeper: `broker.id`, and `cluster.id` perhaps. Both are read and written; other properties are not kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from octavo.errors import Corrupt, InvalidInput
+from octavo.log.names import META_PROPERTIES
+from octavo.log.properties import read_properties, write_properties
+from octavo.log.small_file import CorruptFile, read_small_file
+from octavo.log.storage import Storage
+from octavo.records.layout import MAX_INT32
+
+ZERO_ID: Final = uuid.UUID(int=0)
+METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
+_RESERVED_DIRECTORY_IDS: Final = 100  # this many from zero mean something: unassigned, lost, migrating
+_RESERVED: Final = frozenset(uuid.UUID(int=number) for number in range(_RESERVED_DIRECTORY_IDS))
+
+_MAX_SIZE: Final = 1 << 20
+_ID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
+
+
+def write_uuid(value: uuid.UUID) -> str:
+    """An id as Kafka writes it: 22 characters of URL-safe base64, without padding."""
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
+
+
+def read_uuid(text: str) -> uuid.UUID:
+    """The id in a text of `write_uuid`'s or Kafka's; raises `InvalidInput`."""
+    if _ID_TEXT.fullmatch(text) is None:
+        raise InvalidInput(f"{text[:40]!r} is no id: 22 characters of URL-safe base64 are")
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(text[:22] + "=="))
+
+
+def random_uuid() -> uuid.UUID:
+    """A new id, not reserved, whose text does not start with a dash: on a command line that would be an option."""
+    while True:
+        value = uuid.uuid4()
+        if value not in _RESERVED and not write_uuid(value).startswith("-"):
+            return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaProperties:
+    """What `meta.properties` says. Version 1 has a node and a cluster, always."""
+
+    version: int = 1
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: uuid.UUID | None = None
+
+    def __post_init__(self) -> None:
+        if self.version not in {0, 1}:
+            raise InvalidInput(f"version {self.version} of meta.properties is unknown")
+        if self.version == 1 and (self.cluster_id is None or self.node_id is None):
+            raise InvalidInput("meta.properties of version 1 need both cluster.id and node.id")
+
+    @classmethod
+    def from_properties(cls, properties: dict[str, str]) -> MetaProperties:
+        """Raises `InvalidInput` where Kafka would not start on them."""
+        version = _integer("version", properties.get("version", "0").strip())
+        node = properties.get(_node_key(version))
+        directory = properties.get("directory.id")
+        return cls(
+            version=version,
+            cluster_id=properties.get("cluster.id"),
+            node_id=None if node is None else _integer(_node_key(version), node),
+            directory_id=None if directory is None else read_uuid(directory),
+        )
+
+    def to_properties(self) -> dict[str, str]:
+        """The properties that there are."""
+        values = {
+            "version": str(self.version),
+            "cluster.id": self.cluster_id,
+            _node_key(self.version): None if self.node_id is None else str(self.node_id),
+            "directory.id": None if self.directory_id is None else write_uuid(self.directory_id),
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def read_meta_properties(storage: Storage, folder: Path) -> MetaProperties | None:
+    """Whose `folder` is; None where nobody has said so. Raises `CorruptFile`."""
+    path = folder / META_PROPERTIES
+    try:
+        data = read_small_file(storage, path, _MAX_SIZE)
+    except FileNotFoundError:
+        return None
+    try:
+        return MetaProperties.from_properties(read_properties(data))
+    except Corrupt as error:
+        raise CorruptFile(path, error.position, error.rule) from None
+    except InvalidInput as error:
+        raise CorruptFile(path, 0, str(error)) from None
+
+
+def write_meta_properties(storage: Storage, folder: Path, properties: MetaProperties) -> None:
+    """Replace `meta.properties`; on the disk when this returns."""
+    now = datetime.now(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")  # as Java writes a Date
+    storage.replace_file(folder / META_PROPERTIES, write_properties(properties.to_properties(), ["", now]))
+
+
+def _node_key(version: int) -> str:
+    return "broker.id" if version == 0 else "node.id"
+
+
+def _integer(name: str, text: str) -> int:
+    if _INTEGER.fullmatch(text) is None or not -MAX_INT32 - 1 <= (number := int(text)) <= MAX_INT32:
+        raise InvalidInput(f"{name} is {text[:40]!r}, which is no number of 32 bits")
+    return number

@@ -1,0 +1,264 @@
+"""The two indexes of a segment: from an offset to a position, and from a timestamp to an offset.
+
+An index is a file of entries of one size, sorted by what is looked for. It is written at its end, entry by entry, and
+searched by reading one block of it; in memory is only where the blocks begin. It is not mapped into memory: a file that
+another process cuts meanwhile costs an answer, and not the process.
+
+Kafka gives the file of the active segment its full size in advance, filled with zeros; Octavo lets it grow. Both are
+read: entries of zeros behind the last are no entries. Lookups say where to begin to search, never what is there: that
+is in the data, and who searches there notices an index that lies.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from octavo.log.storage import File, Storage
+from octavo.records.layout import NO_TIMESTAMP
+
+_BLOCK: Final = 4096  # bytes that are read at once, when so few are left to be searched
+
+
+class OffsetEntry(NamedTuple):
+    """A batch: its last offset, and the position where it begins."""
+
+    offset: int
+    position: int
+
+
+class TimeEntry(NamedTuple):
+    """The largest timestamp so far, and the last offset of the batch that has it."""
+
+    timestamp_ms: int
+    offset: int
+
+
+class Index:
+    """Entries of two numbers; the first of them, the key, rises from one to the next."""
+
+    _codes: str  # of an entry's fields, as `struct` has them
+    _entry: struct.Struct
+
+    def __init__(self, storage: Storage, path: Path, base_offset: int, *, size: int | None = None) -> None:
+        """The index in `path`. `size`: its file is known to have that many bytes, all of them entries."""
+        self._storage = storage
+        self._path = path
+        self._base_offset = base_offset
+        self._file: File | None = None
+        self._writable = False
+        self._count = None if size is None else size // self._entry.size
+        self._last: tuple[int, int] | None = None
+        self._block = _BLOCK // self._entry.size
+        self._samples: list[list[int]] = [[], []]  # of each field
+
+    @property
+    def count(self) -> int:
+        """Of entries."""
+        if self._count is None:
+            self._count = self._find_count()
+        return self._count
+
+    def size(self) -> int:
+        """Bytes that the entries take."""
+        return self.count * self._entry.size
+
+    def sync(self) -> None:
+        """Have the entries on the disk."""
+        self._to_write().sync()
+
+    def clear(self) -> None:
+        """Remove all entries, and make the file where there is none."""
+        self._cut(0)
+        self._to_write(create=True).truncate(0)
+
+    def trim(self) -> None:
+        """Remove what is in the file behind the entries."""
+        file = self._to_write()
+        if file.size() != self.size():
+            file.truncate(self.size())
+
+    def hold(self) -> None:
+        """Open the file, so that it can be read whatever becomes of its name."""
+        self._to_read()
+
+    def refresh(self) -> None:
+        """Know nothing any more of a file that another process writes."""
+        self._count = None
+        self._last = None
+        self._samples = [[], []]
+
+    def forget(self) -> None:
+        """Close the file until it is needed again."""
+        self._file = None
+        self._writable = False
+
+    def take_back(self, count: int) -> None:
+        """Have no more than the first `count` entries; what is behind them will be written over."""
+        self._cut(min(count, self.count))
+
+    def append(self, numbers: Sequence[int]) -> None:
+        """Add entries behind the last: their fields one after the other, offsets relative to the base."""
+        self.append_packed(struct.pack(">" + self._codes * (len(numbers) // 2), *numbers))
+        self._last = (numbers[-2], numbers[-1])
+
+    def append_packed(self, data: bytes) -> None:
+        """Add entries that are in the form of the file already, behind the last."""
+        count = self.count
+        self._to_write().write_at([data], count * self._entry.size)
+        self._last = None
+        self._count = count + len(data) // self._entry.size
+
+    def _truncate_to(self, offset: int, field: int) -> None:
+        """Remove the entries whose offset, the `field`, is `offset` or larger."""
+        found = self._floor(offset - self._base_offset - 1, field)
+        self._cut(0 if found is None else found[0] + 1)
+        self.trim()
+
+    def _cut(self, count: int) -> None:
+        self._count = count
+        self._last = None
+        blocks = -(-count // self._block)
+        self._samples = [samples[:blocks] for samples in self._samples]
+
+    def _floor(self, target: int, field: int = 0) -> tuple[int, tuple[int, int]] | None:
+        """The number of the last entry whose `field` is at most `target`, and the entry; None where there is none."""
+        samples = self._samples_of(field)
+        block = bisect_right(samples, target) - 1
+        if block < 0:
+            return None
+        entry = self._entry
+        first = block * self._block
+        data = self._read(first, min(self._block, self.count - first))
+        size = entry.size
+        unpack = entry.unpack_from
+        at = bisect_right(range(len(data) // size), target, key=lambda at: unpack(data, at * size)[field]) - 1
+        found = unpack(data, at * size) if at >= 0 else None
+        # In an index that lies, or is cut meanwhile, what was found may be anything.
+        return (first + at, found) if found is not None and found[field] <= target else None
+
+    def _samples_of(self, field: int) -> list[int]:
+        """A field of the first entry of every block: with these in memory, a search reads one block."""
+        samples = self._samples[field]
+        blocks = -(-self.count // self._block)
+        if len(samples) < blocks:
+            entries = (self._at(number * self._block) for number in range(len(samples), blocks))
+            # Another thread may do the same: each makes a list of its own, and either will do.
+            samples = self._samples[field] = [*samples, *(entry[field] for entry in entries if entry is not None)]
+        return samples
+
+    def _at(self, number: int) -> tuple[int, int] | None:
+        """The entry of that number, None where the file does not have it (any more)."""
+        data = self._read(number, 1)
+        if len(data) < self._entry.size:
+            return None
+        first, second = self._entry.unpack(data)
+        return first, second
+
+    def _last_entry(self) -> tuple[int, int] | None:
+        if self._last is None and self.count:
+            self._last = self._at(self.count - 1)
+        return self._last
+
+    def _find_count(self) -> int:
+        """How many entries there are before the zeros with which Kafka fills the file."""
+        file = self._to_read()
+        low, high = 0, 0 if file is None else file.size() // self._entry.size
+        if high and self._is_entry(self._at(high - 1)):
+            return high
+        while low < high:
+            middle = (low + high) // 2
+            if self._is_entry(self._at(middle)):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    @staticmethod
+    def _is_entry(entry: tuple[int, int] | None) -> bool:
+        return entry is not None and any(entry)
+
+    def _read(self, number: int, count: int) -> bytes:
+        file = self._to_read()
+        if file is None:
+            return b""
+        data = file.read_at(count * self._entry.size, number * self._entry.size)
+        return data[: len(data) - len(data) % self._entry.size]
+
+    def _to_read(self) -> File | None:
+        file = self._file
+        if file is None:
+            try:
+                file = self._file = self._storage.open(self._path)
+            except FileNotFoundError:
+                return None
+        return file
+
+    def _to_write(self, *, create: bool = False) -> File:
+        file = self._file
+        if file is None or not self._writable:
+            file = self._file = self._storage.open_to_write(self._path, create=create)
+            self._writable = True
+        return file
+
+
+class OffsetIndex(Index):
+    """`.index`: offset, relative to the segment's base, and position. The first batch of a segment is never in it."""
+
+    _codes = "ii"
+    _entry = struct.Struct(">" + _codes)
+    ENTRY_SIZE: Final = _entry.size
+
+    @property
+    def last(self) -> OffsetEntry | None:
+        """The last entry."""
+        last = self._last_entry()
+        return None if last is None else OffsetEntry(last[0] + self._base_offset, last[1])
+
+    def lookup(self, offset: int) -> OffsetEntry | None:
+        """The last entry at or before `offset`."""
+        found = self._floor(offset - self._base_offset)
+        return None if found is None else OffsetEntry(found[1][0] + self._base_offset, found[1][1])
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the entries at and behind `offset`."""
+        self._truncate_to(offset, field=0)
+
+
+class TimeIndex(Index):
+    """`.timeindex`: timestamp, and offset relative to the segment's base."""
+
+    _codes = "qi"
+    _entry = struct.Struct(">" + _codes)
+    ENTRY_SIZE: Final = _entry.size
+
+    @property
+    def last(self) -> TimeEntry:
+        """The last entry; no timestamp at the base offset where there is none."""
+        last = self._last_entry()
+        if last is None:
+            return TimeEntry(NO_TIMESTAMP, self._base_offset)
+        return TimeEntry(last[0], last[1] + self._base_offset)
+
+    @property
+    def largest_ms(self) -> int:
+        """The timestamp of the last entry."""
+        last = self._last_entry()
+        return NO_TIMESTAMP if last is None else last[0]
+
+    def add(self, entry: TimeEntry) -> None:
+        """Add an entry behind the last, if its timestamp is larger."""
+        if entry.timestamp_ms > self.largest_ms:
+            self.append((entry.timestamp_ms, entry.offset - self._base_offset))
+
+    def lookup(self, timestamp_ms: int) -> TimeEntry | None:
+        """The last entry at or before `timestamp_ms`."""
+        found = self._floor(timestamp_ms)
+        return None if found is None else TimeEntry(found[1][0], found[1][1] + self._base_offset)
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the entries at and behind `offset`."""
+        self._truncate_to(offset, field=1)

@@ -1,0 +1,319 @@
+"""Open the files of a partition: finish or undo what was under way, check what was not flushed, find where it ends.
+
+The steps and their order are Kafka's (`LogLoader`). Leftovers of deletions go; of compactions, half-written output goes
+and finished output takes its place. After an unclean stop every batch behind the recovery point is checked, the log is
+cut at the first that is not sound, and the indexes of what was checked are built anew.
+
+Every step can be interrupted and done again. Segments behind a cut go from the last to the first, each for good before
+the next, and the cut comes after: so there is never a hole.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from collections.abc import Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from octavo.errors import BadDirectory, Truncated
+from octavo.log.epochs import LeaderEpochs
+from octavo.log.index import OffsetIndex, TimeIndex
+from octavo.log.names import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LEADER_EPOCHS,
+    LOG,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    TopicPartition,
+    base_offset_of,
+    file_name,
+)
+from octavo.log.report import Cut, OnProgress, Progress, RecoveryReport
+from octavo.log.segment import Segment
+from octavo.log.small_file import CorruptFile
+from octavo.log.storage import Storage
+from octavo.log.walk import walk
+from octavo.records.layout import MAX_INT64, NO_LEADER_EPOCH
+
+if TYPE_CHECKING:
+    from octavo.log.scanner import Found, Scanner
+
+_INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
+_SEGMENT_FILES = (LOG, *_INDEXES)
+
+
+class Loaded(NamedTuple):
+    """An opened partition."""
+
+    segments: list[Segment]
+    start_offset: int
+    end_offset: int  # everything before it is on the disk
+    report: RecoveryReport
+
+
+def check_partition(storage: Storage, folder: Path, *, start_offset: int, may_have_gaps: bool) -> None:
+    """Look at a partition's folder for what nobody can have left so, and change nothing.
+
+    Raises `BadDirectory`, `Unsupported` or `CorruptFile`, and `OSError` for what cannot be read.
+    """
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise BadDirectory(folder, "there is no permission to read and write in this folder")
+    segments = []
+    swaps = False
+    for entry in sorted(os.scandir(folder), key=attrgetter("name")):
+        suffix = entry.name[entry.name.find(".") :]
+        if suffix in _SEGMENT_FILES:
+            base_offset = _base_offset(folder, entry.name)
+            if not entry.is_file():
+                raise BadDirectory(entry.path, "this should be a file of a segment, and is none")
+            if suffix == LOG:
+                segments.append(Segment(storage, folder, base_offset, size=entry.stat().st_size, created_ms=0))
+        swaps |= entry.name.endswith((SWAP, CLEANED))
+    LeaderEpochs(storage, folder / LEADER_EPOCHS, read_only=True)
+    for segment in segments:
+        segment.check_format()
+    if swaps or may_have_gaps:
+        return
+    for segment, following in itertools.pairwise(segments):
+        end_offset = segment.sound_end_offset()
+        if end_offset is not None and end_offset < following.base_offset > start_offset:
+            raise BadDirectory(
+                folder,
+                f"no segment holds the offsets {end_offset} to {following.base_offset - 1}: a file between "
+                f"{segment.path.name} and {following.path.name} is missing; put it back, or accept that there are gaps",
+            )
+
+
+class Loader:
+    """Opens one partition, to be written. Used once."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        folder: Path,
+        partition: TopicPartition,
+        *,
+        clean: bool,
+        recovery_point: int,
+        start_offset: int,
+        index_interval: int,
+        epochs: LeaderEpochs,
+        now_ms: int,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._clean = clean
+        self._recovery_point = recovery_point
+        self._start_offset = start_offset
+        self._index_interval = index_interval
+        self._epochs = epochs
+        self._now_ms = now_ms
+        self._on_progress = on_progress
+        self._report = RecoveryReport(partition, was_clean=clean)
+        self._bytes_to_check = 0
+
+    def load(self) -> Loaded:
+        """Do it all. Raises `OSError`; what else can be wrong, `check_partition` has found before."""
+        if not self._clean:
+            # What a process that died has made and renamed here is seen, and so it must last.
+            self._storage.sync_folder(self._folder)
+        names = self._finish_swaps(self._remove_leftovers(self._names()))
+        segments = self._open_segments(names)
+        self._report.segments = len(segments)
+        first = len(segments) if self._clean else self._first_unflushed(segments)
+        self._rebuild_indexes(segments[:first], set(names))
+        if not self._clean:
+            self._recover(segments, first)
+        elif segments:
+            self._check_tail(segments[-1])
+        end_offset = self._end_offset(segments)
+        self._report.segments = max(self._report.segments, len(segments))
+        self._epochs.truncate_from_end(end_offset)
+        if self._start_offset > 0:
+            self._epochs.truncate_from_start(self._start_offset)
+        start_offset = max(self._start_offset, segments[0].base_offset)
+        return Loaded(segments, start_offset, end_offset, self._report)
+
+    def _names(self) -> list[str]:
+        return sorted(entry.name for entry in self._folder.iterdir() if entry.is_file())
+
+    def _segment(self, base_offset: int) -> Segment:
+        path = self._folder / file_name(base_offset, LOG)
+        return Segment(self._storage, self._folder, base_offset, size=path.stat().st_size, created_ms=self._now_ms)
+
+    # ----------------------------------------------------------------------------------------- what was under way
+
+    def _remove_leftovers(self, names: Sequence[str]) -> list[str]:
+        """Remove deleted files, and the output of a compaction or split that was not finished; the names that stay."""
+        cleaned = [_base_offset(self._folder, name) for name in names if name.endswith(CLEANED)]
+        first_cleaned = min(cleaned, default=MAX_INT64)
+        stay = []
+        for name in names:
+            unfinished = name.endswith(SWAP) and _base_offset(self._folder, name) >= first_cleaned
+            if name.endswith((DELETED, CLEANED)) or unfinished:
+                self._remove(name)
+            else:
+                stay.append(name)
+        return stay
+
+    def _finish_swaps(self, names: Sequence[str]) -> list[str]:
+        """Put finished output in the place of the segments that it replaces; the names that there are then."""
+        swaps = [name for name in names if name.endswith(SWAP)]
+        if not swaps:
+            return list(names)
+        first, behind = MAX_INT64, -1
+        for name in swaps:
+            if name.endswith(LOG + SWAP):
+                base = _base_offset(self._folder, name)
+                file = self._storage.open(self._folder / name)
+                last = [base - 1, *(entry.last_offset for entry in walk(file, 0, file.size()))][-1]
+                first, behind = min(first, base), max(behind, last + 1)
+        for name in names:
+            base_offset = base_offset_of(name)
+            if base_offset is not None and first <= base_offset < behind and not name.endswith(SWAP):
+                self._remove(name)
+        for name in swaps:
+            self._storage.rename(self._folder / name, self._folder / name.removesuffix(SWAP))
+            self._report.renamed.append(name.removesuffix(SWAP))
+        self._storage.sync_folder(self._folder)
+        return self._names()
+
+    def _remove(self, name: str) -> None:
+        self._storage.remove(self._folder / name)
+        self._report.removed.append(name)
+
+    # -------------------------------------------------------------------------------------------------- the segments
+
+    def _open_segments(self, names: Sequence[str]) -> list[Segment]:
+        """The segments in order; indexes without data go."""
+        there = set(names)
+        segments = []
+        for name in names:
+            suffix = name[name.find(".") :]
+            if suffix in _INDEXES and file_name(_base_offset(self._folder, name), LOG) not in there:
+                self._remove(name)
+            elif suffix == LOG:
+                segments.append(self._segment(_base_offset(self._folder, name)))
+        return segments
+
+    def _rebuild_indexes(self, segments: Sequence[Segment], there: set[str]) -> None:
+        """Build the indexes anew that are missing or cannot be right. Flushed data are not cut, whatever they are."""
+        for segment in segments:
+            if not self._has_indexes(segment, there):
+                self._bytes_to_check += segment.size
+                self._scan(segment)
+                segment.sync()
+                self._storage.sync_folder(self._folder)
+                self._report.rebuilt.append(segment.path.name)
+
+    def _has_indexes(self, segment: Segment, there: set[str]) -> bool:
+        """Whether the indexes can be right, as far as their sizes and last entries tell."""
+        base = segment.base_offset
+        if not {file_name(base, INDEX), file_name(base, TIME_INDEX)} <= there:
+            return False
+        for suffix, entry_size in ((INDEX, OffsetIndex.ENTRY_SIZE), (TIME_INDEX, TimeIndex.ENTRY_SIZE)):
+            if (self._folder / file_name(base, suffix)).stat().st_size % entry_size:
+                return False
+        last = segment.offset_index.last
+        return (last is None or segment.has_batch_at(last)) and segment.has_largest()
+
+    def _check_tail(self, segment: Segment) -> None:
+        """Of a cleanly closed log: that its last segment ends with a batch, as nothing could be appended otherwise."""
+        try:
+            end = segment.end_offset()[1]
+        except CorruptFile:
+            end = -1
+        if end != segment.size:
+            self._bytes_to_check += segment.size
+            self._check_batches(segment)
+
+    # ------------------------------------------------------------------------------------------------- the recovery
+
+    def _first_unflushed(self, segments: Sequence[Segment]) -> int:
+        """The number of the segment that holds the recovery point."""
+        return max(0, sum(segment.base_offset <= self._recovery_point for segment in segments) - 1)
+
+    def _recover(self, segments: list[Segment], first: int) -> None:
+        """Check the segments from `first` on, and cut the log at the first batch that is not sound."""
+        self._bytes_to_check += sum(segment.size for segment in segments[first:])
+        for number in range(first, len(segments)):
+            is_cut = self._check_batches(segments[number], segments[number + 1 :])
+            segments[number].sync()  # a power cut must not bring back what a process that died has truncated
+            if is_cut:
+                del segments[number + 1 :]
+                break
+        self._storage.sync_folder(self._folder)  # for indexes that were not there
+
+    def _check_batches(self, segment: Segment, later: Sequence[Segment] = ()) -> bool:
+        """Check every batch, build the indexes, cut at damage and remove what is `later`; whether that was needed."""
+        scanner = self._scan(segment)
+        error = scanner.error
+        if error is not None:
+            for behind in reversed(later):
+                for path in behind.files():
+                    self._remove(path.name)
+                self._storage.sync_folder(self._folder)
+            reason = "a batch is not all there" if isinstance(error, Truncated) else error.rule
+            size = segment.size - scanner.position
+            self._report.cuts.append(Cut(segment.path.name, scanner.position, size, reason))
+            segment.cut(scanner.position)
+        return error is not None
+
+    def _scan(self, segment: Segment) -> Scanner:
+        """Check batches up to the first that is not sound, and build the indexes of them."""
+        from octavo.log.scanner import Scanner  # brings NumPy, which a clean start does without
+
+        latest = self._epochs.latest
+        scanner = Scanner(
+            segment.file,
+            segment.base_offset,
+            interval=self._index_interval,
+            latest_epoch=NO_LEADER_EPOCH if latest is None else latest.epoch,
+        )
+        segment.clear_indexes()
+        scanner.run(functools.partial(self._take, segment), self._checked)
+        segment.time_index.add(scanner.largest)
+        self._report.segments_checked += 1
+        return scanner
+
+    def _take(self, segment: Segment, found: Found) -> None:
+        if found.offsets:
+            segment.offset_index.append_packed(found.offsets)
+        if found.times:
+            segment.time_index.append_packed(found.times)
+        for epoch, start_offset in found.epochs:
+            self._epochs.assign(epoch, start_offset)
+
+    def _checked(self, size: int) -> None:
+        self._report.bytes_checked += size
+        if self._on_progress is not None:
+            self._on_progress(Progress(self._report.partition, self._report.bytes_checked, self._bytes_to_check))
+
+    def _end_offset(self, segments: list[Segment]) -> int:
+        """Where the log ends. One that ends before its start offset is begun anew there; so is one without segments."""
+        if segments:
+            end_offset = segments[-1].end_offset()[0]
+            if end_offset >= self._start_offset:
+                return end_offset
+            for segment in reversed(segments):
+                for path in segment.files():
+                    self._remove(path.name)
+            segments.clear()
+            self._epochs.clear()
+        segments.append(Segment.create(self._storage, self._folder, self._start_offset, created_ms=self._now_ms))
+        return self._start_offset
+
+
+def _base_offset(folder: Path, name: str) -> int:
+    """The offset that a segment's file is named after."""
+    base_offset = base_offset_of(name)
+    if base_offset is None:
+        raise BadDirectory(folder / name, "no segment has a file of this name: move it out of the log's folder")
+    return base_offset

@@ -1,0 +1,257 @@
+"""The log of a cluster's metadata, `__cluster_metadata-0`: read whole, and added to.
+
+    00000000000000000042-0000000003.checkpoint     a snapshot of all records below offset 42, taken in epoch 3
+    00000000000000000000.log                       batches of records, in Kafka's message format
+
+The newest snapshot and the batches behind it give the `Image`. A tail that is not all there, or is no batch, ends the
+log, as it does for Kafka; damage with good batches behind it raises. What is added is one batch with its checksum,
+synced: all of it counts, or nothing. Kafka scans this log anew at every start and rebuilds what stands beside it, so
+nothing but the batch has to be written.
+
+For one node only: what a follower of other controllers has in its log may still be taken back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from octavo.errors import BadDirectory, FormatError, InvalidInput
+from octavo.log.metadata.image import Image
+from octavo.log.names import LOG, METADATA_TOPIC, TopicPartition, base_offset_of, file_name
+from octavo.log.small_file import CorruptFile
+from octavo.log.storage import File, Storage
+from octavo.log.walk import walk
+from octavo.records import Batch, BatchBuilder, read_batches
+from octavo.records.control import Control, SnapshotFooter, read_control
+from octavo.schemas.metadata.progress import AbortTransactionRecord
+from octavo.schemas.metadata.record import MetadataRecord
+from octavo.schemas.metadata.serde import UnknownRecord, read_metadata, write_metadata
+from octavo.schemas.metadata.topics import PartitionRecord
+
+FOLDER: Final = TopicPartition(METADATA_TOPIC, 0).folder
+CHECKPOINT: Final = ".checkpoint"
+FIRST_EPOCH: Final = 1
+MAX_BATCH: Final = 8 << 20  # what Kafka's quorum puts into one batch
+DIRECTORIES_VERSION: Final = 17  # the metadata.version (3.7-IV2) from which on partitions name their directories
+
+_MAX_READ: Final = 256 << 20  # larger batches are not taken into memory
+_ATTEMPTS: Final = 5  # a running Kafka may remove what was just listed
+_SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})" + re.escape(CHECKPOINT))
+
+
+class SnapshotId(NamedTuple):
+    """What a snapshot is named after: the offset behind its last record, and that record's epoch."""
+
+    offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.offset:020d}-{self.epoch:010d}{CHECKPOINT}"
+
+
+class ClusterLog:
+    """A metadata log, read to its end. `read_cluster_log` gives it."""
+
+    def __init__(self, storage: Storage, folder: Path) -> None:
+        self.folder: Final = folder
+        self.image: Final = Image()
+        self.next_offset = 0
+        self.leader_epoch = FIRST_EPOCH
+        self._storage = storage
+        self._segment: Path | None = None
+        self._end = 0  # the position behind the last good batch of the segment
+        self._log_end = 0  # the offset behind it
+        self._ends_before_snapshot = False
+
+    def append(self, records: Sequence[MetadataRecord | UnknownRecord], *, timestamp_ms: int) -> None:
+        """Adds records, all or none; on the disk when this returns.
+
+        Raises `InvalidInput` where they are too many for one batch, `BadDirectory` where Kafka has to mend the log
+        first.
+        """
+        if self._ends_before_snapshot:
+            raise BadDirectory(self.folder, "the newest snapshot is ahead of the log: let Kafka start on it once")
+        records = [AbortTransactionRecord(), *records] if self.image.in_transaction else records
+        builder = BatchBuilder(base_offset=self.next_offset, leader_epoch=self.leader_epoch)
+        for record in records:
+            builder.append(None, write_metadata(record, version=self._version_of(record)), timestamp_ms=timestamp_ms)
+        batch = builder.build()
+        if len(batch) > MAX_BATCH:
+            raise InvalidInput(f"{len(records)} records of metadata take {len(batch):,} bytes, more than {MAX_BATCH:,}")
+        self._write(batch)
+        self.next_offset += len(records)
+        for record in records:
+            self.image.replay(record)
+
+    def _version_of(self, record: MetadataRecord | UnknownRecord) -> int | None:
+        """The version of a record that a cluster of this metadata.version reads."""
+        if isinstance(record, PartitionRecord):
+            if record.eligible_leader_replicas or record.last_known_elr:
+                return 2
+            return 1 if self.image.metadata_version >= DIRECTORIES_VERSION else 0
+        return None
+
+    def _write(self, batch: bytes) -> None:
+        new = self._segment is None
+        path = self._segment or self.folder / file_name(self.next_offset, LOG)
+        file = self._storage.open_to_write(path, create=new)
+        try:
+            if file.size() > self._end:
+                file.truncate(self._end)  # a tail that was never all there
+            file.write_at([batch], self._end)
+            file.sync()
+            if new:
+                self._storage.sync_folder(self.folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                file.truncate(self._end)
+            raise
+        self._segment = path
+        self._end += len(batch)
+
+    # Reading
+
+    def _read(self) -> None:
+        names = sorted(path.name for path in self.folder.iterdir())
+        snapshot = max(filter(None, map(_snapshot_id, names)), default=None)
+        if snapshot is not None:
+            self._read_snapshot(snapshot)
+        offsets = [base for name in names if name.endswith(LOG) and (base := base_offset_of(name)) is not None]
+        needed = [base for base in offsets if base <= self.next_offset][-1:]
+        needed += [base for base in offsets if base > self.next_offset]
+        if needed and needed[0] > self.next_offset:
+            raise BadDirectory(self.folder, f"no snapshot goes as far as offset {needed[0]}, where the log begins")
+        start = self.next_offset
+        self._log_end = needed[0] if needed else 0
+        for base in needed:
+            if base != self._log_end:
+                raise BadDirectory(self.folder, f"offsets {self._log_end} to {base - 1} of the log are missing")
+            self._read_segment(self.folder / file_name(base, LOG), base, is_last=base == needed[-1])
+        self._ends_before_snapshot = bool(needed) and self._log_end < start
+
+    def _read_snapshot(self, snapshot: SnapshotId) -> None:
+        """All of a snapshot; it has offsets of its own."""
+        path = self.folder / snapshot.file_name
+        for content in snapshot_records(self._storage, path):
+            try:
+                if isinstance(content, MetadataRecord | UnknownRecord):
+                    self.image.replay(content)
+                else:
+                    self.image.replay_control(content)
+            except FormatError as error:
+                raise CorruptFile(path, 0, error.rule) from None
+        self.next_offset = snapshot.offset
+        self.leader_epoch = max(snapshot.epoch, FIRST_EPOCH)
+
+    def _read_segment(self, path: Path, base_offset: int, *, is_last: bool) -> None:
+        file = self._storage.open(path)
+        size = file.size()
+        expected = base_offset
+        self._segment, self._end = path, 0
+        problem = "the bytes end inside a batch"
+        try:
+            for entry in walk(file, 0, size):
+                batch = _batch(file, entry.position, entry.size)
+                if batch.base_offset != expected:
+                    raise CorruptFile(path, entry.position, f"offset {batch.base_offset} follows {expected - 1}")
+                self._replay(batch, path)
+                expected = batch.last_offset + 1
+                self._end = entry.end
+        except _Refused as error:
+            raise CorruptFile(path, self._end, error.rule) from None
+        except FormatError as error:
+            problem = error.rule
+        if self._end < size and (not is_last or self._goes_on(file, size, expected)):
+            raise CorruptFile(path, self._end, problem)
+        self._log_end = expected
+
+    def _replay(self, batch: Batch, path: Path) -> None:
+        try:
+            for record in batch:
+                if record.offset < self.next_offset:
+                    continue  # the snapshot has it
+                if batch.is_control:
+                    self.image.replay_control(read_control(record))
+                else:
+                    self.image.replay(read_metadata(record.value))
+                self.next_offset = record.offset + 1
+        except FormatError as error:
+            raise _Refused(error.position, error.rule) from None
+        self.next_offset = max(self.next_offset, batch.last_offset + 1)
+        self.leader_epoch = max(self.leader_epoch, batch.leader_epoch)
+
+    def _goes_on(self, file: File, size: int, next_offset: int) -> bool:
+        """Whether there are good batches of this log behind what is none."""
+        rest = file.read_at(min(size - self._end, _MAX_READ), self._end)
+        return any(batch.base_offset >= next_offset for batch in read_batches(rest, resync=True))
+
+
+class _Refused(FormatError):
+    """A batch whose checksum is right holds what cannot be replayed: that is no torn tail."""
+
+
+def read_cluster_log(storage: Storage, folder: Path) -> ClusterLog:
+    """Reads the metadata log in `folder`, also while Kafka writes it.
+
+    Raises `CorruptFile` for damage, `BadDirectory` where parts are missing, and `OSError`.
+    """
+    for _ in range(_ATTEMPTS):
+        log = ClusterLog(storage, folder)
+        try:
+            log._read()
+        except FileNotFoundError:
+            continue  # replaced by a newer snapshot, or a segment that is no longer needed
+        return log
+    raise BadDirectory(folder, "its files go away faster than they can be read")
+
+
+def has_cluster_log(folder: Path) -> bool:
+    """Whether there are records of metadata in `folder`: a snapshot that has any, or a segment."""
+    if not folder.is_dir():
+        return False
+    names = [path.name for path in folder.iterdir()]
+    return any(name.endswith(LOG) and base_offset_of(name) is not None for name in names) or any(
+        snapshot.offset > 0 for snapshot in map(_snapshot_id, names) if snapshot is not None
+    )
+
+
+def snapshot_records(storage: Storage, path: Path) -> Iterator[Control | MetadataRecord | UnknownRecord]:
+    """What stands in a snapshot, or in a `bootstrap.checkpoint`; raises `CorruptFile` where it is not whole."""
+    file = storage.open(path)
+    size = file.size()
+    position = 0
+    is_whole = False
+    try:
+        for entry in walk(file, 0, size):
+            batch = _batch(file, entry.position, entry.size)
+            for record in batch:
+                content = read_control(record) if batch.is_control else read_metadata(record.value)
+                is_whole = isinstance(content, SnapshotFooter)
+                yield content
+            position = entry.end
+    except CorruptFile:
+        raise
+    except FormatError as error:
+        raise CorruptFile(path, position, error.rule) from None
+    if position != size or not is_whole:
+        raise CorruptFile(path, position, "the snapshot is not whole: it has no footer at its end")
+
+
+def _snapshot_id(name: str) -> SnapshotId | None:
+    found = _SNAPSHOT_NAME.fullmatch(name)
+    return None if found is None else SnapshotId(int(found[1]), int(found[2]))
+
+
+def _batch(file: File, position: int, size: int) -> Batch:
+    """The batch at `position`, whose checksum is right."""
+    if size > _MAX_READ:
+        raise CorruptFile(file.path, position, f"a batch of metadata of {size:,} bytes is larger than any can be")
+    batch = next(read_batches(file.read_at(size, position)), None)
+    if batch is None:
+        raise CorruptFile(file.path, position, "the file was cut while it was read")
+    return batch

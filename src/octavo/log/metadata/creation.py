@@ -1,0 +1,102 @@
+"""A metadata log for a directory that has none, such that a stock Apache Kafka 4.x starts on it as its only node.
+
+    00000000000000000000-0000000000.checkpoint   that the node is the one voter of the quorum, as `kafka-storage format
+                                                 --standalone` says it; Kafka adds its address when it starts
+    partition.metadata, quorum-state             as Kafka leaves them
+    00000000000000000000.log                     the features of a cluster, then whatever is added to it
+
+The features are those of a new cluster of Kafka 4.0, which every 4.x takes; `kafka-features upgrade` raises them. The
+log is written last: a crash before that leaves a folder that counts as empty, and is written again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from octavo.log.identity import METADATA_TOPIC_ID, ZERO_ID, write_uuid
+from octavo.log.metadata.cluster_log import FIRST_EPOCH, FOLDER, SnapshotId
+from octavo.log.names import LOG, file_name
+from octavo.log.partition_metadata import write_topic_id
+from octavo.log.storage import Storage
+from octavo.records import BatchBuilder
+from octavo.records.control import (
+    Control,
+    Endpoint,
+    KRaftVersion,
+    KRaftVoter,
+    KRaftVoters,
+    SnapshotFooter,
+    SnapshotHeader,
+    control_batch,
+)
+from octavo.schemas.metadata.nodes import FeatureLevelRecord
+from octavo.schemas.metadata.record import MetadataRecord
+from octavo.schemas.metadata.serde import UnknownRecord, write_metadata
+
+LISTENER: Final = "CONTROLLER"  # what Kafka's own server.properties calls the controller's
+CONTROLLER_PORT: Final = 9093
+QUORUM_STATE: Final = "quorum-state"
+BOOTSTRAP: Final = SnapshotId(0, 0)
+
+FEATURES: Final[tuple[MetadataRecord, ...]] = (
+    FeatureLevelRecord(name="metadata.version", feature_level=25),  # 4.0-IV3
+    FeatureLevelRecord(name="group.version", feature_level=1),
+    FeatureLevelRecord(name="transaction.version", feature_level=2),
+)
+
+
+def create_cluster_log(
+    storage: Storage,
+    root: Path,
+    *,
+    node_id: int,
+    directory_id: UUID,
+    records: Sequence[MetadataRecord | UnknownRecord] = FEATURES,
+    timestamp_ms: int,
+) -> None:
+    """Makes the metadata log in the data folder `root`; on the disk when this returns."""
+    folder = root / FOLDER
+    if not folder.is_dir():
+        storage.make_folder(folder)
+        storage.sync_folder(root)
+    write_topic_id(storage, folder, METADATA_TOPIC_ID)
+    storage.replace_file(folder / BOOTSTRAP.file_name, _voters_snapshot(node_id, directory_id, timestamp_ms))
+    storage.replace_file(folder / QUORUM_STATE, _quorum_state())
+    builder = BatchBuilder(leader_epoch=FIRST_EPOCH)
+    for record in records:
+        builder.append(None, write_metadata(record), timestamp_ms=timestamp_ms)
+    storage.replace_file(folder / file_name(0, LOG), builder.build())
+
+
+def _voters_snapshot(node_id: int, directory_id: UUID, timestamp_ms: int) -> bytes:
+    voter = KRaftVoter(
+        id=node_id,
+        directory_id=directory_id,
+        endpoints=(Endpoint(name=LISTENER, host="localhost", port=CONTROLLER_PORT),),
+        max_supported_version=1,
+    )
+    head: list[Control] = [
+        SnapshotHeader(last_contained_log_timestamp_ms=0),
+        KRaftVersion(kraft_version=1),
+        KRaftVoters(voters=(voter,)),
+    ]
+    first = control_batch(head, timestamp_ms=timestamp_ms, leader_epoch=BOOTSTRAP.epoch)
+    return first + control_batch(
+        [SnapshotFooter()], base_offset=len(head), timestamp_ms=timestamp_ms, leader_epoch=BOOTSTRAP.epoch
+    )
+
+
+def _quorum_state() -> bytes:
+    """That nobody leads in the epoch of the log; without it Kafka warns, and finds out by itself."""
+    state = {
+        "leaderId": -1,
+        "leaderEpoch": FIRST_EPOCH,
+        "votedId": -1,
+        "votedDirectoryId": write_uuid(ZERO_ID),
+        "data_version": 1,
+    }
+    return json.dumps(state, separators=(",", ":")).encode()

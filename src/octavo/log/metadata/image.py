@@ -1,0 +1,277 @@
+"""What the records of a metadata log come to, one after the other: `Image`.
+
+Kept is what a directory of logs needs: topics, partitions, configurations, features, nodes, and who may vote. What
+else a cluster remembers (access control, credentials, tokens, quotas) is passed over here; it stays in the log, which
+is only ever added to. Records of a transaction count when it ends, and not at all when it is aborted (KIP-868).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from octavo.errors import BadRecord
+from octavo.records.control import Control, KRaftVersion, KRaftVoter, KRaftVoters, LeaderChange
+from octavo.schemas.metadata.nodes import (
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from octavo.schemas.metadata.progress import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    ProducerIdsRecord,
+)
+from octavo.schemas.metadata.record import MetadataRecord
+from octavo.schemas.metadata.serde import UnknownRecord
+from octavo.schemas.metadata.topics import (
+    ClearElrRecord,
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+TOPIC_RESOURCE: Final = 2  # ConfigResource.Type
+METADATA_VERSION: Final = "metadata.version"
+_NO_LEADER_CHANGE: Final = -2
+_NO_RECOVERY_CHANGE: Final = -1
+
+PartitionState = PartitionRecord  # a partition as it is: its record, with all changes since
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic as the metadata have it. What is not in `config` has the broker's value, or Kafka's default."""
+
+    name: str
+    id: UUID
+    partitions: Mapping[int, PartitionState]
+    config: Mapping[str, str]
+
+
+class Image:
+    """The state of a cluster, as far as a directory of logs needs it."""
+
+    def __init__(self) -> None:
+        self.features: Final[dict[str, int]] = {}
+        self.configs: Final[dict[tuple[int, str], dict[str, str]]] = {}  # by resource type and name
+        self.brokers: Final[dict[int, RegisterBrokerRecord]] = {}
+        self.controllers: Final[dict[int, RegisterControllerRecord]] = {}
+        self.unknown: Final[list[UnknownRecord]] = []  # what a later Kafka wrote
+        self.next_producer_id = 0
+        self.kraft_version = 0
+        self.voters: tuple[int, ...] | None = None  # the nodes of the quorum; None where nothing was said
+        self.voter_details: tuple[KRaftVoter, ...] = ()  # where the log itself names the voters (KIP-853)
+        self._names: Final[dict[UUID, str]] = {}
+        self._ids: Final[dict[str, UUID]] = {}
+        self._partitions: Final[dict[UUID, dict[int, PartitionState]]] = {}
+        self._views: Final[dict[UUID, Topic]] = {}  # topics as they were given out, until they change
+        self._pending: list[MetadataRecord | UnknownRecord] | None = None
+
+    @property
+    def metadata_version(self) -> int:
+        """The level of `metadata.version`: which versions of records the cluster writes."""
+        return self.features.get(METADATA_VERSION, 1)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether records wait for the end of their transaction."""
+        return self._pending is not None
+
+    def topics(self) -> dict[str, Topic]:
+        """All topics by name."""
+        return {name: self._topic(name, topic_id) for name, topic_id in sorted(self._ids.items())}
+
+    def has_topic_id(self, topic_id: UUID) -> bool:
+        """Whether some topic has this id."""
+        return topic_id in self._names
+
+    def _topic(self, name: str, topic_id: UUID) -> Topic:
+        view = self._views.get(topic_id)
+        if view is None:
+            config = self.configs.get((TOPIC_RESOURCE, name), {})
+            view = self._views[topic_id] = Topic(
+                name=name,
+                id=topic_id,
+                partitions=MappingProxyType(dict(sorted(self._partitions[topic_id].items()))),
+                config=MappingProxyType(dict(config)),
+            )
+        return view
+
+    # Replaying
+
+    def replay_control(self, control: Control) -> None:
+        """Takes note of what the quorum says of itself."""
+        if isinstance(control, KRaftVersion):
+            self.kraft_version = control.kraft_version
+        elif isinstance(control, KRaftVoters):
+            self.voter_details = control.voters
+            self.voters = tuple(sorted(voter.id for voter in control.voters))
+        elif isinstance(control, LeaderChange):
+            self.voters = tuple(sorted(voter.id for voter in control.voters))
+
+    def replay(self, record: MetadataRecord | UnknownRecord) -> None:
+        """Takes the next record; raises `BadRecord` for one that cannot come here."""
+        if isinstance(record, BeginTransactionRecord):
+            if self._pending is not None:
+                raise BadRecord(0, "a transaction begins inside another")
+            self._pending = []
+        elif isinstance(record, EndTransactionRecord | AbortTransactionRecord):
+            if self._pending is None:
+                raise BadRecord(0, "a transaction ends that has not begun")
+            pending, self._pending = self._pending, None
+            if isinstance(record, EndTransactionRecord):
+                for each in pending:
+                    self._apply(each)
+        elif self._pending is not None:
+            self._pending.append(record)
+        else:
+            self._apply(record)
+
+    def _apply(self, record: MetadataRecord | UnknownRecord) -> None:
+        if isinstance(record, UnknownRecord):
+            self.unknown.append(record)
+            return
+        apply = _APPLY.get(type(record))
+        if apply is not None:
+            apply(self, record)
+
+    def _topic_record(self, record: TopicRecord) -> None:
+        if self._ids.get(record.name, record.topic_id) != record.topic_id:
+            raise BadRecord(0, f"there is a second topic {record.name!r}")
+        self._views.pop(record.topic_id, None)
+        self._ids[record.name] = record.topic_id
+        self._names[record.topic_id] = record.name
+        self._partitions.setdefault(record.topic_id, {})
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+        name = self._names.pop(record.topic_id, None)
+        if name is None:
+            raise BadRecord(0, f"the topic that goes, {record.topic_id}, was never there")
+        self._views.pop(record.topic_id, None)
+        del self._ids[name]
+        del self._partitions[record.topic_id]
+        self.configs.pop((TOPIC_RESOURCE, name), None)
+
+    def _partition(self, record: PartitionRecord) -> None:
+        self._partitions_of(record.topic_id)[record.partition_id] = record
+
+    def _partition_change(self, change: PartitionChangeRecord) -> None:
+        partitions = self._partitions_of(change.topic_id)
+        state = partitions.get(change.partition_id)
+        if state is None:
+            raise BadRecord(0, f"partition {change.partition_id} changes, but was never there")
+        partitions[change.partition_id] = changed(state, change)
+
+    def _partitions_of(self, topic_id: UUID) -> dict[int, PartitionState]:
+        self._views.pop(topic_id, None)
+        try:
+            return self._partitions[topic_id]
+        except KeyError:
+            raise BadRecord(0, f"there is a partition of a topic {topic_id}, which is not there") from None
+
+    def _config(self, record: ConfigRecord) -> None:
+        if record.resource_type == TOPIC_RESOURCE and record.resource_name in self._ids:
+            self._views.pop(self._ids[record.resource_name], None)
+        configs = self.configs.setdefault((record.resource_type, record.resource_name), {})
+        if record.value is None:
+            configs.pop(record.name, None)
+        else:
+            configs[record.name] = record.value
+
+    def _clear_elr(self, record: ClearElrRecord) -> None:
+        cleared = [self._ids[record.topic_name]] if record.topic_name in self._ids else []
+        for topic_id in cleared if record.topic_name else list(self._partitions):
+            partitions = self._partitions_of(topic_id)
+            for number, state in partitions.items():
+                partitions[number] = replace(state, eligible_leader_replicas=None, last_known_elr=None)
+
+    def _feature(self, record: FeatureLevelRecord) -> None:
+        if record.feature_level == 0:
+            self.features.pop(record.name, None)
+        else:
+            self.features[record.name] = record.feature_level
+
+    def _register_broker(self, record: RegisterBrokerRecord) -> None:
+        self.brokers[record.broker_id] = record
+
+    def _unregister_broker(self, record: UnregisterBrokerRecord) -> None:
+        self.brokers.pop(record.broker_id, None)
+
+    def _change_broker(self, change: BrokerRegistrationChangeRecord) -> None:
+        broker = self.brokers.get(change.broker_id)
+        if broker is None:
+            raise BadRecord(0, f"broker {change.broker_id} changes, but was never there")
+        self.brokers[change.broker_id] = replace(
+            broker,
+            fenced=broker.fenced if change.fenced == 0 else change.fenced == 1,
+            in_controlled_shutdown=broker.in_controlled_shutdown or change.in_controlled_shutdown == 1,
+            log_dirs=change.log_dirs or broker.log_dirs,
+        )
+
+    def _fence(self, record: FenceBrokerRecord | UnfenceBrokerRecord) -> None:
+        broker = self.brokers.get(record.id)
+        if broker is None:
+            raise BadRecord(0, f"broker {record.id} changes, but was never there")
+        self.brokers[record.id] = replace(broker, fenced=isinstance(record, FenceBrokerRecord))
+
+    def _register_controller(self, record: RegisterControllerRecord) -> None:
+        self.controllers[record.controller_id] = record
+
+    def _producer_ids(self, record: ProducerIdsRecord) -> None:
+        self.next_producer_id = record.next_producer_id
+
+
+def changed(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
+    """A partition after a change, by the rules of Kafka's `PartitionRegistration`."""
+    new_leader = change.leader != _NO_LEADER_CHANGE
+    new_recovery = change.leader_recovery_state != _NO_RECOVERY_CHANGE
+    named: dict[str, Any] = {
+        name: value
+        for name in (
+            "isr",
+            "replicas",
+            "removing_replicas",
+            "adding_replicas",
+            "directories",
+            "eligible_leader_replicas",
+            "last_known_elr",
+        )
+        if (value := getattr(change, name)) is not None
+    }
+    return replace(
+        state,
+        leader=change.leader if new_leader else state.leader,
+        leader_epoch=state.leader_epoch + new_leader,
+        leader_recovery_state=change.leader_recovery_state if new_recovery else state.leader_recovery_state,
+        partition_epoch=state.partition_epoch + 1,
+        **named,
+    )
+
+
+_APPLY: Final[dict[type[MetadataRecord], Callable[[Image, Any], None]]] = {
+    TopicRecord: Image._topic_record,
+    RemoveTopicRecord: Image._remove_topic,
+    PartitionRecord: Image._partition,
+    PartitionChangeRecord: Image._partition_change,
+    ConfigRecord: Image._config,
+    ClearElrRecord: Image._clear_elr,
+    FeatureLevelRecord: Image._feature,
+    RegisterBrokerRecord: Image._register_broker,
+    UnregisterBrokerRecord: Image._unregister_broker,
+    BrokerRegistrationChangeRecord: Image._change_broker,
+    FenceBrokerRecord: Image._fence,
+    UnfenceBrokerRecord: Image._fence,
+    RegisterControllerRecord: Image._register_controller,
+    ProducerIdsRecord: Image._producer_ids,
+}

@@ -1,0 +1,325 @@
+"""The metadata of a data directory: `MetadataStore`.
+
+A directory of ours holds them as one of Kafka's does: `meta.properties` in each folder, and a metadata log in one of
+them, which is added to. So there is nothing to convert, in either direction: what Kafka wrote is read, what is added
+here Kafka goes on with, as if its own controller had written it before it stopped.
+
+Only the one voter of a quorum may add to its log. Where there are others, the topics can be read but not changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Self
+from uuid import UUID
+
+from octavo.errors import BadDirectory, InvalidInput, LogError
+from octavo.log.identity import MetaProperties, random_uuid, write_uuid
+from octavo.log.metadata.cluster_log import (
+    DIRECTORIES_VERSION,
+    FOLDER,
+    ClusterLog,
+    has_cluster_log,
+    read_cluster_log,
+    snapshot_records,
+)
+from octavo.log.metadata.creation import FEATURES, create_cluster_log
+from octavo.log.metadata.identities import Identities
+from octavo.log.metadata.image import TOPIC_RESOURCE, Image, PartitionState, Topic
+from octavo.log.names import META_PROPERTIES, check_topic_name
+from octavo.log.storage import Storage
+from octavo.schemas.metadata.record import MetadataRecord
+from octavo.schemas.metadata.serde import UnknownRecord
+from octavo.schemas.metadata.topics import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+
+BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+FIRST_NODE: Final = 1
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class MetadataStore:
+    """Topics, their ids, partitions and configurations. Used by one thread at a time; `close` it."""
+
+    def __init__(self, folders: Sequence[Path], *, storage: Storage, read_only: bool, clock: Callable[[], int]) -> None:
+        """Not for callers: see `open`."""
+        self._folders = tuple(folders)
+        self._storage = storage
+        self._read_only = read_only
+        self._clock = clock
+        self._whose = Identities(storage, folders)
+        self.metadata_folder: Final = _metadata_folder(folders)  # where the metadata log is, or will be
+        self._log: ClusterLog | None = None
+        if has_cluster_log(self.metadata_folder / FOLDER):
+            self._log = read_cluster_log(storage, self.metadata_folder / FOLDER)
+        self._topics: dict[str, Topic] | None = None
+
+    @classmethod
+    def open(
+        cls,
+        folders: Sequence[Path],
+        *,
+        storage: Storage,
+        read_only: bool,
+        clock: Callable[[], int] = _wall_clock_ms,
+    ) -> Self:
+        """The metadata of one data directory, in one or several existing folders.
+
+        To be written, the caller has the folders' locks; those that belong to nobody yet get an identity, and a new
+        directory its metadata log. Raises `BadDirectory` and `CorruptFile` where the folders are not one node's, or
+        not readable.
+        """
+        if not folders:
+            raise InvalidInput("a data directory has at least one folder")
+        store = cls(folders, storage=storage, read_only=read_only, clock=clock)
+        if not read_only:
+            store._complete()
+        return store
+
+    def close(self) -> None:
+        """There is nothing to give back: everything was on the disk when it was done."""
+
+    # What there is
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """All topics by name."""
+        if self._topics is None:
+            self._topics = self.image.topics()
+        return MappingProxyType(self._topics)
+
+    @property
+    def image(self) -> Image:
+        """All that is known of the cluster; empty where there is no metadata log."""
+        return Image() if self._log is None else self._log.image
+
+    @property
+    def identity(self) -> Mapping[Path, MetaProperties]:
+        """What `meta.properties` of each folder say; folders without are not among them."""
+        return self._whose.known
+
+    @property
+    def node_id(self) -> int | None:
+        """The node whose directory this is."""
+        return None if self._whose.any is None else self._whose.any.node_id
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that it belongs to."""
+        return None if self._whose.any is None else self._whose.any.cluster_id
+
+    def is_here(self, partition: PartitionState) -> bool:
+        """Whether this node has a replica of the partition."""
+        return self.node_id in partition.replicas
+
+    def folder_of(self, partition: PartitionState) -> Path | None:
+        """The folder that the partition is assigned to; None where the metadata do not say, or name another node's."""
+        if not self.is_here(partition) or len(partition.directories) != len(partition.replicas):
+            return None
+        assert self.node_id is not None
+        return self._whose.folder_of(partition.directories[partition.replicas.index(self.node_id)])
+
+    # Changing it
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int,
+        config: Mapping[str, str],
+        topic_id: UUID | None = None,
+        *,
+        folders: Sequence[Path] | None = None,
+    ) -> Topic:
+        """Makes a topic whose partitions this node leads. `folders`: where each partition lies.
+
+        Raises `InvalidInput`, `BadDirectory` where others decide on topics, and `OSError`; then nothing has changed.
+        """
+        if partitions < 1:
+            raise InvalidInput(f"a topic has at least one partition, not {partitions}")
+        return self.adopt_topic(name, dict.fromkeys(range(partitions), 0), config, topic_id, folders=folders)
+
+    def adopt_topic(
+        self,
+        name: str,
+        leader_epochs: Mapping[int, int],
+        config: Mapping[str, str],
+        topic_id: UUID | None = None,
+        *,
+        folders: Sequence[Path] | None = None,
+    ) -> Topic:
+        """As `create_topic`, for partitions that there are already, with the leader epoch that each has come to."""
+        check_topic_name(name)
+        topic_id = random_uuid() if topic_id is None else topic_id
+        if name in self.topics or self.image.has_topic_id(topic_id):
+            raise InvalidInput(f"there is a topic {name!r}, or one with the id {write_uuid(topic_id)}, already")
+        node_id = self._take_charge()
+        directories = (
+            self._directories(len(leader_epochs)) if folders is None else list(map(self._whose.directory_of, folders))
+        )
+        records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
+        records += _config_records(name, config)
+        for (number, leader_epoch), directory in zip(sorted(leader_epochs.items()), directories, strict=True):
+            records.append(
+                PartitionRecord(
+                    partition_id=number,
+                    topic_id=topic_id,
+                    replicas=(node_id,),
+                    isr=(node_id,),
+                    removing_replicas=(),
+                    adding_replicas=(),
+                    leader=node_id,
+                    leader_epoch=leader_epoch,
+                    partition_epoch=0,
+                    directories=(directory,) if self.image.metadata_version >= DIRECTORIES_VERSION else (),
+                )
+            )
+        self._append(records)
+        return self.topics[name]
+
+    def delete_topic(self, name: str) -> None:
+        """Forgets a topic; its folders are the caller's. Raises as `create_topic`."""
+        topic = self._topic(name)
+        self._take_charge()
+        self._append([RemoveTopicRecord(topic_id=topic.id)])
+
+    def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Changes a topic's configuration; None takes a value away. Raises as `create_topic`."""
+        self._topic(name)
+        self._take_charge()
+        if config:
+            self._append(_config_records(name, config))
+
+    def set_partitions(self, partitions: Iterable[PartitionState]) -> None:
+        """Puts these in place of what is known of the partitions. Raises as `create_topic`."""
+        self._take_charge()
+        records = list(partitions)
+        if records:
+            self._append(records)
+
+    def _topic(self, name: str) -> Topic:
+        try:
+            return self.topics[name]
+        except KeyError:
+            raise InvalidInput(f"there is no topic {name!r}") from None
+
+    def _append(self, records: Sequence[MetadataRecord]) -> None:
+        assert self._log is not None
+        self._log.append(records, timestamp_ms=self._clock())
+        self._topics = None
+
+    # Whose it is
+
+    def _complete(self) -> None:
+        """Gives every folder an identity, and a new directory its metadata log."""
+        known = self._whose.any
+        if known is None and self._log is None:
+            self._create(MetaProperties(cluster_id=write_uuid(random_uuid()), node_id=FIRST_NODE))
+        elif known is None:
+            self._identify(self._voter_identity())
+        elif known.version == 1:
+            self._identify(known)
+
+    def _create(self, node: MetaProperties, records: Sequence[MetadataRecord | UnknownRecord] = FEATURES) -> None:
+        """The metadata log first: who has an identity has one."""
+        assert node.node_id is not None
+        present = self.identity.get(self.metadata_folder)
+        create_cluster_log(
+            self._storage,
+            self.metadata_folder,
+            node_id=node.node_id,
+            directory_id=(None if present is None else present.directory_id) or random_uuid(),
+            records=records,
+            timestamp_ms=self._clock(),
+        )
+        self._log = read_cluster_log(self._storage, self.metadata_folder / FOLDER)
+        self._identify(node)
+
+    def _identify(self, node: MetaProperties) -> None:
+        voters = [voter for voter in self.image.voter_details if voter.id == node.node_id]
+        self._whose.complete(node, (self.metadata_folder, voters[0].directory_id) if voters else None)
+
+    def _voter_identity(self) -> MetaProperties:
+        """Of folders whose `meta.properties` are lost: the metadata log names its voters, though not the cluster."""
+        voters = self.image.voter_details
+        if len(voters) != 1:
+            raise BadDirectory(
+                self.metadata_folder, f"it has no {META_PROPERTIES}, and its metadata do not tell which node's they are"
+            )
+        return MetaProperties(cluster_id=write_uuid(random_uuid()), node_id=voters[0].id)
+
+    def _take_charge(self) -> int:
+        """The node that changes are made by, with a log to make them in; raises where others decide."""
+        if self._read_only:
+            raise LogError("the directory was opened to be read only")
+        identity = self._whose.any
+        assert identity is not None
+        if self._log is None:
+            if identity.version == 1 and not (self.metadata_folder / BOOTSTRAP_CHECKPOINT).exists():
+                raise BadDirectory(
+                    self.metadata_folder,
+                    "its topics are kept somewhere else: give the folder of metadata.log.dir as well",
+                )
+            if (self.metadata_folder / FOLDER).is_dir():  # formatted, perhaps with other voters
+                formatted = read_cluster_log(self._storage, self.metadata_folder / FOLDER)
+                self._check_voters(formatted.image, identity.node_id)
+            identity = MetaProperties(
+                cluster_id=write_uuid(random_uuid()) if identity.cluster_id is None else identity.cluster_id,
+                node_id=FIRST_NODE if identity.node_id is None else identity.node_id,
+            )
+            self._create(identity, self._first_records())
+        self._check_voters(self.image, identity.node_id)
+        assert self.node_id is not None
+        return self.node_id
+
+    def _check_voters(self, image: Image, node_id: int | None) -> None:
+        voters = image.voters or tuple(image.controllers)
+        if voters and voters != (node_id,):
+            controllers = ", ".join(map(str, voters))
+            raise BadDirectory(
+                self.metadata_folder, f"not node {node_id} but the controllers {controllers} decide on its topics"
+            )
+
+    def _first_records(self) -> Sequence[MetadataRecord | UnknownRecord]:
+        """What a node that was formatted but never started is to begin with."""
+        path = self.metadata_folder / BOOTSTRAP_CHECKPOINT
+        if not path.exists():
+            return FEATURES
+        contents = snapshot_records(self._storage, path)
+        return [content for content in contents if isinstance(content, MetadataRecord | UnknownRecord)]
+
+    def _directories(self, count: int) -> list[UUID]:
+        """Directories for new partitions: each time the one that has the fewest, as Kafka chooses."""
+        if len(self._folders) == 1:
+            return [self._whose.directory_of(self._folders[0])] * count
+        load = {self._whose.directory_of(folder): 0 for folder in self._folders}
+        for topic in self.topics.values():
+            for partition in topic.partitions.values():
+                folder = self.folder_of(partition)
+                if folder is not None:
+                    load[self._whose.directory_of(folder)] += 1
+        chosen = []
+        for _ in range(count):
+            directory = min(load, key=load.__getitem__)
+            load[directory] += 1
+            chosen.append(directory)
+        return chosen
+
+
+def _config_records(topic: str, config: Mapping[str, str | None]) -> list[MetadataRecord]:
+    return [
+        ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic, name=name, value=value)
+        for name, value in sorted(config.items())
+    ]
+
+
+def _metadata_folder(folders: Sequence[Path]) -> Path:
+    """The folder with the metadata log; else the first, where Kafka would make it."""
+    found = [folder for folder in folders if has_cluster_log(folder / FOLDER)]
+    if len(found) > 1:
+        raise BadDirectory(found[1], f"it has metadata, and so has {found[0]}: only one of them can be right")
+    return found[0] if found else folders[0]

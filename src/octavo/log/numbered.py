@@ -1,0 +1,79 @@
+"""What a log appends as it is: batches that a leader has numbered, taken by a follower or by the leader of a quorum."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from octavo.log.refusal import EPOCH, NO_EPOCH, out_of_order, refused
+from octavo.log.span import BatchSpan, Validated
+from octavo.records.arrow.checksums import first_mismatch
+from octavo.records.kernels import kernels, rules, scan, validate
+from octavo.records.layout import MAX_INT64, MIN_INT64, NO_TIMESTAMP, Attributes, Buffer, Codec
+
+_ROWS: Final = 256  # batches a call
+_EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
+_COLUMNS: Final = [  # of what `scan` finds: where and how a batch is stored, and its span
+    scan.POSITION,
+    scan.ATTRIBUTES,
+    scan.SIZE,
+    scan.BASE_OFFSET,
+    scan.LAST_OFFSET,
+    scan.MAX_TIMESTAMP,
+    scan.LEADER_EPOCH,
+    scan.MAGIC,
+]
+
+
+def numbered(
+    data: Buffer, end_offset: int, max_epoch: int, *, only_epoch: int | None = None, max_size: int
+) -> Validated:
+    """The batches of `data` that go behind `end_offset`, byte for byte.
+
+    The first batch of an epoch above `max_epoch`, and all behind it, are left out, as is one that is not all there.
+    Raises `AppendRefused` for a batch of another epoch than `only_epoch`, one larger than `max_size`, one whose
+    checksum is wrong, and for offsets that do not go on.
+    """
+    view = memoryview(data).cast("B")
+    array = np.frombuffer(view, np.uint8)
+    kernel_set = kernels(len(array))
+    table = np.empty((_ROWS, scan.COLUMNS), np.int64)
+    spans: list[BatchSpan] = []
+    size, outcome, last_offset = 0, scan.MORE, -1
+    while outcome == scan.MORE:
+        position, rows, outcome, _ = kernel_set.scan(array, size, len(array), table, MAX_INT64, *_EVERYTHING)
+        wrong = first_mismatch(kernel_set, array, table[:rows])
+        for row, (start, attributes, *fields) in enumerate(table[:rows, _COLUMNS].tolist()):
+            span = BatchSpan._make(fields)
+            if span.leader_epoch > max_epoch:
+                outcome = scan.DONE
+                break
+            rule = _judged(span, attributes, only_epoch, max_size, damaged=row == wrong)
+            if rule != rules.OK:
+                raise refused(rule, start)
+            if span.last_offset <= last_offset:
+                raise out_of_order(start, span.last_offset, last_offset + 1)
+            last_offset = span.last_offset
+            spans.append(span)
+            size += span.size
+        if outcome == scan.BROKEN:
+            outcome, _, rule = validate.next_extent(view, position, len(view))
+            if outcome == scan.BROKEN:
+                raise refused(rule, position)
+    if spans and spans[0].base_offset < end_offset:
+        raise out_of_order(0, spans[0].base_offset, end_offset)
+    return Validated([view[:size]] if size else [], size, spans, NO_TIMESTAMP)
+
+
+def _judged(span: BatchSpan, attributes: int, only_epoch: int | None, max_size: int, *, damaged: bool) -> int:
+    """The rule that a batch breaks, or `OK`."""
+    if only_epoch is not None and span.leader_epoch != only_epoch:
+        return EPOCH
+    if span.size > max_size:
+        return validate.TOO_LARGE
+    if damaged:
+        return rules.CHECKSUM
+    if attributes & Attributes.CODEC >= len(Codec):
+        return validate.NO_SUCH_CODEC
+    return NO_EPOCH if span.magic == 2 and span.leader_epoch < 0 else rules.OK

@@ -1,0 +1,186 @@
+"""What the value of a configuration can be: how Kafka reads it from text, which values it takes, how it writes them.
+
+Text is read as Kafka's `ConfigDef` reads it in Java: blanks around it do not count, numbers may have a sign, `true` and
+`false` any case, words none other than their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from octavo.records.layout import MAX_INT32, MAX_INT64
+
+_JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # what String.trim() cuts off
+_INTEGER: Final = re.compile(r"[+-]?\d{1,40}")
+_DECIMAL: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
+_HEXADECIMAL: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?")
+_THROTTLED: Final = re.compile(r"([0-9]+:[0-9]+)?")
+
+E = TypeVar("E", bound=IntEnum)
+
+
+class Kind(Protocol):
+    """A set of values, and their text."""
+
+    allowed: str  # completes "... cannot be 7: it must be ..."
+
+    def read(self, text: str) -> Any:
+        """The value that a text stands for; raises `ValueError` where it is none at all."""
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value is one of the set."""
+
+    def write(self, value: Any) -> str:
+        """The text of a value of the set."""
+
+
+class Integer:
+    """Whole numbers of Java's `int` or `long`."""
+
+    def __init__(self, minimum: int, maximum: int, *, also: int | None = None) -> None:
+        """`also`: one number more, outside."""
+        self._minimum: Final = minimum
+        self._maximum: Final = maximum
+        self._also: Final = also
+        self.allowed = f"a whole number from {minimum} to {maximum}" + (f", or {also}" if also is not None else "")
+
+    def read(self, text: str) -> int:
+        text = text.strip(_JAVA_BLANKS)
+        if _INTEGER.fullmatch(text) is None:
+            raise ValueError(text)
+        return int(text)
+
+    def takes(self, value: Any) -> bool:
+        return type(value) is int and (self._minimum <= value <= self._maximum or value == self._also)
+
+    def write(self, value: int) -> str:
+        return str(value)
+
+
+def int32(minimum: int = -MAX_INT32 - 1, maximum: int = MAX_INT32, *, also: int | None = None) -> Integer:
+    """Numbers of Java's `int`."""
+    return Integer(minimum, maximum, also=also)
+
+
+def int64(minimum: int = -MAX_INT64 - 1) -> Integer:
+    """Numbers of Java's `long`."""
+    return Integer(minimum, MAX_INT64)
+
+
+class Ratio:
+    """Numbers from 0 to 1. Kafka lets NaN pass, to which every comparison is false; so it passes here."""
+
+    allowed = "a number from 0 to 1"
+
+    def read(self, text: str) -> float:
+        text = text.strip(_JAVA_BLANKS)
+        if _DECIMAL.fullmatch(text):
+            return float(text.rstrip("fFdD"))
+        if _HEXADECIMAL.fullmatch(text):
+            digits, sign, exponent = text.lower().partition("p")
+            return float.fromhex(digits + sign + exponent.rstrip("fd"))
+        raise ValueError(text)
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, (int, float)) and not (value < 0 or value > 1)
+
+    def write(self, value: float) -> str:
+        return "NaN" if value != value else repr(float(value))
+
+
+class Switch:
+    """`true` or `false`."""
+
+    allowed = "true or false"
+
+    def read(self, text: str) -> bool:
+        text = text.strip(_JAVA_BLANKS).lower()
+        if text not in {"true", "false"}:
+            raise ValueError(text)
+        return text == "true"
+
+    def takes(self, value: Any) -> bool:
+        return type(value) is bool
+
+    def write(self, value: bool) -> str:
+        return "true" if value else "false"
+
+
+class Word:
+    """One of some words."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words: Final = tuple(words)
+        self.allowed = f"one of {', '.join(self._words)}"
+
+    def read(self, text: str) -> str:
+        return text.strip(_JAVA_BLANKS)
+
+    def takes(self, value: Any) -> bool:
+        return value in self._words
+
+    def write(self, value: str) -> str:
+        return value
+
+
+class Member(Generic[E]):
+    """One of some members of an enumeration, by Kafka's word for each."""
+
+    def __init__(self, members: dict[str, E]) -> None:
+        self._members: Final = members
+        self._words: Final = {member: word for word, member in members.items()}
+        self.allowed = f"one of {', '.join(members)}"
+
+    def read(self, text: str) -> E:
+        try:
+            return self._members[text.strip(_JAVA_BLANKS)]
+        except KeyError:
+            raise ValueError(text) from None
+
+    def takes(self, value: Any) -> bool:
+        return value in self._words
+
+    def write(self, value: E) -> str:
+        return self._words[value]
+
+
+class Words:
+    """Any of some words, with commas in between; none is a value as well (KIP-1161)."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words: Final = frozenset(words)
+        self.allowed = f"any of {', '.join(sorted(self._words))} with commas in between, or nothing"
+
+    def read(self, text: str) -> frozenset[str]:
+        return frozenset(_items(text))
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, frozenset) and value <= self._words
+
+    def write(self, value: frozenset[str]) -> str:
+        return ",".join(sorted(value))
+
+
+class Throttled:
+    """Replicas whose copying is throttled."""
+
+    allowed = "'*', or partition:broker pairs of numbers with commas in between"
+
+    def read(self, text: str) -> tuple[str, ...]:
+        return tuple(_items(text))
+
+    def takes(self, value: Any) -> bool:
+        if not isinstance(value, tuple):
+            return False
+        return value == ("*",) or all(_THROTTLED.fullmatch(item.strip(_JAVA_BLANKS)) for item in value)
+
+    def write(self, value: tuple[str, ...]) -> str:
+        return ",".join(value)
+
+
+def _items(text: str) -> list[str]:
+    text = text.strip(_JAVA_BLANKS)
+    return re.split(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*", text) if text else []

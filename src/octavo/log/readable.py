@@ -1,0 +1,107 @@
+"""The reading side of a log, the same for one that is open to be written and for one that is only watched."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from octavo.errors import FormatError, InvalidInput
+from octavo.log.reading import Isolation, LogReader, ReadResult, View, read_view
+from octavo.log.segment import Segment
+
+
+class TimestampOffset(NamedTuple):
+    """A record that was looked for by its timestamp."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int  # -1 where it has none
+
+
+class ReadableLog:
+    """What can be asked of a log at any time by any thread, while another one changes it."""
+
+    _view: View
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self._view.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record that will be appended."""
+        return self._view.end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset behind the last that consumers may see."""
+        return self._view.high_watermark
+
+    @property
+    def generation(self) -> int:
+        """Another number whenever a truncation has taken bytes away."""
+        return self._view.generation
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """From the oldest to the active one."""
+        return self._view.segments
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size for segment in self._view.segments)
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        isolation: Isolation = Isolation.HIGH_WATERMARK,
+        at_least_one: bool = True,
+    ) -> ReadResult:
+        """Batches from the one that holds `offset` on, of one segment, up to `max_bytes`.
+
+        `at_least_one`: the first batch comes whole, however large. Else, and behind it, the last may be cut. Raises
+        `OffsetOutOfRange`, with the range that there is; `FormatError` where the file is damaged.
+        """
+        if max_bytes < 0:
+            raise InvalidInput(f"max_bytes cannot be {max_bytes}")
+        while True:
+            view = self._view
+            try:
+                return read_view(self, view, offset, max_bytes, isolation, at_least_one)
+            except FormatError:
+                if self._view.generation == view.generation:
+                    raise
+
+    def reader(
+        self,
+        offset: int | None = None,
+        *,
+        isolation: Isolation = Isolation.HIGH_WATERMARK,
+        buffer_size: int = 64 << 10,
+        max_buffer_size: int = 64 << 20,
+    ) -> LogReader:
+        """Batches and records one after the other, from `offset` or the start on."""
+        start = self.start_offset if offset is None else offset
+        return LogReader(self, start, isolation=isolation, buffer_size=buffer_size, max_buffer_size=max_buffer_size)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """The first record whose timestamp is `timestamp_ms` or larger; None where there is none.
+
+        As in Kafka, only the first segment is searched that has so large a timestamp.
+        """
+        view = self._view
+        for segment in view.segments:
+            if segment.largest_timestamp_ms() >= timestamp_ms:
+                found = segment.find_timestamp(timestamp_ms, view.start_offset)
+                return None if found is None or found[0] >= view.high_watermark else TimestampOffset(*found)
+        return None
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The first record that has the largest timestamp of the log; None where there are no timestamps."""
+        segments = self._view.segments
+        newest = max(segments, key=lambda segment: segment.largest.timestamp_ms)
+        found = newest.find_largest_timestamp()
+        return None if found is None else TimestampOffset(*found)

@@ -1,0 +1,192 @@
+"""What readers of a log see: one moment of it, what a read gives back, and a reader that goes on by itself.
+
+Readers take no lock. They look at a `View`, which the writer replaces as a whole when something has changed, and read
+files at positions. A segment that is deleted meanwhile stays readable to who has it in view. Only a truncation can pull
+bytes from under a reader, to write others in their place: it changes the view's generation, by which the reader
+notices, and reads again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from octavo.errors import LimitExceeded, OffsetOutOfRange
+from octavo.log.segment import Segment
+from octavo.log.storage import File
+from octavo.records import Batch, Record, read_batches
+
+if TYPE_CHECKING:
+    from octavo.log.readable import ReadableLog
+
+
+class Isolation(Enum):
+    """Up to where a reader may see."""
+
+    LOG_END = "log end"  # everything: replicas
+    HIGH_WATERMARK = "high watermark"  # what is on enough replicas: consumers
+
+
+class View(NamedTuple):
+    """A log at one moment. The segments may have grown since; `size` says how far the last of them goes here."""
+
+    segments: tuple[Segment, ...]
+    bases: tuple[int, ...]
+    size: int
+    start_offset: int
+    end_offset: int
+    high_watermark: int
+    generation: int  # changes when bytes are taken away that somebody may be reading
+
+    def bound(self, isolation: Isolation) -> int:
+        """The offset behind the last that may be seen."""
+        return self.end_offset if isolation is Isolation.LOG_END else self.high_watermark
+
+    def segment_size(self, number: int) -> int:
+        """How far the segment of that number goes."""
+        return self.size if number == len(self.segments) - 1 else self.segments[number].size
+
+
+class FileSlice(NamedTuple):
+    """Bytes of an open file, for `sendfile`. They stay readable as long as this is held."""
+
+    file: File
+    position: int
+    size: int
+
+    @property
+    def descriptor(self) -> int:
+        """Of the file."""
+        return self.file.descriptor
+
+
+class ReadResult:
+    """What a read found: whole batches from the one that holds the offset on, the last of them perhaps cut."""
+
+    __slots__ = ("_again", "_generation", "_records", "file_slice", "high_watermark", "log_start_offset")
+
+    def __init__(self, view: View, file_slice: FileSlice | None, again: _Again | None) -> None:
+        self.file_slice: Final = file_slice  # None where there is nothing
+        self.high_watermark: Final = view.high_watermark
+        self.log_start_offset: Final = view.start_offset
+        self._generation = view.generation
+        self._again = again
+        self._records: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """Of the records."""
+        return 0 if self.file_slice is None else self.file_slice.size
+
+    @property
+    def records(self) -> bytes:
+        """The bytes; read when first asked for. Raises `OffsetOutOfRange` where they were truncated away meanwhile."""
+        if self._records is None:
+            self._records = self._read()
+        return self._records
+
+    def _read(self) -> bytes:
+        if self.file_slice is None or self._again is None:
+            return b""
+        file, position, size = self.file_slice
+        data = file.read_at(size, position)
+        if self._again.log.generation == self._generation:
+            return data
+        return self._again.read().records
+
+
+class _Again(NamedTuple):
+    """A read, to be done anew."""
+
+    log: ReadableLog
+    offset: int
+    max_bytes: int
+    isolation: Isolation
+    at_least_one: bool
+
+    def read(self) -> ReadResult:
+        return self.log.read(self.offset, self.max_bytes, isolation=self.isolation, at_least_one=self.at_least_one)
+
+
+def read_view(
+    log: ReadableLog, view: View, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool
+) -> ReadResult:
+    """Find what `Log.read` promises, in one moment of the log."""
+    bound = view.bound(isolation)
+    if not view.start_offset <= offset <= view.end_offset:
+        raise OffsetOutOfRange(offset, view.start_offset, view.end_offset)
+    if offset >= bound:
+        return ReadResult(view, None, None)
+    number = bisect_right(view.bases, offset) - 1
+    for at in range(max(number, 0), len(view.segments)):
+        segment = view.segments[at]
+        end = view.segment_size(at)
+        if bound < view.end_offset:
+            end = _end_before(view, at, end, bound)
+        found = segment.find(offset, end)
+        if found is None:
+            continue
+        size = max(max_bytes, found.size) if at_least_one else max_bytes
+        size = min(size, end - found.position)
+        if size <= 0:
+            break
+        again = _Again(log, offset, max_bytes, isolation, at_least_one)
+        return ReadResult(view, FileSlice(segment.file, found.position, size), again)
+    return ReadResult(view, None, None)
+
+
+def _end_before(view: View, number: int, end: int, bound: int) -> int:
+    """How far a segment may be read so that nothing at or behind `bound` is."""
+    if view.bases[number] >= bound:
+        return 0
+    if number + 1 < len(view.bases) and view.bases[number + 1] <= bound:
+        return end
+    behind = view.segments[number].find(bound, end)
+    return end if behind is None else behind.position
+
+
+class LogReader(Iterator[Batch]):
+    """Batches from an offset on, to where the log ends now; iterating again later goes on from there.
+
+    Reads as much as its buffer holds. For a batch that does not fit the buffer is doubled, up to its maximum.
+    """
+
+    def __init__(
+        self, log: ReadableLog, offset: int, *, isolation: Isolation, buffer_size: int, max_buffer_size: int
+    ) -> None:
+        self.offset = offset  # of the next record
+        self.buffer_size = buffer_size
+        self._log = log
+        self._isolation = isolation
+        self._max_buffer_size = max_buffer_size
+        self._batches: Iterator[Batch] = iter(())
+
+    def __next__(self) -> Batch:
+        """Raises `OffsetOutOfRange`, and `LimitExceeded` for a batch larger than the largest buffer."""
+        while True:
+            for batch in self._batches:
+                self.offset = batch.last_offset + 1
+                return batch
+            data = self._read()
+            if not data:
+                raise StopIteration
+            self._batches = read_batches(data)
+
+    def records(self) -> Iterator[Record]:
+        """The records of the batches, from the offset on; without those of control batches."""
+        first = self.offset
+        for batch in self:
+            if not batch.is_control:
+                yield from (record for record in batch if record.offset >= first)
+
+    def _read(self) -> bytes:
+        """At least one whole batch; nothing at the end."""
+        while True:
+            part = self._log.read(self.offset, self.buffer_size, isolation=self._isolation, at_least_one=False)
+            if not part.size or next(iter(read_batches(part.records, verify=False)), None) is not None:
+                return part.records
+            if self.buffer_size >= self._max_buffer_size:
+                raise LimitExceeded(0, f"the batch at offset {self.offset}", None, self._max_buffer_size)
+            self.buffer_size = min(2 * self.buffer_size, self._max_buffer_size)

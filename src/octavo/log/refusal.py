@@ -1,0 +1,119 @@
+"""What Kafka answers to batches that it does not append: the error code, and a sentence that says why.
+
+The codes are those of the exceptions that Kafka's log throws (`UnifiedLog`, `LogValidator`). Some of these nobody there
+expects, of a codec that does not exist or a stream that does not decompress; they become `UNKNOWN_SERVER_ERROR`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from octavo.errors import (
+    AppendRefused,
+    BadCompression,
+    BadLength,
+    ErrorCode,
+    FormatError,
+    LimitExceeded,
+    RecordError,
+    Truncated,
+)
+from octavo.records.kernels import rules, validate
+
+_UNEXPECTED: Final = ErrorCode.UNKNOWN_SERVER_ERROR
+_CORRUPT: Final = ErrorCode.CORRUPT_MESSAGE
+_INVALID: Final = ErrorCode.INVALID_RECORD
+
+# What breaks a rule, besides what kernels find.
+EPOCH: Final = 200
+MIXED: Final = 201
+SEVERAL: Final = 202
+JUMPING: Final = 203
+NO_EPOCH: Final = 204
+
+_WHY: Final[dict[int, tuple[ErrorCode, str]]] = {
+    rules.ENTRY_LENGTH: (_CORRUPT, "its length is below that of the smallest message"),
+    rules.ENTRY_MAGIC: (_CORRUPT, "its magic byte is none of 0, 1 and 2"),
+    rules.BATCH_LENGTH: (_CORRUPT, "it is shorter than the header of a batch"),
+    rules.CHECKSUM: (_CORRUPT, "its checksum is not that of its bytes"),
+    validate.UNREADABLE: (_UNEXPECTED, "no batch can have its size"),
+    EPOCH: (_INVALID, "its leader epoch is not that of the leader who appends it"),
+    validate.FIRST_OFFSET: (_INVALID, "its base offset is not 0, and the broker assigns offsets"),
+    validate.TOO_LARGE: (ErrorCode.MESSAGE_TOO_LARGE, "it is larger than max.message.bytes allows"),
+    validate.NO_SUCH_CODEC: (_UNEXPECTED, "its codec does not exist"),
+    validate.OFFSET_RANGE: (_INVALID, "its last offset is below its base offset"),
+    validate.COUNT: (_INVALID, "it says that it holds no records"),
+    validate.OFFSETS_AND_COUNT: (_INVALID, "it does not say that it holds one record for each of its offsets"),
+    validate.CONTROL: (_INVALID, "it is a control batch, which clients cannot write"),
+    validate.SEQUENCE: (_INVALID, "it has a producer id and no sequence number"),
+    NO_EPOCH: (_UNEXPECTED, "it has no leader epoch"),
+    MIXED: (_INVALID, "its magic is not that of the batch before it"),
+    SEVERAL: (_INVALID, "it stands beside others, where a compressed message has to be alone"),
+    JUMPING: (
+        _UNEXPECTED,
+        "the offsets of its compressed records do not count from 0, and Kafka cannot write them anew",
+    ),
+}
+
+_INNER_LENGTH: Final = rules.broken(rules.INNER_LENGTH, 0).rule
+
+_WHY_RECORD: Final = {
+    validate.NO_KEY: "the topic is compacted, and the record has no key",
+    validate.APPEND_TIME_CLAIMED: "its timestamp is said to be that of the append, which only the broker can say",
+    validate.OTHER_MAGIC: "its magic is not that of the message which holds it",
+}
+_OF_TIME: Final = (validate.TIME_OUTSIDE, validate.APPEND_TIME_CLAIMED)
+
+
+def refused(rule: int, position: int) -> AppendRefused:
+    """The refusal of the batch at `position` of what was to be appended, which breaks `rule`."""
+    if rule in _WHY:
+        code, why = _WHY[rule]
+    else:
+        code, why = _INVALID, rules.broken(rule, position).rule
+    return AppendRefused(code, f"the batch at byte {position} is refused: {why}")
+
+
+def undecodable(error: FormatError, position: int) -> AppendRefused:
+    """The refusal of the batch at `position` whose records cannot be had: a broken stream, or a broken old message."""
+    if isinstance(error, LimitExceeded):
+        code = ErrorCode.MESSAGE_TOO_LARGE
+    elif error.rule == _INNER_LENGTH:
+        code = _CORRUPT
+    elif isinstance(error, BadCompression | Truncated | BadLength):
+        code = _UNEXPECTED
+    else:
+        code = _INVALID
+    return AppendRefused(code, f"the batch at byte {position} is refused: {error.rule}")
+
+
+def builder_refused(why: str, position: int) -> AppendRefused:
+    """The refusal of the batch at `position` that no builder writes anew; Kafka stumbles over such."""
+    return AppendRefused(_UNEXPECTED, f"the batch at byte {position} is refused: {why}")
+
+
+def records_refused(
+    records: Sequence[tuple[int, int, int]], position: int, limits: Sequence[int], now_ms: int
+) -> AppendRefused:
+    """The refusal of the batch at `position` for its records, each with its index, the reason and its timestamp."""
+    earliest_ms, latest_ms = now_ms - limits[validate.BEFORE_MAX_MS], now_ms + limits[validate.AFTER_MAX_MS]
+    errors = []
+    for index, reason, timestamp_ms in records:
+        if reason == validate.TIME_OUTSIDE:
+            why = f"its timestamp {timestamp_ms} is not between {earliest_ms} and {latest_ms}"
+        else:
+            why = _WHY_RECORD[reason]
+        errors.append(RecordError(index, why))
+    of_time = any(reason in _OF_TIME for _, reason, _ in records)
+    code = ErrorCode.INVALID_TIMESTAMP if of_time else _INVALID
+    shown = "; ".join(f"record {index}: {why}" for index, why in errors[:3])
+    more = f" and {len(errors) - 3} more" if len(errors) > 3 else ""
+    return AppendRefused(code, f"the batch at byte {position} is refused for its records: {shown}{more}", tuple(errors))
+
+
+def out_of_order(position: int, offset: int, expected: int) -> AppendRefused:
+    """The refusal of a batch that keeps its offsets. Kafka has no code for it: a follower tells nobody."""
+    return AppendRefused(
+        _UNEXPECTED, f"the batch at byte {position} is refused: its offset {offset} is below {expected}, the next one"
+    )

@@ -1,0 +1,62 @@
+"""What opening a log found and did: nothing is cut or removed without being told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from octavo.log.names import TopicPartition
+
+
+class Cut(NamedTuple):
+    """Bytes that were cut off the end of a file, and why."""
+
+    file: str
+    position: int
+    size: int
+    reason: str
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What opening one partition found and did."""
+
+    partition: TopicPartition
+    was_clean: bool  # the directory was closed as it should be: nothing had to be checked
+    segments: int = 0
+    segments_checked: int = 0
+    bytes_checked: int = 0
+    cuts: list[Cut] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)  # files: leftovers, and segments behind a cut
+    rebuilt: list[str] = field(default_factory=list)  # indexes of segments that were not checked for another reason
+    renamed: list[str] = field(default_factory=list)  # files that had been written and not yet put in their place
+
+    @property
+    def is_unremarkable(self) -> bool:
+        """Whether everything was as it should be."""
+        return not (self.cuts or self.removed or self.rebuilt or self.renamed)
+
+    def __str__(self) -> str:
+        if self.is_unremarkable and self.was_clean:
+            return f"{self.partition}: closed cleanly, {self.segments} segment(s)"
+        said = [f"{self.segments_checked} of {self.segments} segment(s) checked, {self.bytes_checked:,} bytes"]
+        said += [f"cut {cut.size:,} bytes off {cut.file} at byte {cut.position}: {cut.reason}" for cut in self.cuts]
+        if self.rebuilt:
+            said.append(f"indexes rebuilt: {', '.join(self.rebuilt)}")
+        if self.renamed:
+            said.append(f"put in their place: {', '.join(self.renamed)}")
+        if self.removed:
+            said.append(f"removed: {', '.join(self.removed)}")
+        return f"{self.partition}: " + "; ".join(said)
+
+
+class Progress(NamedTuple):
+    """How far the checking of one partition has come."""
+
+    partition: TopicPartition
+    bytes_done: int
+    bytes_total: int
+
+
+OnProgress = Callable[[Progress], None]

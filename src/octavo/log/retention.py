@@ -1,0 +1,219 @@
+"""Which of a log's oldest segments may go, by policies that anybody can add to.
+
+A policy is shown a log as it is at one moment, and says how many segments, from the oldest on, it would let go. Kafka's
+own three come first, in Kafka's order, each looking at what the one before it left: what lies before the log's start
+offset, what is above `retention.bytes`, what is older than `retention.ms`. Then come those of other packages, by name:
+
+    [project.entry-points."octavo.retention"]
+    tidy = "my_package:TidyPolicy"        # a policy, or a class or function that makes one
+
+They are looked for when they are first needed. Whatever a policy says, nothing goes that is not below the high
+watermark, and the last segment only where there is something in it; where `cleanup.policy` does not have `delete`, only
+the start offset counts. This only decides: to roll, rename and remove is up to the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final, NamedTuple, Protocol, runtime_checkable
+
+from octavo.errors import LogError
+from octavo.log.config import LogConfig
+from octavo.log.names import TopicPartition
+
+ENTRY_POINTS: Final = "octavo.retention"
+
+
+class BadPolicy(LogError):
+    """A retention policy of another package cannot be used, or answers what is no answer."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(name, problem)
+        self.name = name
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"the retention policy {self.name!r} (entry point group {ENTRY_POINTS!r}) {self.problem}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentView:
+    """One segment of a log at one moment."""
+
+    base_offset: int
+    next_offset: int  # the base offset of the next segment; the log's end for the last
+    size: int
+    largest_timestamp_ms: int  # of its records; -1 where none has one
+    last_modified_ms: int
+
+    @property
+    def age_timestamp_ms(self) -> int:
+        """What its age counts from: the largest timestamp in it, or when it was last written to."""
+        return self.largest_timestamp_ms if self.largest_timestamp_ms >= 0 else self.last_modified_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogView:
+    """A log at one moment. The last segment is the active one."""
+
+    partition: TopicPartition
+    config: LogConfig
+    start_offset: int
+    end_offset: int
+    high_watermark: int
+    segments: tuple[SegmentView, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes in all segments."""
+        return sum(segment.size for segment in self.segments)
+
+    def without_oldest(self, count: int) -> LogView:
+        """The log after its first `count` segments are gone."""
+        if not count:
+            return self
+        start = max(self.start_offset, self.segments[count - 1].next_offset)
+        return replace(self, start_offset=start, segments=self.segments[count:])
+
+
+class Expiry(NamedTuple):
+    """What a policy says: how many segments may go, from the oldest on, and why, for people."""
+
+    segment_count: int
+    reason: str = ""
+
+
+@runtime_checkable
+class RetentionPolicy(Protocol):
+    """Says which segments are no longer wanted."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports and errors."""
+
+    def expired(self, log: LogView, now_ms: int) -> Expiry:
+        """How many of the oldest segments may go."""
+
+
+class ByStartOffset:
+    """What lies before the log's start offset, wherever that came from."""
+
+    name: Final = "start-offset"
+
+    def expired(self, log: LogView, now_ms: int) -> Expiry:
+        count = 0
+        while count < len(log.segments) - 1 and log.segments[count].next_offset <= log.start_offset:
+            count += 1
+        return Expiry(count, f"all of it is before the log's start offset {log.start_offset}")
+
+
+class BySize:
+    """What is too much: the log keeps at least `retention.bytes`."""
+
+    name: Final = "size"
+
+    def expired(self, log: LogView, now_ms: int) -> Expiry:
+        limit = log.config.retention_bytes
+        surplus = log.size - limit
+        count = 0
+        if limit >= 0:
+            while count < len(log.segments) and surplus >= log.segments[count].size:
+                surplus -= log.segments[count].size
+                count += 1
+        return Expiry(count, f"without it the log still has retention.bytes, {limit}")
+
+
+class ByTime:
+    """What is too old. A record from the future keeps its segment, and all that follow it."""
+
+    name: Final = "time"
+
+    def expired(self, log: LogView, now_ms: int) -> Expiry:
+        limit = log.config.retention_ms
+        count = 0
+        if limit >= 0:
+            while count < len(log.segments) and now_ms - log.segments[count].age_timestamp_ms > limit:
+                count += 1
+        return Expiry(count, f"all of it is older than retention.ms, {limit}")
+
+
+class Expired(NamedTuple):
+    """A segment that may go, by which policy, and why."""
+
+    segment: SegmentView
+    policy: str
+    reason: str
+
+
+_ALWAYS: Final[tuple[RetentionPolicy, ...]] = (ByStartOffset(),)
+BUILT_IN: Final[tuple[RetentionPolicy, ...]] = (*_ALWAYS, BySize(), ByTime())
+
+
+def expired_segments(
+    log: LogView, now_ms: int, policies: Sequence[RetentionPolicy] | None = None
+) -> tuple[Expired, ...]:
+    """The segments that may go, from the oldest on; by all policies for such a topic, or by `policies`.
+
+    Where these are all of them, the log must roll first: there is always a segment. Raises `BadPolicy`.
+    """
+    if policies is None:
+        policies = policies_for(log.config)
+    expired: list[Expired] = []
+    for policy in policies:
+        count, reason = _ask(policy, log, now_ms)
+        count = min(count, _deletable_count(log))
+        expired += [Expired(segment, policy.name, reason) for segment in log.segments[:count]]
+        log = log.without_oldest(count)
+    return tuple(expired)
+
+
+def policies_for(config: LogConfig) -> tuple[RetentionPolicy, ...]:
+    """The policies that count for a topic. Raises `BadPolicy`."""
+    # Segments of tiered topics go when they are copied, and whether they are is not known here.
+    is_tiered = config.remote_storage_enable and not config.remote_log_copy_disable
+    if not config.is_deleted or is_tiered:
+        return _ALWAYS
+    return (*BUILT_IN, *_installed())
+
+
+def _deletable_count(log: LogView) -> int:
+    count = 0
+    last = len(log.segments) - 1
+    for index, segment in enumerate(log.segments):
+        if segment.next_offset > log.high_watermark or (index == last and not segment.size):
+            break
+        count += 1
+    return count
+
+
+def _ask(policy: RetentionPolicy, log: LogView, now_ms: int) -> Expiry:
+    try:
+        answer: object = policy.expired(log, now_ms)
+    except Exception as error:
+        raise BadPolicy(policy.name, f"fails: {error!r}") from error
+    match answer:
+        case Expiry(int(count), _) if count >= 0:
+            return answer
+    raise BadPolicy(policy.name, f"answers {answer!r}, which is no Expiry of 0 or more segments")
+
+
+@cache
+def _installed() -> tuple[RetentionPolicy, ...]:
+    """Those of other packages. Their files are looked through once in a process."""
+    from importlib.metadata import entry_points  # takes longer to import than all of this
+
+    policies: dict[str, RetentionPolicy] = {}
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        if entry.name in policies:
+            raise BadPolicy(entry.name, "is there twice")
+        try:
+            found = entry.load()
+            policy = found if isinstance(found, RetentionPolicy) and not isinstance(found, type) else found()
+        except Exception as error:
+            raise BadPolicy(entry.name, f"cannot be loaded from {entry.value}: {error!r}") from error
+        if not isinstance(policy, RetentionPolicy):
+            raise BadPolicy(entry.name, f"is {policy!r}, which has no name or no method expired")
+        policies[entry.name] = policy
+    return tuple(policies.values())

@@ -1,0 +1,191 @@
+"""Batches that cannot go to the log as they came: another codec, or messages of magic 0 and 1 (Kafka's `LogValidator`).
+
+Where a topic asks for another codec, the records stay as they are, byte for byte, and only their compression changes,
+if that is what Kafka would write. In all other cases they are taken out and put into a new batch of magic 2 with
+consecutive offsets and all that Kafka keeps: keys, values, headers, timestamps, and who produced them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from octavo.errors import FormatError, InvalidInput
+from octavo.log.config import LogConfig
+from octavo.log.refusal import MIXED, SEVERAL, builder_refused, records_refused, refused, undecodable
+from octavo.records.batch import Batch
+from octavo.records.builder import BatchBuilder
+from octavo.records.compression import compress, decompress
+from octavo.records.kernels import rules, scan, validate
+from octavo.records.kernels.message import walk_message
+from octavo.records.layout import (
+    BATCH_HEADER,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    Attributes,
+    BatchHeader,
+    Buffer,
+    Codec,
+    TimestampType,
+)
+from octavo.records.legacy import Message
+from octavo.records.reader import read_batches
+from octavo.records.record import Record
+from octavo.records.v2 import write_batch
+
+_ANY: Final = "producer"
+_KEPT: Final = Attributes.TRANSACTIONAL | Attributes.LOG_APPEND_TIME
+
+
+class Rewriter:
+    """Writes batches anew for the logs of one topic."""
+
+    def __init__(self, config: LogConfig, limits: list[int]) -> None:
+        """`limits` is what the kernel `validate` is told as well."""
+        self.target: Final = target_codec(config)  # None: each batch keeps its own
+        self._level = _level(config)
+        self._timestamp_type = config.message_timestamp_type
+        self._max_size = config.max_message_bytes
+        self._limits = limits
+
+    def rewritten(self, batch: memoryview, header: BatchHeader, plain: Buffer, found: int, position: int) -> bytes:
+        """A batch with the topic's codec; `header` is what it would have if it could stay as it is.
+
+        `found` is what the kernel found in its records, which `plain` holds; `position` is for errors only.
+        """
+        assert self.target is not None
+        _check_producer(header, position)
+        attributes = header.attributes & _KEPT | self.target
+        records: Buffer
+        if found & (validate.JUMPS | validate.REBASED):
+            header, records = self._rebuilt(batch, header, plain, position)
+        else:
+            records = compress(self.target, plain, level=self._level)
+        return self._sized(write_batch(header._replace(attributes=attributes), records), position)
+
+    def upgraded(self, view: memoryview, offset: int, leader_epoch: int, now_ms: int) -> bytes:
+        """Messages of magic 0 or 1, alone or in a wrapper, as one batch of magic 2."""
+        batches = list(self._old_batches(view))
+        source = next((batch.codec for batch in reversed(batches) if batch.is_compressed), Codec.NONE)
+        if source and len(batches) > 1:
+            raise refused(SEVERAL, batches[1].position)
+        codec = source if self.target is None else self.target
+        builder = BatchBuilder(
+            codec=codec,
+            level=None if self.target is None else self._level,
+            timestamp_type=self._timestamp_type,
+            log_append_time_ms=now_ms,
+            base_offset=offset,
+            leader_epoch=leader_epoch,
+        )
+        for batch in batches:
+            if batch.magic != batches[0].magic:
+                raise refused(MIXED, batch.position)
+            records = self._judged(batch, now_ms)
+            try:
+                for record in records:
+                    builder.append(record.key, record.value, timestamp_ms=record.timestamp_ms)
+            except InvalidInput as error:
+                raise builder_refused(str(error), batch.position) from error
+        return self._sized(builder.build(), 0)
+
+    def _rebuilt(
+        self, batch: memoryview, header: BatchHeader, plain: Buffer, position: int
+    ) -> tuple[BatchHeader, memoryview]:
+        """The records of a batch in other deltas, compressed, and the header that fits them."""
+        assert self.target is not None
+        sent = BATCH_HEADER.read(batch)
+        readable = write_batch(sent._replace(attributes=sent.attributes & ~Attributes.CODEC), plain)
+        builder = BatchBuilder(codec=self.target, level=self._level)
+        try:
+            for record in next(iter(read_batches(readable))):
+                builder.append(record.key, record.value, timestamp_ms=record.timestamp_ms, headers=record.headers)
+        except InvalidInput as error:
+            raise builder_refused(str(error), position) from error
+        built = builder.build()
+        base_timestamp_ms = BATCH_HEADER.read(built).base_timestamp_ms
+        return header._replace(base_timestamp_ms=base_timestamp_ms), memoryview(built)[BATCH_HEADER.size :]
+
+    def _sized(self, batch: bytes, position: int) -> bytes:
+        """`batch`, which must not have grown too large."""
+        if len(batch) > self._max_size:
+            raise refused(validate.TOO_LARGE, position)
+        return batch
+
+    def _old_batches(self, view: memoryview) -> Iterator[Message]:
+        """The messages that are all there; raises at the first that breaks a rule of its own."""
+        position = 0
+        while True:
+            outcome, size, rule = validate.next_extent(view, position, len(view))
+            if outcome == scan.BROKEN:
+                raise refused(rule, position)
+            if outcome != scan.MORE:
+                return
+            batch = next(iter(read_batches(view, start=position, end=position + size, verify=False)))
+            if size > self._max_size:
+                raise refused(validate.TOO_LARGE, position)
+            if not batch.is_valid:
+                raise refused(rules.CHECKSUM, position)
+            if batch.attributes & Attributes.CODEC >= len(Codec):
+                raise refused(validate.NO_SUCH_CODEC, position)
+            if not isinstance(batch, Message):
+                raise refused(MIXED, position)
+            yield batch
+            position += size
+
+    def _judged(self, batch: Message, now_ms: int) -> list[Record]:
+        """The records of a message or wrapper; raises `AppendRefused` where one of them is refused."""
+        try:
+            records = list(batch)
+            inner = _inner(batch) if batch.is_compressed else [batch]
+        except FormatError as error:
+            raise undecodable(error, batch.position) from error
+        one_time = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
+        refusals = []
+        for index, (record, message) in enumerate(zip(records, inner, strict=True)):
+            if message.magic != batch.magic:
+                reason = validate.OTHER_MAGIC
+            elif not message.is_valid:
+                raise refused(rules.CHECKSUM, batch.position)
+            else:
+                key_length = -1 if record.key is None else 0
+                reason = validate.refusal(record.timestamp_ms, key_length, one_time, self._limits, now_ms)
+            if reason:
+                refusals.append((index, reason, record.timestamp_ms))
+        if refusals:
+            raise records_refused(refusals, batch.position, self._limits, now_ms)
+        return records
+
+
+def _check_producer(header: BatchHeader, position: int) -> None:
+    """Raises `AppendRefused` for what Kafka's builder does not write, though a log takes it as it is."""
+    if header.producer_id == NO_PRODUCER_ID:
+        if header.attributes & Attributes.TRANSACTIONAL:
+            raise builder_refused("a transactional batch needs a producer id", position)
+    elif header.producer_epoch == NO_PRODUCER_EPOCH:
+        raise builder_refused("a producer id needs a producer epoch", position)
+    elif header.base_sequence < 0:
+        raise builder_refused("a producer's records need a sequence number", position)
+
+
+def target_codec(config: LogConfig) -> Codec | None:
+    """The codec that batches have in the log; None where each has its own."""
+    if config.compression_type == _ANY:
+        return None
+    return Codec.NONE if config.compression_type == "uncompressed" else Codec[config.compression_type.upper()]
+
+
+def _level(config: LogConfig) -> int | None:
+    """The level for the topic's codec; None is the codec's default."""
+    if config.compression_type == "gzip":
+        return None if config.compression_gzip_level == -1 else config.compression_gzip_level
+    if config.compression_type == "lz4":
+        return config.compression_lz4_level
+    return config.compression_zstd_level if config.compression_type == "zstd" else None
+
+
+def _inner(wrapper: Message) -> list[Batch]:
+    """The messages in a wrapper, as they stand there. The wrapper was found good."""
+    *_, value_at, value_length = walk_message(wrapper.data, 0, wrapper.size)
+    stream = wrapper.data[value_at : value_at + value_length]
+    return list(read_batches(decompress(wrapper.codec, stream, magic=wrapper.magic), verify=False))

@@ -1,0 +1,183 @@
+"""Check every batch of a segment file, and find out what its indexes should hold: recovery's work on one file.
+
+The file is read in blocks into the same memory; the kernels do the rest, a block of batches a call. Memory stays the
+same for any file and any length that a damaged header claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from octavo.errors import BadRecord, ChecksumMismatch, FormatError, Truncated
+from octavo.log.epochs import EpochEntry
+from octavo.log.index import OffsetIndex, TimeEntry, TimeIndex
+from octavo.log.storage import File
+from octavo.records.arrow.checksums import first_mismatch, mismatch
+from octavo.records.checksum import covered_from, crc32, crc32c
+from octavo.records.kernels import index, kernels, rules, scan
+from octavo.records.layout import (
+    BATCH_HEADER,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MAX_INT64,
+    MIN_INT64,
+    MIN_LENGTH,
+    NO_LEADER_EPOCH,
+    NO_TIMESTAMP,
+)
+
+_BLOCK: Final = 4 << 20  # bytes: many batches a call, and still in the processor's cache when they are checked
+_ROWS: Final = 1 << 15
+_EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
+
+_OFFSET_ENTRY: Final[np.dtype[np.void]] = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME_ENTRY: Final[np.dtype[np.void]] = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+assert _OFFSET_ENTRY.itemsize == OffsetIndex.ENTRY_SIZE
+assert _TIME_ENTRY.itemsize == TimeIndex.ENTRY_SIZE
+
+Int64s = npt.NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """What a stretch of sound batches adds to the indexes; entries as they are in the files."""
+
+    offsets: bytes
+    times: bytes
+    epochs: list[EpochEntry]
+
+
+class Scanner:
+    """One walk through one segment file, from its first byte to its end or to the first batch that is not sound."""
+
+    def __init__(self, file: File, base_offset: int, *, interval: int, latest_epoch: int = NO_LEADER_EPOCH) -> None:
+        self.position = 0  # up to here all batches are sound
+        self.error: FormatError | None = None  # what is wrong with the one behind
+        self._file = file
+        self._end = file.size()
+        self._base_offset = base_offset
+        self._interval = interval
+        self._kernels = kernels(self._end)
+        self._memory = np.empty(min(_BLOCK, max(self._end, 1)), np.uint8)
+        self._table = np.empty((_ROWS, scan.COLUMNS), np.int64)
+        self._offset_entries = np.empty((_ROWS, 2), np.int64)
+        self._time_entries = np.empty((_ROWS, 2), np.int64)
+        self._epochs = np.empty((_ROWS, 2), np.int64)
+        self._state = np.zeros(index.STATE, np.int64)
+        self._state[index.NEXT_OFFSET] = base_offset
+        self._state[index.LARGEST_TIMESTAMP] = self._state[index.INDEXED_TIMESTAMP] = NO_TIMESTAMP
+        self._state[index.LARGEST_OFFSET] = base_offset
+        self._state[index.EPOCH] = latest_epoch
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last sound batch."""
+        return int(self._state[index.NEXT_OFFSET])
+
+    @property
+    def largest(self) -> TimeEntry:
+        """The largest timestamp so far, and the last offset of its batch."""
+        return TimeEntry(int(self._state[index.LARGEST_TIMESTAMP]), int(self._state[index.LARGEST_OFFSET]))
+
+    def run(self, take: Callable[[Found], None], on_bytes: Callable[[int], None]) -> None:
+        """Scan the file. `take` gets what the indexes should hold, bit by bit; `on_bytes` how many were checked."""
+        while self.error is None and self.position < self._end:
+            before = self.position
+            size = self._file.read_into(self._memory.data, before)
+            self._scan_block(min(size, self._end - before), take)
+            on_bytes(self.position - before)
+
+    def _scan_block(self, size: int, take: Callable[[Found], None]) -> None:
+        """Take the batches of the first `size` bytes in memory, which are those from `position` on."""
+        shift = self.position
+        at = 0
+        outcome = scan.MORE
+        while outcome == scan.MORE:
+            behind, rows, outcome, rule = self._kernels.scan(self._memory, at, size, self._table, size, *_EVERYTHING)
+            if rows:
+                at = self._take_rows(rows, shift, take)
+            if self.error is None and outcome == scan.BROKEN:
+                self.error = rules.broken(rule, shift + behind)
+            if self.error is not None:
+                return
+        if outcome != scan.TORN:
+            return
+        if shift + size == self._end:
+            self.error = Truncated(self.position, "the file ends inside a batch")
+        elif at == 0:
+            self._take_large(shift, take)
+
+    def _take_rows(self, rows: int, shift: int, take: Callable[[Found], None]) -> int:
+        """Take the batches of the table up to the first that is not sound; where in memory they end."""
+        table = self._table[:rows]
+        wrong = first_mismatch(self._kernels, self._memory, table)
+        if wrong is not None:
+            found = mismatch(self._memory, table[wrong])
+            self.error = ChecksumMismatch(shift + found.position, found.stored, found.computed)
+        return self._index(rows if wrong is None else wrong, shift, take)
+
+    def _index(self, rows: int, shift: int, take: Callable[[Found], None]) -> int:
+        sound = self._kernels.index_batches(
+            self._table,
+            rows,
+            shift,
+            self._base_offset,
+            self._interval,
+            self._state,
+            self._offset_entries,
+            self._time_entries,
+            self._epochs,
+        )
+        if sound < rows:
+            at = shift + int(self._table[sound, scan.POSITION])
+            self.error = BadRecord(at, "the batch's offsets do not follow those before it")
+        offset_count, time_count, epoch_count = self._state[index.OFFSET_ENTRIES : index.STATE].tolist()
+        if offset_count or epoch_count:
+            take(
+                Found(
+                    self._packed(self._offset_entries[:offset_count], _OFFSET_ENTRY, relative=0),
+                    self._packed(self._time_entries[:time_count], _TIME_ENTRY, relative=1),
+                    [EpochEntry(*entry) for entry in self._epochs[:epoch_count].tolist()],
+                )
+            )
+        if sound == 0:
+            return int(self._table[0, scan.POSITION])
+        end = int(self._table[sound - 1, scan.POSITION] + self._table[sound - 1, scan.SIZE])
+        self.position = shift + end
+        return end
+
+    def _packed(self, entries: Int64s, form: np.dtype[np.void], relative: int) -> bytes:
+        """Entries in the form of an index file; the column `relative` holds offsets."""
+        packed = np.empty(len(entries), form)
+        for column, name in enumerate(form.names or ()):
+            packed[name] = entries[:, column] - (self._base_offset if column == relative else 0)
+        return packed.tobytes()
+
+    def _take_large(self, position: int, take: Callable[[Found], None]) -> None:
+        """Take one batch that is larger than the memory: its header is there, and its end lies in the file or not."""
+        header = bytes(self._memory[: BATCH_HEADER.size])
+        size = int.from_bytes(header[LENGTH_AT : LENGTH_AT + 4], "big", signed=True) + LOG_OVERHEAD
+        assert size >= MIN_LENGTH  # a scan has said so
+        if position + size > self._end:
+            self.error = Truncated(position, "the file ends inside a batch")
+            return
+        scan.read_row(memoryview(header), 0, size, self._table.data, 0)
+        magic = header[MAGIC_AT]
+        checksum = 0
+        at = covered_from(magic)
+        while at < size:
+            got = self._file.read_into(self._memory.data[: size - at], position + at)
+            if not got:
+                self.error = Truncated(position, "the file ends inside a batch")
+                return
+            checksum = (crc32c if magic == 2 else crc32)(self._memory.data[:got], checksum)
+            at += got
+        stored = int(self._table[0, scan.CRC])
+        if checksum != stored:
+            self.error = ChecksumMismatch(position, stored, checksum)
+            return
+        self._index(1, position, take)

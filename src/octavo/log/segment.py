@@ -1,0 +1,372 @@
+"""A segment: the file that holds batches, and the two indexes that find them.
+
+What `append` has returned from is in the page cache. `size` tells readers, who take no lock, how far complete batches
+go; it is set last. Files are opened when they are needed, and stay open while somebody reads from them, also when the
+segment has been deleted meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from octavo.errors import Unsupported
+from octavo.log.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
+from octavo.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from octavo.log.small_file import CorruptFile
+from octavo.log.span import BatchSpan
+from octavo.log.storage import File, Storage
+from octavo.log.walk import Entry, walk
+from octavo.records import read_batches
+from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_INT32, MIN_LENGTH, NO_TIMESTAMP, Buffer
+
+_FUTURE_MAGIC: Final = 8  # what is above is rather garbage than a format to come
+_FILES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)
+
+
+class Segment:
+    """The batches from `base_offset` on, up to the next segment's."""
+
+    def __init__(
+        self, storage: Storage, folder: Path, base_offset: int, *, size: int, created_ms: int, is_new: bool = False
+    ) -> None:
+        """A segment whose files are there; `size`: of its complete batches."""
+        self.base_offset: Final = base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.is_new = is_new  # its names may not be on the disk yet
+        self.path: Final = folder / file_name(base_offset, LOG)
+        self.offset_index: Final = OffsetIndex(storage, folder / file_name(base_offset, INDEX), base_offset)
+        self.time_index: Final = TimeIndex(storage, folder / file_name(base_offset, TIME_INDEX), base_offset)
+        self._storage = storage
+        self._folder = folder
+        self._file: File | None = None
+        self._writable = False
+        self._unindexed = 0  # bytes since the last entry; starts anew when a segment is opened, as Kafka's does
+        self._largest: TimeEntry | None = None
+        self._first_timestamp_ms: int | None = None
+
+    @classmethod
+    def create(
+        cls, storage: Storage, folder: Path, base_offset: int, *, created_ms: int, preallocate: int = 0
+    ) -> Segment:
+        """Make the files of an empty segment, in place of what may be there by their names."""
+        segment = cls(storage, folder, base_offset, size=0, created_ms=created_ms, is_new=True)
+        file = segment._to_write(create=True)
+        file.truncate(0)
+        if preallocate:
+            file.truncate(preallocate)
+        segment.clear_indexes()
+        return segment
+
+    # ------------------------------------------------------------------------------------------------------- writing
+
+    def append(self, parts: Sequence[Buffer], size: int, spans: Sequence[BatchSpan], index_interval: int) -> None:
+        """Write batches behind the last. Raises `OSError`, and then the segment is as it was."""
+        position = self.size
+        base_offset = self.base_offset
+        largest_ms, largest_offset = self.largest
+        indexed_ms = self.time_index.largest_ms
+        unindexed = self._unindexed
+        offsets: list[int] = []
+        times: list[int] = []
+        at = position
+        for span_size, _, last_offset, max_timestamp_ms, _, _ in spans:
+            if max_timestamp_ms > largest_ms:
+                largest_ms, largest_offset = max_timestamp_ms, last_offset
+            if unindexed > index_interval:
+                offsets += (last_offset - base_offset, at)
+                if largest_ms > indexed_ms:
+                    times += (largest_ms, largest_offset - base_offset)
+                    indexed_ms = largest_ms
+                unindexed = 0
+            unindexed += span_size
+            at += span_size
+        try:
+            self._to_write().write_at(parts, position)
+            if offsets:
+                self._add_entries(offsets, times)
+        except OSError:
+            with contextlib.suppress(OSError):  # what is behind `size` is written over, or cut by recovery
+                self._to_write().truncate(position)
+            raise
+        if position == 0:
+            self._first_timestamp_ms = max(span.max_timestamp_ms for span in spans)
+        self._unindexed = unindexed
+        self._largest = TimeEntry(largest_ms, largest_offset)
+        self.size = position + size
+
+    def _add_entries(self, offsets: Sequence[int], times: Sequence[int]) -> None:
+        """Both or none."""
+        count = self.offset_index.count
+        self.offset_index.append(offsets)
+        try:
+            if times:
+                self.time_index.append(times)
+        except OSError:
+            self.offset_index.take_back(count)
+            raise
+
+    def seal(self) -> None:
+        """Leave the files as they are to stay: every index complete, nothing behind the last byte."""
+        self.time_index.add(self.largest)
+        self.offset_index.trim()
+        self.time_index.trim()
+        file = self._to_write()
+        if file.size() != self.size:
+            file.truncate(self.size)
+
+    def sync(self) -> None:
+        """Have everything on the disk but the files' names."""
+        self._to_write().sync()
+        self.offset_index.sync()
+        self.time_index.sync()
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Remove the batches that reach to `offset` or behind; how many bytes that were."""
+        found = self.find(offset, self.size)
+        before = self.size
+        if found is not None:
+            self.size = found.position  # first, so that no reader begins what is about to go
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        file = self._to_write()
+        if file.size() != self.size:
+            file.truncate(self.size)
+        if self.size == 0:
+            self.created_ms = now_ms
+            self._first_timestamp_ms = None
+        self._unindexed = 0
+        self._largest = self._find_largest()
+        return before - self.size
+
+    def cut(self, position: int) -> None:
+        """Remove the bytes from `position` on; the indexes know nothing of them."""
+        file = self._to_write()
+        file.truncate(position)
+        file.sync()
+        self.size = position
+
+    def clear_indexes(self) -> None:
+        """Make both indexes empty, for who builds them anew."""
+        self.offset_index.clear()
+        self.time_index.clear()
+        self._unindexed = 0
+        self._largest = None
+
+    def put_away(self) -> None:
+        """Give the files the names of deleted ones. Who has begun to read goes on: the files are open by then."""
+        if self._file is None:
+            with contextlib.suppress(FileNotFoundError):
+                self._file = self._storage.open(self.path)
+        self.offset_index.hold()
+        self.time_index.hold()
+        for path in self.files():
+            self._storage.rename(path, path.with_name(path.name + DELETED))
+
+    def remove_deleted(self) -> None:
+        """Remove the files that `put_away` left."""
+        for suffix in _FILES:
+            with contextlib.suppress(FileNotFoundError):
+                self._storage.remove(self._folder / (file_name(self.base_offset, suffix) + DELETED))
+
+    def files(self) -> list[Path]:
+        """The files of this segment that there are, the data first: without them the others are nothing."""
+        paths = (self._folder / file_name(self.base_offset, suffix) for suffix in _FILES)
+        return [path for path in paths if path.exists()]
+
+    def forget(self) -> None:
+        """Close the files until they are needed again."""
+        self._file = None
+        self._writable = False
+        self.offset_index.forget()
+        self.time_index.forget()
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def file(self) -> File:
+        """The data, to be read."""
+        file = self._file
+        if file is None:
+            file = self._file = self._storage.open(self.path)
+        return file
+
+    @property
+    def largest(self) -> TimeEntry:
+        """The largest timestamp of the segment, and the last offset of the batch that has it."""
+        if self._largest is None:
+            self._largest = self._find_largest()
+        return self._largest
+
+    def has_largest(self) -> bool:
+        """Whether the time index ends as that of a sealed segment does, as far as the data near its end tell."""
+        last = self.time_index.last
+        tail = walk(self.file, self.last_indexed(), self.size)
+        if any(entry.max_timestamp_ms > last.timestamp_ms for entry in tail):
+            return False
+        right = self._has_timestamp(last) is not None if last.timestamp_ms >= 0 else self.first_timestamp_ms() < 0
+        if right:
+            self._largest = last
+        return right
+
+    def _has_timestamp(self, entry: TimeEntry) -> Entry | None:
+        """The batch of an entry of the time index, if that tells the truth."""
+        try:
+            found = self.find(entry.offset, self.size)
+        except CorruptFile:
+            return None
+        return found if found is not None and found.max_timestamp_ms == entry.timestamp_ms else None
+
+    def largest_timestamp_ms(self) -> int:
+        """What retention by time looks at: the largest timestamp, or where there is none, when the file was written."""
+        largest_ms = self.largest.timestamp_ms
+        return largest_ms if largest_ms >= 0 else self.modified_ms()
+
+    def modified_ms(self) -> int:
+        """When the file was last written."""
+        return self.path.stat().st_mtime_ns // 1_000_000
+
+    def first_timestamp_ms(self) -> int:
+        """The largest timestamp of the first batch, by which the segment's age is told."""
+        if self._first_timestamp_ms is None:
+            first = next(walk(self.file, 0, self.size), None)
+            if first is None:
+                return NO_TIMESTAMP
+            self._first_timestamp_ms = first.max_timestamp_ms
+        return self._first_timestamp_ms
+
+    def takes(self, offset: int) -> bool:
+        """Whether `offset` can be told relative to the base."""
+        return 0 <= offset - self.base_offset <= MAX_INT32
+
+    def end_offset(self) -> tuple[int, int]:
+        """The offset behind the last complete batch, and the position there."""
+        start = self._start(self.offset_index.last, self.size)
+        found = self._last_entry(start)
+        if found is None and start:
+            found = self._last_entry(0)
+        return (self.base_offset, 0) if found is None else (found.last_offset + 1, found.end)
+
+    def _last_entry(self, start: int) -> Entry | None:
+        entry = None
+        try:
+            for entry in walk(self.file, start, self.size):  # noqa: B007 - the last is wanted
+                pass
+        except CorruptFile:
+            if start == 0:
+                raise
+            return None  # an index that lies
+        return entry
+
+    def has_batch_at(self, entry: OffsetEntry) -> bool:
+        """Whether there is a batch where an index says so."""
+        start = self._start(entry, self.size)
+        try:
+            found = next(walk(self.file, start, self.size), None)
+        except CorruptFile:
+            return False
+        return start > 0 and found is not None and found.base_offset <= found.last_offset <= entry.offset
+
+    def sound_end_offset(self) -> int | None:
+        """The offset behind the last batch; None where the file does not end with a batch."""
+        try:
+            end_offset, end = self.end_offset()
+        except CorruptFile:
+            return None
+        return end_offset if end == self.size else None
+
+    def check_format(self) -> None:
+        """Raises `Unsupported` for batches of a format that is not known yet, and for offsets that need a split."""
+        head = self.file.read_at(MAGIC_AT + 1, 0)
+        if len(head) > MAGIC_AT and 2 < head[MAGIC_AT] <= _FUTURE_MAGIC:
+            length = int.from_bytes(head[LENGTH_AT : LENGTH_AT + 4], "big", signed=True)
+            offset = int.from_bytes(head[:8], "big", signed=True)
+            if MIN_LENGTH <= length <= self.size - LOG_OVERHEAD and self.takes(offset):
+                raise Unsupported(0, f"{self.path}: batches of magic {head[MAGIC_AT]} are not known here")
+        end_offset = self.sound_end_offset()
+        if end_offset is not None and end_offset > self.base_offset and not self.takes(end_offset - 1):
+            raise Unsupported(
+                0,
+                f"{self.path}: offsets go up to {end_offset - 1}, too far from the first for an index; segments of "
+                "old releases like this are split by Apache Kafka when it starts",
+            )
+
+    def last_indexed(self) -> int:
+        """Where the last batch begins that the index has, or the first where it has none, or none that can be."""
+        last = self.offset_index.last
+        return last.position if last is not None and self.has_batch_at(last) else 0
+
+    def refresh(self, size: int) -> None:
+        """Know nothing any more of files that another process writes, but that they have come to `size`."""
+        self.size = size
+        self.offset_index.refresh()
+        self.time_index.refresh()
+        self._largest = None
+
+    def find(self, offset: int, end: int) -> Entry | None:
+        """The first batch that reaches to `offset` or behind, among those that end at or before `end`."""
+        hint = self.offset_index.lookup(offset)
+        start = self._start(hint, end)
+        if hint is not None and start:
+            with contextlib.suppress(CorruptFile):
+                batches = walk(self.file, start, end)
+                entry = next(batches, None)
+                if entry is not None and entry.base_offset <= entry.last_offset <= hint.offset:
+                    while entry is not None and entry.last_offset < offset:
+                        entry = next(batches, None)
+                    return entry
+            # The index lies. The data do not.
+        for entry in walk(self.file, 0, end):
+            if entry.last_offset >= offset:
+                return entry
+        return None
+
+    def find_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int, int] | None:
+        """The first record from `start_offset` on that has this timestamp or a larger: offset, timestamp, epoch."""
+        hint = self.time_index.lookup(timestamp_ms)
+        entry = None if hint is None else self._has_timestamp(hint)
+        return self._search_timestamp(timestamp_ms, start_offset, 0 if entry is None else entry.position)
+
+    def _search_timestamp(self, timestamp_ms: int, start_offset: int, start: int) -> tuple[int, int, int] | None:
+        for entry in walk(self.file, start, self.size):
+            if entry.max_timestamp_ms < timestamp_ms:
+                continue
+            for batch in read_batches(self.file.read_at(entry.size, entry.position)):
+                for record in batch:
+                    if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
+                        return record.offset, record.timestamp_ms, batch.leader_epoch
+        return None
+
+    def find_largest_timestamp(self) -> tuple[int, int, int] | None:
+        """The first record that has the segment's largest timestamp: offset, timestamp, epoch."""
+        largest = self.largest
+        if largest.timestamp_ms < 0:
+            return None
+        entry = self._has_timestamp(largest)
+        return self._search_timestamp(largest.timestamp_ms, self.base_offset, 0 if entry is None else entry.position)
+
+    def _find_largest(self) -> TimeEntry:
+        """The largest timestamp. The time index knows that of all batches but the last."""
+        largest = self.time_index.last
+        known = self._has_timestamp(largest)
+        if known is None:
+            largest = TimeEntry(NO_TIMESTAMP, self.base_offset)
+        for entry in walk(self.file, 0 if known is None else known.position, self.size):
+            if entry.max_timestamp_ms > largest.timestamp_ms:
+                largest = TimeEntry(entry.max_timestamp_ms, entry.last_offset)
+        return largest
+
+    @staticmethod
+    def _start(hint: OffsetEntry | None, end: int) -> int:
+        """Where to begin to search; at the first byte where the index knows nothing, or nothing that can be."""
+        return hint.position if hint is not None and 0 < hint.position < end else 0
+
+    def _to_write(self, *, create: bool = False) -> File:
+        file = self._file
+        if file is None or not self._writable:
+            file = self._file = self._storage.open_to_write(self.path, create=create)
+            self._writable = True
+        return file

@@ -1,0 +1,33 @@
+"""Small files that are read whole: checkpoints, properties, marks.
+
+They come from a disk, so none is read that is larger than it can sensibly be, and one that breaks its format raises
+`CorruptFile`, which says which file, which byte and which rule.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from octavo.errors import Corrupt
+from octavo.log.storage import Storage
+
+
+class CorruptFile(Corrupt):
+    """The file at `path` cannot be what Kafka or Octavo wrote."""
+
+    def __init__(self, path: Path, position: int, rule: str) -> None:
+        super().__init__(position, rule)
+        self.args = (path, position, rule)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path}: at byte {self.position}: {self.rule}"
+
+
+def read_small_file(storage: Storage, path: Path, limit: int) -> bytes:
+    """All of the file. Raises `FileNotFoundError`, and `CorruptFile` for one of more than `limit` bytes."""
+    file = storage.open(path)
+    size = file.size()
+    if size > limit:
+        raise CorruptFile(path, limit, f"the file has {size:,} bytes, and none of its kind has more than {limit:,}")
+    return file.read_at(size, 0)

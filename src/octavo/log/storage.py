@@ -1,0 +1,128 @@
+"""Everything that a log asks of a file system, in one place.
+
+`Storage` is the disk. Tests put their own in its place, which loses, tears and reorders what was not synced; so nothing
+else in `octavo.log` writes, renames, truncates or syncs. What was written is in the page cache when a method
+returns, and on the disk when a `sync` has: a file's bytes by its own, a name by its folder's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from octavo.records.layout import Buffer
+
+TMP: Final = ".tmp"
+_MAX_BUFFERS: Final = 1024  # IOV_MAX: what one call to the kernel takes
+
+
+class File:
+    """An open file. It is closed with the last reference to it, so that who still reads a deleted file can finish."""
+
+    __slots__ = ("__weakref__", "descriptor", "path")
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self.descriptor: Final = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        self.path: Final = path  # as it was when opened
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError, OSError):  # opening may have failed
+            os.close(self.descriptor)
+
+    def size(self) -> int:
+        """Bytes in the file."""
+        return os.fstat(self.descriptor).st_size
+
+    def read_at(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only where the file ends."""
+        data = os.pread(self.descriptor, size, position)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < size and (data := os.pread(self.descriptor, size - got, position + got)):
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        """Fill `buffer` from `position`; how many bytes there were."""
+        got = 0
+        while got < len(buffer) and (count := os.preadv(self.descriptor, [buffer[got:]], position + got)):
+            got += count
+        return got
+
+    def write_at(self, buffers: Sequence[Buffer], position: int) -> None:
+        """Write all of `buffers`, one after the other. Raises `OSError`, and then any part may have been written."""
+        size = sum(map(len, buffers))
+        if len(buffers) <= _MAX_BUFFERS:
+            done = os.pwritev(self.descriptor, buffers, position)
+            if done == size:
+                return
+        else:
+            done = 0
+        self._write_rest(memoryview(b"".join(buffers)), position, done)
+
+    def _write_rest(self, data: memoryview, position: int, done: int) -> None:
+        while done < len(data):
+            done += os.pwrite(self.descriptor, data[done:], position + done)
+
+    def truncate(self, size: int) -> None:
+        """Cut or extend the file to `size`."""
+        os.ftruncate(self.descriptor, size)
+
+    def sync(self) -> None:
+        """Have all bytes on the disk."""
+        os.fdatasync(self.descriptor)
+
+
+class Storage:
+    """The disk."""
+
+    def open(self, path: Path) -> File:
+        """An existing file, to be read."""
+        return File(path, os.O_RDONLY)
+
+    def open_to_write(self, path: Path, *, create: bool = False) -> File:
+        """A file to be read and written. `create`: it may be new; its name lasts once its folder is synced."""
+        return File(path, os.O_RDWR | (os.O_CREAT if create else 0))
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give a file or folder another name, in place of what had it."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file's name. Who has it open can go on reading."""
+        path.unlink()
+
+    def make_folder(self, path: Path) -> None:
+        """Make a folder in an existing one."""
+        path.mkdir()
+
+    def remove_folder(self, path: Path) -> None:
+        """Remove an empty folder."""
+        path.rmdir()
+
+    def sync_folder(self, path: Path) -> None:
+        """Have the names in a folder on the disk."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def replace_file(self, path: Path, data: bytes) -> None:
+        """Put `data` in place of a file or make it, all or nothing, and have it on the disk."""
+        temporary = path.with_name(path.name + TMP)
+        file = self.open_to_write(temporary, create=True)
+        file.truncate(0)
+        file.write_at([data], 0)
+        file.sync()
+        self.rename(temporary, path)
+        self.sync_folder(path.parent)
+
+
+DISK: Final = Storage()

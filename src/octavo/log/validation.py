@@ -1,0 +1,120 @@
+"""What a log checks before it appends, and what it changes: Kafka's `analyzeAndValidateRecords` and `LogValidator`.
+
+    validator.assign(batches, offset=..., leader_epoch=..., now_ms=...)    as the leader, who gives offsets and epoch
+    validator.check(batches, end_offset=...)                               as a follower, who keeps them
+
+One batch, or one set of old messages, is judged as Kafka judges a client's. Several batches of magic 2, which Kafka
+does not take from clients, are judged each by itself. Nothing is appended here, and the caller's bytes are not changed:
+`Validated.parts` are the bytes for the file, of which only headers are new unless a batch had to be written anew.
+
+Some differences are meant. Kafka asks only clients for a count of records that fits the offsets; here coordinators are
+asked as well, because any other batch would leave a hole in the log or lie over the batch before it. A batch whose
+records would take more than 256 MiB decompressed is `MESSAGE_TOO_LARGE`; Kafka has no such limit. A record whose length
+never ends is an `INVALID_RECORD` in every batch; Kafka stumbles over it in some. And records that go to the log with
+another codec keep needlessly long varints, which Kafka writes anew.
+
+The roll, the size of a segment and the state of producers are not looked at here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from octavo.log.assignment import (
+    MAGIC,
+    NEW,
+    NO_BYTES,
+    NOT_AS_IT_IS,
+    SCRATCH,
+    Assignment,
+    Judged,
+    Topic,
+)
+from octavo.log.config import LogConfig
+from octavo.log.numbered import numbered
+from octavo.log.span import BatchSpan, Origin, Validated
+from octavo.records.kernels import Kernel, kernels, scan, validate
+from octavo.records.layout import BATCH_HEADER, MAX_INT32, MAX_SIZE, NO_TIMESTAMP, Attributes, Buffer
+
+__all__ = ["BatchSpan", "Origin", "Validated", "Validator"]
+
+_HEADER_SIZE: Final = BATCH_HEADER.size
+_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the byte that counts
+_CODEC: Final = int(Attributes.CODEC)
+
+
+_CLIENT: Final = Origin.CLIENT  # looking a member up in its enum takes a while
+_RAFT_LEADER: Final = Origin.RAFT_LEADER
+
+
+class Validator:
+    """Judges what is appended to one log."""
+
+    def __init__(self, config: LogConfig) -> None:
+        """Goes by the topic's configuration as it is now."""
+        self._topic: Final = Topic(config)
+        self._compiled: Kernel | None = None  # once it is in use, which it then stays
+
+    def assign(
+        self, data: Buffer, *, offset: int, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT
+    ) -> Validated:
+        """The batches with offsets from `offset` on and the leader's epoch.
+
+        Raises `AppendRefused` with Kafka's error code, and with the records at fault if it is for those. A batch at the
+        end that is not all there is left out.
+        """
+        topic = self._topic
+        if origin is _RAFT_LEADER:
+            return numbered(data, offset, MAX_INT32, only_epoch=leader_epoch, max_size=topic.max_size)
+        view = memoryview(data)
+        if view.itemsize != 1:
+            view = view.cast("B")
+        array = np.frombuffer(view, np.uint8)
+        kernel = self._compiled or self._kernel(len(array))
+        of_client = 1 if origin is _CLIENT else 0
+        plain, how = NO_BYTES, validate.AS_IT_IS
+        if len(view) >= _HEADER_SIZE and view[_ATTRIBUTES_AT] & _CODEC:
+            plain, how = topic.plain_records(view, 0)
+        scratch = SCRATCH
+        judged: Judged = kernel(
+            topic.tables,
+            array,
+            0,
+            plain,
+            how,
+            topic.limits,
+            offset,
+            leader_epoch,
+            now_ms,
+            of_client,
+            scratch.headers,
+            scratch.spans,
+        )
+        append_time_ms = now_ms if topic.has_append_time else NO_TIMESTAMP
+        size, rows, outcome, _, found, last_offset, max_timestamp_ms = judged
+        if rows == 1 and (outcome == scan.DONE or (how and size == len(view) and not found & NOT_AS_IT_IS)):
+            # One batch, all but always: worth not to take the long way.
+            span = NEW(BatchSpan, (size, offset, last_offset, max_timestamp_ms, leader_epoch, MAGIC))
+            parts = [bytes(scratch.first_header), view[_HEADER_SIZE:]]
+            return NEW(Validated, (parts, size, [span], append_time_ms))
+        assignment = Assignment(topic, kernel, view, array, offset, leader_epoch, now_ms, of_client)
+        assignment.go_on(plain, how, judged)
+        return Validated(assignment.parts, assignment.size, assignment.spans, append_time_ms)
+
+    def check(self, data: Buffer, *, end_offset: int, leader_epoch: int = MAX_INT32) -> Validated:
+        """The batches as they are, for a log that ends at `end_offset`.
+
+        A batch of an epoch above `leader_epoch`, the follower's own, and all behind it are left out: they come from a
+        leader that it does not know yet. So is a batch at the end that is not all there. Raises `AppendRefused` where a
+        checksum is wrong or the offsets do not go on from the log's.
+        """
+        return numbered(data, end_offset, leader_epoch, max_size=MAX_SIZE)
+
+    def _kernel(self, size: int) -> Kernel:
+        """The kernel for an append of `size` bytes."""
+        chosen = kernels(size)
+        if chosen.compiled:
+            self._compiled = chosen.validate
+        return chosen.validate

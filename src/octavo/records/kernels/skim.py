@@ -1,0 +1,121 @@
+"""Records passed over: only their timestamp, their offset and whether they have a key are wanted (see `validate`).
+
+any_record     each that Kafka takes, whatever it holds
+quick_record   what most records are, at a third of the time, and no others
+"""
+
+from __future__ import annotations
+
+from octavo.records.kernels import rules
+from octavo.records.kernels.machine import Array, read_i16, read_i64
+from octavo.records.kernels.record import walk_header, walk_headers, walk_record
+from octavo.records.kernels.varint import CUT, read_varint, read_varlong
+
+# What these return: where the next record begins, timestamp delta, offset delta and the key's length. Where a rule is
+# broken the first number is minus the rule.
+Skimmed = tuple[int, int, int, int]
+
+_NOT_QUICK = (0, 0, 0, 0)
+
+
+def skip_record(data: Array, start: int, end: int) -> Skimmed:
+    """Pass the record at `start` as Kafka does where a compressed batch stays as it is: its length goes unheeded."""
+    at = start
+    key_length = 0
+    timestamp_delta = 0
+    offset_delta = 0
+    length = 0
+    for field in range(6):
+        if field == 1:  # behind the length: attributes, and a varint of up to 64 bits
+            timestamp_delta, at = read_varlong(data, at + 1, end)
+        else:
+            length, at = read_varint(data, at, end)
+        if at < 0:
+            return (-(rules.VARINT_CUT if at == CUT else rules.VARINT_UNENDING), 0, 0, 0)
+        if field == 2:
+            offset_delta = length
+        elif field == 3:
+            key_length = length
+        if 3 <= field <= 4 and length > 0:
+            if length > end - at:
+                return (-(rules.KEY_LENGTH if field == 3 else rules.VALUE_LENGTH), 0, 0, 0)
+            at += length
+    if length < 0:
+        return (-rules.HEADER_COUNT, 0, 0, 0)
+    for _ in range(length):
+        at, _, _, _, _ = walk_header(data, at, end)
+        if at < 0:
+            return (at, 0, 0, 0)
+    return (at, timestamp_delta, offset_delta, key_length)
+
+
+def quick_record(data: Array, start: int, end: int) -> Skimmed:
+    """As `any_record` for what most records are, with 0 first for all others: there, ask that.
+
+    The lengths of record, key and value take up to two bytes, both deltas up to three, and there are no headers. Eight
+    bytes are read at once, so that the last records of a batch may be none of these.
+    """
+    if end - start < 16:
+        return _NOT_QUICK
+    word = read_i64(data, start)
+    length = word >> 56 & 0xFF
+    record_end = start + 1
+    shift = 40
+    if length >= 0x80:
+        length = length & 0x7F | (word >> 48 & 0xFF) << 7
+        record_end = start + 2
+        shift = 32
+    record_end += length >> 1
+    stamp = word >> shift & 0xFF
+    if stamp >= 0x80:
+        shift -= 8
+        stamp = stamp & 0x7F | (word >> shift & 0xFF) << 7
+        if stamp >= 0x4000:
+            shift -= 8
+            stamp = stamp & 0x3FFF | (word >> shift & 0xFF) << 14
+    if length & 0x4001 or stamp >= 0x200000 or record_end > end:
+        return _NOT_QUICK
+    at = start + 8 - (shift >> 3)
+    word = read_i64(data, at)
+    delta = word >> 56 & 0xFF
+    shift = 48
+    if delta >= 0x80:
+        delta = delta & 0x7F | (word >> 48 & 0xFF) << 7
+        shift = 40
+        if delta >= 0x4000:
+            delta = delta & 0x3FFF | (word >> 40 & 0xFF) << 14
+            shift = 32
+    key = word >> shift & 0xFF
+    if key >= 0x80:
+        shift -= 8
+        key = key & 0x7F | (word >> shift & 0xFF) << 7
+    key_length = (key >> 1) ^ -(key & 1)
+    at += 8 - (shift >> 3) + max(key_length, 0)
+    if delta >= 0x200000 or key >= 0x4000 or at + 2 > record_end:
+        return _NOT_QUICK
+    pair = read_i16(data, at)
+    value = pair >> 8 & 0xFF
+    at += 1
+    if value >= 0x80:
+        value = value & 0x7F | (pair & 0xFF) << 7
+        at += 1
+    at += max((value >> 1) ^ -(value & 1), 0)
+    if value >= 0x4000 or at != record_end - 1 or data[at] != 0:
+        return _NOT_QUICK
+    return (record_end, (stamp >> 1) ^ -(stamp & 1), (delta >> 1) ^ -(delta & 1), key_length)
+
+
+def any_record(data: Array, start: int, end: int, lengths_matter: bool) -> Skimmed:
+    """Pass the record at `start` of the records in `data[:end]`; its fields must fill it where `lengths_matter`."""
+    record_end, timestamp_delta, offset_delta, _, key_length, _, _, headers_at, header_count = walk_record(
+        data, start, end
+    )
+    if record_end < 0:
+        rule = -record_end
+    else:
+        rule = walk_headers(data, headers_at, record_end, header_count) if header_count else rules.OK
+    if rule == rules.OK:
+        return (record_end, timestamp_delta, offset_delta, key_length)
+    if lengths_matter:
+        return (-rule, 0, 0, 0)
+    return skip_record(data, start, end)

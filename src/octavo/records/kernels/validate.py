@@ -1,0 +1,363 @@
+"""Judge and number the batches that a partition's leader is sent (Kafka's `LogValidator`), many in one call.
+
+A batch of magic 2 is judged by its header, its checksum and every record of it. The header that goes to the log, with
+offset and epoch and, where they change, timestamp and checksum, is written elsewhere: the bytes that came stay as they
+are. Where there is something that a kernel cannot do, decompress or build a batch anew, it stops in front of that
+batch, and is called again with the batch's records in plain.
+"""
+
+from __future__ import annotations
+
+from octavo.records.kernels import rules
+from octavo.records.kernels.checksum import Tables
+from octavo.records.kernels.machine import Array, copy, crc32c_of, read_i32, read_i64, read_u32, wrap64
+from octavo.records.kernels.record import MIN_RECORD_SIZE
+from octavo.records.kernels.scan import BROKEN, MORE, TORN, entry_extent
+from octavo.records.kernels.skim import any_record, quick_record
+from octavo.records.kernels.varint import write_i16, write_i64, write_u32
+from octavo.records.layout import (
+    BATCH_HEADER,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MAX_INT64,
+    MAX_SIZE,
+    NO_TIMESTAMP,
+    Attributes,
+    Codec,
+)
+
+# What a topic allows: the items of the array `limits`.
+APPEND_TIME = 0  # 1: the records are given the time of the append
+KEY_NEEDED = 1  # 1: the topic is compacted
+BEFORE_MAX_MS = 2
+AFTER_MAX_MS = 3
+MAX_BATCH_SIZE = 4
+TARGET = 5  # the codec that batches have in the log, or
+ANY_CODEC = -1  # each its own
+LIMITS = 6
+
+# Columns of the table that comes out, one row a batch.
+SIZE = 0
+BASE_OFFSET = 1
+LAST_OFFSET = 2
+MAX_TIMESTAMP = 3
+LEADER_EPOCH = 4
+MAGIC = 5
+SPAN_COLUMNS = 6
+
+# Where a walk ended, besides what `scan` has: in front of a batch
+OLD = 4  # of magic 0 or 1
+WANTED = 5  # whose records are wanted in plain, because they are compressed or have to be
+REFUSED = 6  # some of whose records are refused
+
+# Columns of the table of refused records, and why they are.
+RECORD_INDEX = 0
+REASON = 1
+TIMESTAMP = 2
+NO_KEY = 1
+TIME_OUTSIDE = 2
+APPEND_TIME_CLAIMED = 3
+OTHER_MAGIC = 4  # only of messages in a wrapper, which this kernel does not see
+
+# How a batch is judged.
+AS_IT_IS = 0
+IN_PLAIN = 1  # its records are given in plain
+LISTED = 2  # the same, and the refused ones are listed
+
+TABLE = 8 * 256  # numbers in the first two of `Tables`, and twice as many as in the others
+
+# What breaks a rule for appends, besides the rules of the format.
+FIRST_OFFSET = 100
+TOO_LARGE = 101
+NO_SUCH_CODEC = 102
+OFFSET_RANGE = 103
+COUNT = 104
+OFFSETS_AND_COUNT = 105
+CONTROL = 106
+SEQUENCE = 107
+UNREADABLE = 108  # of a size over which Kafka stumbles
+
+# What was found in the records of a batch.
+KEEP = 0
+BAD_RECORD = 1  # one at least lacks a key or has a time that is refused
+JUMPS = 2  # the offsets do not count from 0
+REBASED = 4  # the first timestamp is not the base, or one is negative: who writes the records anew writes others
+ANOTHER_CODEC = 8  # the topic wants another
+
+_HEADER_SIZE = BATCH_HEADER.size
+_LEADER_EPOCH_AT = BATCH_HEADER.at("leader_epoch")
+_CRC_AT = BATCH_HEADER.at("crc")
+_ATTRIBUTES_AT = BATCH_HEADER.at("attributes")
+_LAST_OFFSET_DELTA_AT = BATCH_HEADER.at("last_offset_delta")
+_BASE_TIMESTAMP_AT = BATCH_HEADER.at("base_timestamp_ms")
+_MAX_TIMESTAMP_AT = BATCH_HEADER.at("max_timestamp_ms")
+_PRODUCER_ID_AT = BATCH_HEADER.at("producer_id")
+_BASE_SEQUENCE_AT = BATCH_HEADER.at("base_sequence")
+_COUNT_AT = BATCH_HEADER.at("record_count")
+_CODEC = int(Attributes.CODEC)
+_LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
+_CONTROL = int(Attributes.CONTROL)
+_KNOWN_ATTRIBUTES = int(~Attributes(0)) & 0x7F
+_LAST_CODEC = int(max(Codec))
+_NONE = int(Codec.NONE)
+
+
+def next_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
+    """As `entry_extent`, for what is to be appended, where Kafka tells more apart.
+
+    A batch that is not all there is a torn tail even where it is too small to be one. Of those that are, some are too
+    small to be told that they are, and a batch may be too large for Java.
+    """
+    outcome, size, rule = entry_extent(data, position, end)
+    if outcome == BROKEN and rule == rules.BATCH_LENGTH:
+        size = read_i32(data, position + LENGTH_AT) + LOG_OVERHEAD
+        if size > end - position:
+            return TORN, 0, rules.OK
+        return BROKEN, size, UNREADABLE if size < _LAST_OFFSET_DELTA_AT + 4 else rule
+    if outcome == TORN and end - position > MAGIC_AT:
+        size = read_i32(data, position + LENGTH_AT) + LOG_OVERHEAD
+        if size > MAX_SIZE:
+            return BROKEN, size, UNREADABLE
+    return outcome, size, rule
+
+
+def judge_header(tables: Tables, data: Array, position: int, size: int, limits: Array, of_client: int) -> int:
+    """The first rule, in Kafka's order, that a batch of magic 2 breaks before its records are looked at, or `OK`."""
+    attributes = data[position + _ATTRIBUTES_AT + 1] & 0xFF
+    if of_client and read_i64(data, position) != 0:
+        return FIRST_OFFSET
+    if size > limits[MAX_BATCH_SIZE]:
+        return TOO_LARGE
+    crc = crc32c_of(tables, data, position + _ATTRIBUTES_AT, position + size, 0)
+    if crc != read_u32(data, position + _CRC_AT):
+        return rules.CHECKSUM
+    if attributes & _CODEC > _LAST_CODEC:
+        return NO_SUCH_CODEC
+    last_offset_delta = read_i32(data, position + _LAST_OFFSET_DELTA_AT)
+    count = read_i32(data, position + _COUNT_AT)
+    if last_offset_delta < 0:
+        return OFFSET_RANGE
+    if count <= 0:
+        return COUNT
+    if last_offset_delta + 1 != count:
+        return OFFSETS_AND_COUNT
+    if of_client:
+        if attributes & _CONTROL:
+            return CONTROL
+        if read_i64(data, position + _PRODUCER_ID_AT) > -1 and read_i32(data, position + _BASE_SEQUENCE_AT) < 0:
+            return SEQUENCE
+    return rules.OK
+
+
+def refusal(timestamp: int, key_length: int, one_time: bool, limits: Array, now_ms: int) -> int:
+    """Why a record is refused, 0 where it is not. Times wrap around as Java's do, when they are subtracted."""
+    if key_length < 0 and limits[KEY_NEEDED]:
+        return NO_KEY
+    if limits[APPEND_TIME] or timestamp == NO_TIMESTAMP:
+        return APPEND_TIME_CLAIMED if one_time else 0
+    ago_ms = wrap64(now_ms - timestamp)
+    if ago_ms > limits[BEFORE_MAX_MS] or wrap64(-ago_ms) > limits[AFTER_MAX_MS]:
+        return TIME_OUTSIDE
+    return 0
+
+
+def sound_times(one_time: bool, limits: Array, now_ms: int) -> tuple[int, int]:
+    """Two timestamps, neither negative but for -1, from which to which none is refused; an empty range if in doubt."""
+    if one_time or now_ms < 0:
+        return 1, 0
+    if limits[APPEND_TIME]:
+        return NO_TIMESTAMP, MAX_INT64
+    after_max_ms = limits[AFTER_MAX_MS]
+    return max(
+        now_ms - limits[BEFORE_MAX_MS], 0
+    ), MAX_INT64 if after_max_ms > MAX_INT64 - now_ms else now_ms + after_max_ms
+
+
+def judge_records(
+    data: Array,
+    start: int,
+    end: int,
+    header: Array,
+    position: int,
+    limits: Array,
+    now_ms: int,
+    lengths_matter: bool,
+    refused: Array,
+    rows: int,
+) -> tuple[int, int, int]:
+    """Walk the records in `data[start:end]` of the batch whose header stands at `position` of `header`.
+
+    Returns the broken rule, the largest timestamp and what else was found. Up to `rows` records that are refused are
+    written to the table `refused`; the rows behind them are left alone.
+    """
+    count = read_i32(header, position + _COUNT_AT)
+    base_timestamp = read_i64(header, position + _BASE_TIMESTAMP_AT)
+    the_time = read_i64(header, position + _MAX_TIMESTAMP_AT)
+    one_time = header[position + _ATTRIBUTES_AT + 1] & _LOG_APPEND_TIME != 0
+    if count > (end - start) // MIN_RECORD_SIZE:
+        return rules.RECORD_COUNT, 0, 0
+    lowest, highest = sound_times(one_time, limits, now_ms)
+    key_needed = limits[KEY_NEEDED] != 0
+    largest = NO_TIMESTAMP
+    found = REBASED if one_time else KEEP
+    jumps = read_i64(header, position)
+    row = 0
+    at = start
+    for index in range(count):
+        record_end, timestamp_delta, offset_delta, key_length = quick_record(data, at, end)
+        if record_end == 0:
+            record_end, timestamp_delta, offset_delta, key_length = any_record(data, at, end, lengths_matter)
+            if record_end < 0:
+                return -record_end, 0, 0
+        at = record_end
+        timestamp = the_time if one_time else wrap64(base_timestamp + timestamp_delta)
+        if timestamp > largest:
+            largest = timestamp
+        jumps |= offset_delta ^ index
+        if index == 0 and timestamp_delta != 0:
+            found |= REBASED
+        if lowest <= timestamp <= highest and not (key_needed and key_length < 0):
+            continue
+        if timestamp < NO_TIMESTAMP:
+            found |= REBASED
+        reason = refusal(timestamp, key_length, one_time, limits, now_ms)
+        if reason:
+            found |= BAD_RECORD
+            if row < rows:
+                refused[row, RECORD_INDEX] = index
+                refused[row, REASON] = reason
+                refused[row, TIMESTAMP] = timestamp
+                row += 1
+    if jumps:
+        found |= JUMPS
+    if at != end:
+        return rules.BYTES_LEFT, 0, 0
+    return rules.OK, largest, found
+
+
+def recompressed(data: Array, position: int, limits: Array) -> bool:
+    """Whether the batch at `position` goes to the log with another codec. Control records are not compressed."""
+    attributes = data[position + _ATTRIBUTES_AT + 1]
+    if limits[TARGET] == ANY_CODEC or limits[TARGET] == attributes & _CODEC:
+        return False
+    return bool(attributes & _CODEC != _NONE or attributes & _CONTROL == 0)
+
+
+def write_header(
+    tables: Tables,
+    data: Array,
+    position: int,
+    size: int,
+    base_offset: int,
+    leader_epoch: int,
+    append_time: bool,
+    max_timestamp: int,
+    headers: Array,
+    at: int,
+) -> None:
+    """Write to `headers` at `at` the header of the batch at `position` of `data` as it goes to the log."""
+    copy(headers, at, data, position, _HEADER_SIZE)
+    write_i64(headers, at, base_offset)
+    write_u32(headers, at + _LEADER_EPOCH_AT, leader_epoch)
+    attributes = data[position + _ATTRIBUTES_AT + 1] & 0xFF
+    was_append_time = attributes & _LOG_APPEND_TIME != 0
+    if was_append_time == append_time and read_i64(data, position + _MAX_TIMESTAMP_AT) == max_timestamp:
+        return
+    attributes = attributes & _KNOWN_ATTRIBUTES & ~_LOG_APPEND_TIME
+    write_i16(headers, at + _ATTRIBUTES_AT, attributes | _LOG_APPEND_TIME if append_time else attributes)
+    write_i64(headers, at + _MAX_TIMESTAMP_AT, max_timestamp)
+    crc = crc32c_of(tables, headers, at + _ATTRIBUTES_AT, at + _HEADER_SIZE, 0)
+    crc = crc32c_of(tables, data, position + _HEADER_SIZE, position + size, crc)
+    write_u32(headers, at + _CRC_AT, crc)
+
+
+def write_span(
+    spans: Array, row: int, size: int, base_offset: int, last_offset: int, max_timestamp: int, leader_epoch: int
+) -> None:
+    """Fill the row for a batch of magic 2."""
+    spans[row, SIZE] = size
+    spans[row, BASE_OFFSET] = base_offset
+    spans[row, LAST_OFFSET] = last_offset
+    spans[row, MAX_TIMESTAMP] = max_timestamp
+    spans[row, LEADER_EPOCH] = leader_epoch
+    spans[row, MAGIC] = 2
+
+
+def unpacked(tables: Array) -> Tables:
+    """The tables of `checksum`, which come one behind the other: one array is handed over faster than four."""
+    second, third, fourth = TABLE, 2 * TABLE, 2 * TABLE + TABLE // 2
+    return Tables(tables[:second], tables[second:third], tables[third:fourth], tables[fourth : fourth + TABLE // 2])
+
+
+def validate(
+    packed_tables: Array,
+    data: Array,
+    position: int,
+    plain: Array,
+    how: int,
+    limits: Array,
+    offset: int,
+    leader_epoch: int,
+    now_ms: int,
+    of_client: int,
+    headers: Array,
+    spans: Array,
+) -> tuple[int, int, int, int, int, int, int]:
+    """Judge the batches of `data` from `position` on; write their new headers, and a row of `spans` for each.
+
+    Unless `how` is `AS_IT_IS`, `plain` holds the records of the first batch, which alone is judged; with `LISTED` rows
+    tell of its refused records. Returns the position reached, the count of rows, why it stopped, the broken rule, and
+    what was found in the last batch: see above, its last offset and its largest timestamp.
+    """
+    tables = unpacked(packed_tables)
+    end = len(data)
+    append_time = limits[APPEND_TIME] != 0
+    found = KEEP
+    largest = NO_TIMESTAMP
+    last_offset = offset
+    rows = 0
+    while rows < len(spans):
+        outcome, size, rule = next_extent(data, position, end)
+        if outcome != MORE:
+            too_small = rule == rules.BATCH_LENGTH or (rule == UNREADABLE and size <= MAX_SIZE)
+            if too_small and of_client and read_i64(data, position) != 0:
+                rule = FIRST_OFFSET
+            return position, rows, outcome, rule, found, last_offset, largest
+        if data[position + MAGIC_AT] != 2:
+            return position, rows, OLD, rules.OK, found, last_offset, largest
+        rule = judge_header(tables, data, position, size, limits, of_client)
+        if rule != rules.OK:
+            return position, rows, BROKEN, rule, found, last_offset, largest
+        compressed = data[position + _ATTRIBUTES_AT + 1] & _CODEC != _NONE
+        another_codec = recompressed(data, position, limits)
+        if how == AS_IT_IS:
+            if compressed or another_codec:
+                return position, rows, WANTED, rules.OK, found, last_offset, largest
+            rule, largest, found = judge_records(
+                data, position + _HEADER_SIZE, position + size, data, position, limits, now_ms, True, spans, 0
+            )
+        else:
+            listed = len(spans) if how == LISTED else 0
+            lengths_matter = another_codec or not compressed
+            rule, largest, found = judge_records(
+                plain, 0, len(plain), data, position, limits, now_ms, lengths_matter, spans, listed
+            )
+            if another_codec:
+                found |= ANOTHER_CODEC
+        if rule != rules.OK:
+            return position, rows, BROKEN, rule, found, last_offset, largest
+        if found & BAD_RECORD:
+            return position, rows, REFUSED, rules.OK, found, last_offset, largest
+        if append_time:
+            largest = now_ms
+        at = rows * _HEADER_SIZE
+        write_header(tables, data, position, size, offset, leader_epoch, append_time, largest, headers, at)
+        last_offset = wrap64(offset + read_i32(data, position + _LAST_OFFSET_DELTA_AT))
+        write_span(spans, rows, size, offset, last_offset, largest, leader_epoch)
+        offset = wrap64(last_offset + 1)
+        position += size
+        rows += 1
+        if how != AS_IT_IS:
+            break
+    return position, rows, MORE, rules.OK, found, last_offset, largest

@@ -1,0 +1,92 @@
+"""The frame around a record of metadata, and all records by their number.
+
+    value => frame_version:varint (1)  type:varint  version:varint  record
+
+The varints are unsigned. A record's key is null. Types and versions that Kafka 4.3 does not know are kept as they are,
+an `UnknownRecord`: Kafka itself mostly stops there, but who only wants to know the topics need not.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from octavo.errors import BadLength, BadRecord, BadVarint, InvalidInput, Unsupported
+from octavo.schemas.entity import read_entity, read_varint, write_entity, write_varint
+from octavo.schemas.metadata import access, nodes, progress, topics
+from octavo.schemas.metadata.record import MetadataRecord
+
+FRAME_VERSION: Final = 1
+_MAX_NUMBER: Final = 0x7FFF
+
+R = TypeVar("R", bound=MetadataRecord)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownRecord:
+    """A record of a type, or of a version of one, that Kafka 4.3 does not know."""
+
+    type: int
+    version: int
+    body: bytes
+
+
+KINDS: Final[dict[int, type[MetadataRecord]]] = {
+    kind.TYPE: kind
+    for module in (access, nodes, progress, topics)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, MetadataRecord) and kind is not MetadataRecord
+}
+
+
+def read_metadata(value: bytes | None, *, position: int = 0) -> MetadataRecord | UnknownRecord:
+    """The record that stands in the value of a record of the log.
+
+    Raises a `FormatError`, at `position`, for what Kafka's reader would not take, but for unknown types and versions.
+    """
+    if value is None:
+        raise BadRecord(position, "a record of metadata has no value")
+    try:
+        return _read(value)
+    except (BadLength, BadRecord, BadVarint, Unsupported) as error:
+        raise type(error)(position, f"in a record of metadata, {error}") from None
+
+
+def write_metadata(record: MetadataRecord | UnknownRecord, *, version: int | None = None) -> bytes:
+    """The value of the record of the log; in the newest version unless another is given.
+
+    Raises `InvalidInput` for a version that there is not, and for what it cannot hold.
+    """
+    buffer = io.BytesIO()
+    write_varint(buffer, FRAME_VERSION)
+    if isinstance(record, UnknownRecord):
+        write_varint(buffer, record.type)
+        write_varint(buffer, record.version)
+        buffer.write(record.body)
+        return buffer.getvalue()
+    if version is None:
+        version = record.VERSIONS[-1]
+    elif version not in record.VERSIONS:
+        raise InvalidInput(f"{type(record).__name__} has no version {version}")
+    write_varint(buffer, record.TYPE)
+    write_varint(buffer, version)
+    write_entity(buffer, record, version)
+    return buffer.getvalue()
+
+
+def _read(value: bytes) -> MetadataRecord | UnknownRecord:
+    frame_version, position = read_varint(value, 0)
+    if frame_version != FRAME_VERSION:
+        raise Unsupported(0, f"the frame has version {frame_version}, not {FRAME_VERSION}")
+    number, position = read_varint(value, position)
+    version, position = read_varint(value, position)
+    if number > _MAX_NUMBER or version > _MAX_NUMBER:
+        raise BadRecord(0, f"type {number}, version {version} are larger than {_MAX_NUMBER}")
+    kind = KINDS.get(number)
+    if kind is None or version not in kind.VERSIONS:
+        return UnknownRecord(type=number, version=version, body=value[position:])
+    record, position = read_entity(kind, value, position, version)
+    if position != len(value):
+        raise BadLength(position, f"{kind.__name__} ends {len(value) - position} bytes before its value")
+    return record

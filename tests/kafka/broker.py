@@ -1,0 +1,257 @@
+"""A real broker of Apache Kafka: one KRaft node, broker and controller at once, on loopback.
+
+    with Broker(tmp_path / "data") as broker:
+        broker.format()                              # only for a folder that nobody has written yet
+        broker.start()                               # returns when clients are served
+        client = KafkaConsumer(bootstrap_servers=broker.address)
+        broker.stop()                                # or kill()
+        assert broker.troubles == []                 # or lines_with("stray"): what it logged since it was started
+
+A folder that something else prepared (Octavo, or another run) is started on as it is: node and cluster are those of its
+`meta.properties`. Waiting is asking: nothing here sleeps for a time and hopes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self
+
+from tests.kafka import releases
+from tests.kafka.client import serves
+
+Quorum = Literal["static", "dynamic"]  # controller.quorum.voters, or controller.quorum.bootstrap.servers (KIP-853)
+
+START_TIMEOUT_S: Final = 90
+STOP_TIMEOUT_S: Final = 60
+_TROUBLE: Final = re.compile(
+    r"stray|recovering|corrupt|invalid messages|truncating|could not find offset index|index file .* rebuil|^ERROR",
+    re.IGNORECASE,
+)
+_ASK_AGAIN_S: Final = 0.05  # how long to wait for the process to end before it is asked again
+_PR_SET_PDEATHSIG: Final = 1
+_LEVELS: Final = {
+    "org.apache.kafka.common.config.AbstractConfig": "error",  # prints every setting, twice
+    "kafka.server.KafkaConfig": "error",
+}
+_JAVA: Final = (
+    "-Xmx384m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # tests are short: quick to start beats quick in the end
+    "-XX:-UsePerfData",
+    "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.showThreadName=false",
+    *(f"-Dorg.slf4j.simpleLogger.log.{name}={level}" for name, level in _LEVELS.items()),
+)
+
+
+class BrokerFailed(Exception):
+    """The broker did not do what it was told; the text ends in the last lines of its log."""
+
+
+class Broker:
+    """One node on one or several data folders. A context manager, which leaves no process behind."""
+
+    def __init__(
+        self,
+        *folders: Path,
+        settings: Mapping[str, str] | None = None,
+        quorum: Quorum = "static",
+        release: releases.Name = "broker",
+    ) -> None:
+        """`settings` are added to, or replace, lines of server.properties; raises `KafkaUnavailable`."""
+        assert folders
+        self.folders: Final = folders
+        self.release: Final = releases.find(release)
+        self._java = releases.java()
+        self._settings = dict(settings or {})
+        self._quorum = quorum
+        self._port, self._controller_port = _free_ports(2)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._work = folders[0].parent / f"{folders[0].name}.broker"
+        self._work.mkdir(parents=True, exist_ok=True)
+        self._log = self._work / "log"
+        self._log.touch()
+
+    @property
+    def address(self) -> str:
+        """What a client's bootstrap.servers takes."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def port(self) -> int:
+        """Where it listens, on loopback."""
+        return self._port
+
+    @property
+    def controller_address(self) -> str:
+        """Where the controller listens."""
+        return f"127.0.0.1:{self._controller_port}"
+
+    @property
+    def node_id(self) -> int:
+        """The node that the folder belongs to; 1 where nobody has said so yet."""
+        told = self._meta_property("node.id") or self._meta_property("broker.id")
+        return int(told) if told else 1
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that the folder belongs to."""
+        return self._meta_property("cluster.id")
+
+    @property
+    def lines(self) -> list[str]:
+        """Every line that was logged since the last start."""
+        return self._log.read_text("utf-8", errors="replace").splitlines()
+
+    def lines_with(self, *words: str) -> list[str]:
+        """The lines that have one of `words` in them, in any case."""
+        pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
+        return [line for line in self.lines if pattern.search(line)]
+
+    @property
+    def troubles(self) -> list[str]:
+        """What the broker had to mend, put aside or give up in its partitions; not what it always does at a start."""
+        return [line for line in self.lines if _TROUBLE.search(line) and "__cluster_metadata" not in line]
+
+    # Doing
+
+    def format(self, *, cluster_id: str = "b2N0YXZvIGluIGEgdGVzdA", metadata_version: str | None = None) -> None:
+        """Has Kafka's own tool make the folders a node's; raises `BrokerFailed`."""
+        arguments = ["format", "--cluster-id", cluster_id, "--config", str(self._write_settings())]
+        if self._quorum == "dynamic":
+            arguments.append("--standalone")
+        if metadata_version is not None:
+            arguments += ["--release-version", metadata_version]
+        with self._log.open("wb") as log:
+            done = subprocess.run(self._command("kafka.tools.StorageTool", *arguments), stdout=log, stderr=log)
+        if done.returncode != 0:
+            raise self._failed("the folder was not formatted")
+
+    def start(self) -> None:
+        """Starts the node and returns when it serves clients; raises `BrokerFailed`, and then it does not run."""
+        assert self._process is None, "it runs already"
+        command = self._command("kafka.Kafka", str(self._write_settings()))
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_die_with_parent
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not serves(self._port, self.node_id):
+            if self._ended(_ASK_AGAIN_S):
+                self._process = None
+                raise self._failed("the broker ended while it started")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise self._failed(f"the broker serves nobody after {START_TIMEOUT_S} s")
+
+    def stop(self) -> None:
+        """Has the node shut down cleanly; raises `BrokerFailed` where it has to be killed."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        if not self._ended(STOP_TIMEOUT_S):
+            self.kill()
+            raise self._failed(f"the broker was still there {STOP_TIMEOUT_S} s after SIGTERM")
+        self._process = None
+
+    def kill(self) -> None:
+        """Ends the node at once, as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    # Inside
+
+    def _ended(self, timeout_s: float) -> bool:
+        assert self._process is not None
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _command(self, main: str, *arguments: str) -> Sequence[str]:
+        jars = ":".join(map(str, self.release.jars))
+        return [self._java, *_JAVA, "-cp", jars, main, *arguments]
+
+    def _write_settings(self) -> Path:
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(self.node_id),
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{self.controller_address}",
+            "advertised.listeners": f"PLAINTEXT://{self.address},CONTROLLER://{self.controller_address}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": ",".join(map(str, self.folders)),
+            # One node is all there is.
+            "offsets.topic.num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.num.partitions": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            # What would only make tests wait, or use memory.
+            "group.initial.rebalance.delay.ms": "0",
+            "controller.quorum.election.timeout.ms": "200",
+            "broker.heartbeat.interval.ms": "100",
+            "broker.session.timeout.ms": "3000",  # after a crash, as long as this nobody else is node 1
+            "initial.broker.registration.timeout.ms": "30000",
+            "log.cleaner.dedupe.buffer.size": str(4 << 20),
+            "num.network.threads": "1",
+            "num.io.threads": "2",
+            "num.replica.fetchers": "1",
+            "background.threads": "2",
+        }
+        if self._quorum == "static":
+            settings["controller.quorum.voters"] = f"{self.node_id}@{self.controller_address}"
+        else:
+            settings["controller.quorum.bootstrap.servers"] = self.controller_address
+        settings |= self._settings
+        path = self._work / "server.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), "utf-8")
+        return path
+
+    def _meta_property(self, name: str) -> str | None:
+        for folder in self.folders:
+            path = folder / "meta.properties"
+            if path.exists():
+                found = re.search(rf"^{re.escape(name)}=(.*)$", path.read_text("utf-8"), re.MULTILINE)
+                if found is not None:
+                    return found[1].strip()
+        return None
+
+    def _failed(self, what: str) -> BrokerFailed:
+        return BrokerFailed("\n".join([what, *self.lines[-30:]]))
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _die_with_parent() -> None:
+    """Of the broker: no test run, however it ends, leaves one behind."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

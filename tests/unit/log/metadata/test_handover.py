@@ -1,0 +1,185 @@
+"""Handing a directory over: what is made good, what is refused, and what the command says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from octavo.cli import main
+from octavo.cli.exits import COULD_NOT_RUN, FINE
+from octavo.errors import BadDirectory, DirectoryLocked
+from octavo.log.checkpoint import EpochEntry, write_epochs
+from octavo.log.lock import DirectoryLock
+from octavo.log.metadata import MetadataStore, handover
+from octavo.log.names import TopicPartition
+from octavo.log.partition_metadata import read_topic_id, write_topic_id
+from octavo.log.storage import DISK
+from octavo.records import BatchBuilder
+
+EVENTS_0 = TopicPartition("events", 0)
+
+
+def metadata_of(*folders: Path) -> MetadataStore:
+    return MetadataStore.open(folders, storage=DISK, read_only=True)
+
+
+def directory(folder: Path, *, partitions: int = 2, leader_epoch: int = 0) -> UUID:
+    """A directory with a topic `events`; its id."""
+    folder.mkdir(exist_ok=True)
+    store = MetadataStore.open([folder], storage=DISK, read_only=False)
+    topic = store.create_topic("events", partitions, {"segment.bytes": "1048576"})
+    for number in range(partitions):
+        partition(folder, TopicPartition("events", number), topic.id, leader_epoch=leader_epoch)
+    return topic.id
+
+
+def partition(folder: Path, which: TopicPartition, topic_id: UUID | None, *, leader_epoch: int = 0) -> Path:
+    path = folder / which.folder
+    path.mkdir()
+    if topic_id is not None:
+        write_topic_id(DISK, path, topic_id)
+    builder = BatchBuilder(leader_epoch=leader_epoch)
+    builder.append(b"key", b"value", timestamp_ms=1)
+    (path / "00000000000000000000.log").write_bytes(builder.build())
+    return path
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def test_what_is_complete_is_left_as_it_is(tmp_path: Path) -> None:
+    directory(tmp_path)
+    before = files(tmp_path)
+    done = handover([tmp_path])
+    assert files(tmp_path) == before
+    assert dict(done.topics) == {"events": 2}
+    assert (done.adopted, done.raised, done.missing, done.node_id) == ((), (), (), 1)
+    assert done.unclean == (tmp_path,)
+    assert done.settings["node.id"] == "1"
+    assert done.settings["log.dirs"] == str(tmp_path)
+
+
+def test_leader_epochs_are_brought_up_to_those_of_the_logs(tmp_path: Path) -> None:
+    directory(tmp_path, leader_epoch=5)
+    write_epochs(DISK, tmp_path / "events-0" / "leader-epoch-checkpoint", [EpochEntry(1, 0), EpochEntry(9, 1)])
+    done = handover([tmp_path])
+    assert done.raised == (EVENTS_0, TopicPartition("events", 1))
+    states = metadata_of(tmp_path).topics["events"].partitions
+    assert [(state.leader_epoch, state.partition_epoch) for state in states.values()] == [(9, 1), (5, 1)]
+    assert handover([tmp_path]).raised == ()
+
+
+def test_topics_that_the_metadata_do_not_know_are_added_and_kept_for_ever(tmp_path: Path) -> None:
+    directory(tmp_path)
+    topic_id = UUID(int=12345)
+    partition(tmp_path, TopicPartition("found", 2), topic_id, leader_epoch=3)
+    partition(tmp_path, TopicPartition("nameless", 0), None)
+    done = handover([tmp_path])
+    assert done.adopted == ("found", "nameless")
+    assert done.missing == (TopicPartition("found", 0), TopicPartition("found", 1))
+    topics = metadata_of(tmp_path).topics
+    assert topics["found"].id == topic_id
+    assert topics["found"].config == {"retention.ms": "-1"}
+    assert topics["found"].partitions[2].leader_epoch == 3
+    assert read_topic_id(DISK, tmp_path / "nameless-0") == topics["nameless"].id
+
+
+def test_a_folder_of_nothing_but_partitions_becomes_a_directory(tmp_path: Path) -> None:
+    partition(tmp_path, EVENTS_0, UUID(int=12345))
+    done = handover([tmp_path])
+    assert done.adopted == ("events",)
+    assert metadata_of(tmp_path).topics["events"].id == UUID(int=12345)
+
+
+def test_a_partition_is_assigned_to_the_folder_that_it_is_in(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    directory(one)
+    two.mkdir()
+    (one / "events-1").rename(two / "events-1")
+    done = handover([one, two])
+    store = metadata_of(one, two)
+    states = store.topics["events"].partitions
+    assert [store.folder_of(state) for state in states.values()] == [one, two]
+    assert done.settings["log.dirs"] == f"{one},{two}"
+    assert done.settings["metadata.log.dir"] == str(one)
+
+
+def refused(folder: Path, sentence: str) -> None:
+    before = files(folder)
+    with pytest.raises(BadDirectory, match=sentence):
+        handover([folder])
+    assert files(folder) == before
+
+
+def test_a_folder_of_another_topic_of_the_same_name_is_refused(tmp_path: Path) -> None:
+    directory(tmp_path)
+    write_topic_id(DISK, tmp_path / "events-1", UUID(int=777))
+    refused(tmp_path, "events-1: it is of a topic with the id AAAAAAAAAAAAAAAAAAADCQ, but events is")
+
+
+def test_two_strange_partitions_with_different_ids_are_refused(tmp_path: Path) -> None:
+    partition(tmp_path, TopicPartition("found", 0), UUID(int=777))
+    partition(tmp_path, TopicPartition("found", 1), UUID(int=778))
+    refused(tmp_path, "move one of them away")
+
+
+def test_a_partition_too_many_is_refused(tmp_path: Path) -> None:
+    topic_id = directory(tmp_path)
+    partition(tmp_path, TopicPartition("events", 2), topic_id)
+    refused(tmp_path, "the metadata say that node 1 has no such partition")
+
+
+def test_a_folder_that_kafka_would_not_start_on_is_refused(tmp_path: Path) -> None:
+    directory(tmp_path)
+    (tmp_path / "backup").mkdir()
+    refused(tmp_path, "backup")
+
+
+def test_an_empty_folder_and_none_are_refused(tmp_path: Path) -> None:
+    refused(tmp_path, "nothing in it that could be handed over")
+    with pytest.raises(BadDirectory, match="there is no such folder"):
+        handover([tmp_path / "missing"])
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    directory(tmp_path)
+    with DirectoryLock.acquire(tmp_path), pytest.raises(DirectoryLocked):
+        handover([tmp_path])
+
+
+def test_the_command_says_what_was_done_and_what_kafka_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory(tmp_path, leader_epoch=4)
+    partition(tmp_path, TopicPartition("found", 1), None)
+    assert main(["handover", str(tmp_path)]) == FINE
+    told = capsys.readouterr().out
+    assert f"{tmp_path}: ready for Apache Kafka 4.x\n" in told
+    assert "2 topics, 4 partitions" in told
+    assert "not in the metadata until now: found. Their configuration is not known" in told
+    assert "leader epochs brought up to those of the logs: events-0, events-1" in told
+    assert "without a folder, Kafka makes them empty: found-0" in told
+    assert "\n  node.id=1\n" in told
+    assert "\n  controller.quorum.bootstrap.servers=localhost:9093\n" in told
+
+
+def test_the_command_refuses_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["handover", str(tmp_path / "missing")]) == COULD_NOT_RUN
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == f"octavo: {tmp_path}/missing: there is no such folder\n"
+
+
+def test_the_log_needs_no_kio_before_there_are_metadata_to_read() -> None:
+    code = "import sys, octavo.log; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"kio", "octavo.log.metadata", "octavo.schemas"} & set(done.stdout.split())

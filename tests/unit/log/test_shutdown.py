@@ -1,0 +1,55 @@
+"""The mark of a clean shutdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from octavo.log import shutdown
+from octavo.log.storage import DISK, Storage
+
+
+def test_the_mark_is_made_and_removed(tmp_path: Path) -> None:
+    assert not shutdown.was_clean(tmp_path)
+    assert not shutdown.remove_mark(DISK, tmp_path)
+    shutdown.write_mark(DISK, tmp_path)
+    assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == b'{"version":0,"brokerEpoch":-1}'
+    assert shutdown.was_clean(tmp_path)
+    assert shutdown.remove_mark(DISK, tmp_path)
+    assert not shutdown.was_clean(tmp_path)
+
+
+def test_the_mark_says_which_broker_made_it(tmp_path: Path) -> None:
+    assert shutdown.read_broker_epoch(DISK, tmp_path) == shutdown.NO_BROKER_EPOCH
+    shutdown.write_mark(DISK, tmp_path, 17)
+    assert shutdown.read_broker_epoch(DISK, tmp_path) == 17
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[" * 4096, "[]", "7", '{"version":0}', '{"brokerEpoch":"1"}', "x" * 5000, "\udcff"]
+)
+def test_that_it_exists_is_enough(tmp_path: Path, content: str) -> None:
+    (tmp_path / ".kafka_cleanshutdown").write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert shutdown.was_clean(tmp_path)
+    assert shutdown.read_broker_epoch(DISK, tmp_path) == shutdown.NO_BROKER_EPOCH
+
+
+class Noting(Storage):
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def remove(self, path: Path) -> None:
+        self.calls.append(f"remove {path.name}")
+        super().remove(path)
+
+    def sync_folder(self, path: Path) -> None:
+        self.calls.append(f"sync {path.name}")
+        super().sync_folder(path)
+
+
+def test_no_crash_can_bring_a_removed_mark_back(tmp_path: Path) -> None:
+    shutdown.write_mark(DISK, tmp_path)
+    storage = Noting()
+    shutdown.remove_mark(storage, tmp_path)
+    assert storage.calls == ["remove .kafka_cleanshutdown", f"sync {tmp_path.name}"]
