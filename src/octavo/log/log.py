@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self, overload
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from octavo.log.validation import Validator
     from octavo.log.watched import WatchedLog
 
+_MAX_TIMESTAMP: Final[Callable[[BatchSpan], int]] = attrgetter("max_timestamp_ms")
 Clock = Callable[[], int]  # milliseconds since 1970
 
 
@@ -310,10 +312,7 @@ class Log(ReadableLog):
         first_ms = segment.first_timestamp_ms()
         if first_ms < 0:
             return now_ms - segment.created_ms
-        largest_ms = spans[0].max_timestamp_ms
-        if len(spans) > 1:
-            largest_ms = max([span.max_timestamp_ms for span in spans])
-        return largest_ms - first_ms
+        return max(map(_MAX_TIMESTAMP, spans)) - first_ms
 
     def roll(self) -> int:
         """Begin a new segment at the end of the log, unless the active one is empty; its base offset."""
@@ -404,6 +403,7 @@ class Log(ReadableLog):
         with self._lock:
             self._check_open()
             if offset >= self._view.end_offset:
+                self._epochs.truncate_from_end(self._view.end_offset)  # that of a leader who has appended nothing
                 return False
             self._truncate(offset, self._clock())
             return True
@@ -522,6 +522,7 @@ class Log(ReadableLog):
             self._raise_start_offset(stay[0].base_offset)
             self._publish(list(stay), self._view.start_offset, view.end_offset, view.high_watermark, view.generation)
             self._put_away(gone, now_ms)
+            self._storage.sync_folder(self.folder)  # a checkpoint of the start offset says no more than the names do
             return [segment.base_offset for segment in gone]
 
     def _put_away(self, segments: Sequence[Segment], now_ms: int) -> None:

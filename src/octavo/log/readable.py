@@ -100,8 +100,8 @@ class ReadableLog:
         return None
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The first record that has the largest timestamp of the log; None where there are no timestamps."""
-        segments = self._view.segments
-        newest = max(segments, key=lambda segment: segment.largest.timestamp_ms)
+        """The first record that has the largest timestamp of the log; None where consumers may not see one yet."""
+        view = self._view
+        newest = max(view.segments, key=lambda segment: segment.largest.timestamp_ms)
         found = newest.find_largest_timestamp()
-        return None if found is None else TimestampOffset(*found)
+        return None if found is None or found[0] >= view.high_watermark else TimestampOffset(*found)

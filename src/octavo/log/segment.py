@@ -93,7 +93,7 @@ class Segment:
                 self._to_write().truncate(position)
             raise
         if position == 0:
-            self._first_timestamp_ms = max(span.max_timestamp_ms for span in spans)
+            self._first_timestamp_ms = spans[0].max_timestamp_ms
         self._unindexed = unindexed
         self._largest = TimeEntry(largest_ms, largest_offset)
         self.size = position + size

@@ -1,0 +1,1 @@
+"""Octavo's log beside Kafka's own: the same calls on both, and nothing that differs."""
