@@ -7,33 +7,38 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from benchmarks.data import FOLDER, DataSet
 from octavo.records import read_batches
 from octavo.records.layout import BATCH_HEADER
 
-_SMALL = 138  # records of 100 bytes for a batch of 16 KiB
-_LARGE = 8_830  # and for one of 1 MiB
+SMALL: Final = {100: 138, 1000: 16}  # records for a batch of 16 KiB, by the size of their values
+LARGE: Final = {100: 8_830, 1000: 1_025}  # and for one of 1 MiB
 
 
-def small(codec: str = "none") -> DataSet:
+def small(codec: str = "none", value_size: int = 100) -> DataSet:
     """Batches of about 16 KiB."""
-    return DataSet(codec, count=_SMALL * 64, batch_count=_SMALL)
+    count = SMALL[value_size]
+    return DataSet(codec, count=count * 64, batch_count=count, value_size=value_size)
 
 
-def large(codec: str = "none") -> DataSet:
+def large(codec: str = "none", value_size: int = 100) -> DataSet:
     """Batches of about 1 MiB."""
-    return DataSet(codec, count=_LARGE * 8, batch_count=_LARGE)
+    count = LARGE[value_size]
+    return DataSet(codec, count=count * 8, batch_count=count, value_size=value_size)
 
 
 def segment(scale: int) -> DataSet:
     """A segment of 1 GiB."""
-    return DataSet(count=9_000_000 // scale // _SMALL * _SMALL, batch_count=_SMALL)
+    batch_count = SMALL[100]
+    return DataSet(count=9_000_000 // scale // batch_count * batch_count, batch_count=batch_count)
 
 
 def all_of_them(scale: int) -> list[DataSet]:
     """Every data set of this benchmark."""
-    return [segment(scale), *(kind(codec) for kind in (small, large) for codec in ("none", "lz4", "zstd"))]
+    shapes = (("none", 100), ("none", 1000), ("lz4", 100), ("zstd", 100))
+    return [segment(scale), *(kind(*shape) for kind in (small, large) for shape in shapes)]
 
 
 def as_sent(data_set: DataSet) -> list[bytes]:

@@ -308,7 +308,6 @@ def numbered() -> Iterator[Case]:
         "two": batch(100) + batch(102),
         "two with a gap": batch(100) + batch(200),
         "two over each other": batch(100, 4) + batch(102, 1),
-        "two that overlap": batch(100, 4) + batch(102, 4),
         "an older epoch": batch(100, leader_epoch=EPOCH - 1),
         "a later epoch": batch(100, leader_epoch=EPOCH + 1),
         "a later epoch behind": batch(100) + batch(102, leader_epoch=EPOCH + 1) + batch(104),
@@ -367,6 +366,22 @@ def test_batches_with_offsets_are_kept_or_refused_as_kafka_does(
         assert outcome == (code, written), case.name
         codes[code] += 1
     assert len(codes) >= 3
+
+
+def test_batches_that_recovery_would_cut_off_are_refused_where_kafka_appends_them(
+    kafka_broker: Judge, tmp_path: Path
+) -> None:
+    def batch(base_offset: int, **fields: Any) -> bytes:
+        records = forge.record() + forge.record(offset_delta=1)
+        return forge.batch(records, **{"count": 2, "base_offset": base_offset, "leader_epoch": EPOCH, **fields})
+
+    for number, data in enumerate((batch(0) + batch(1), batch(9, last_offset_delta=-1))):
+        theirs = UnifiedLog.open(kafka_broker, tmp_path / f"topic-{number}", {}, clock=lambda: TIME_MS)
+        theirs.become_leader(EPOCH)
+        theirs.append_as_follower(data)
+        theirs.abandon()
+        with pytest.raises(AppendRefused):
+            Validator(LogConfig()).check(data, end_offset=0)
 
 
 def _compare_all(pair: Pair, cases: Iterator[Case]) -> Counter[int]:

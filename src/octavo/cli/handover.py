@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 _DESCRIPTION: Final = """\
 Makes a data directory one that a stock Apache Kafka 4.x starts on and serves, with the ids and configurations that its
-topics have. Nothing in the logs is changed. Several folders are one directory on several disks: name all of them.
+topics have. Several folders are one directory on several disks: name all of them.
+
+Nothing in the logs is changed. Metadata are written where they are missing or wrong: leader epochs and folders of
+partitions are set right, and topics that the metadata do not know are added. These are then kept for ever
+(retention.ms=-1), because nobody can tell how long they were meant to be kept; only Kafka's own __consumer_offsets and
+__transaction_state are compacted instead (cleanup.policy=compact). The output names what was added.
 
 The directory must not be in use. What Kafka would not start on is refused, with the reason, and left as it is.
 """
@@ -58,11 +63,7 @@ def _lines(done: Handover) -> list[str]:
         f"  node {done.node_id} of cluster {done.cluster_id}, "
         f"{_count(len(done.topics), 'topic')}, {_count(partitions, 'partition')}",
     ]
-    if done.adopted:
-        lines.append(
-            f"  not in the metadata until now: {_some(done.adopted)}. "
-            "Their configuration is not known: they are kept for ever (retention.ms=-1) until you say otherwise"
-        )
+    lines += _adopted(done)
     if done.raised:
         lines.append(f"  leader epochs brought up to those of the logs: {_some(done.raised)}")
     if done.missing:
@@ -72,6 +73,22 @@ def _lines(done: Handover) -> list[str]:
     lines += ["", "Start Kafka with these lines in its server.properties (do not format the directory):", ""]
     lines += [f"  {name}={value}" for name, value in done.settings.items()]
     lines += ["", "  bin/kafka-server-start.sh server.properties"]
+    return lines
+
+
+def _adopted(done: Handover) -> list[str]:
+    from octavo.log.metadata.handover import COMPACTED_TOPICS
+
+    lines = []
+    known = tuple(topic for topic in done.adopted if topic in COMPACTED_TOPICS)
+    others = tuple(topic for topic in done.adopted if topic not in COMPACTED_TOPICS)
+    if known:
+        lines.append(f"  not in the metadata until now: {_some(known)}. Kafka compacts them (cleanup.policy=compact)")
+    if others:
+        lines.append(
+            f"  not in the metadata until now: {_some(others)}. "
+            "Their configuration is not known: they are kept for ever (retention.ms=-1) until you say otherwise"
+        )
     return lines
 
 

@@ -7,7 +7,8 @@ several batches, compressed ones, ones that have to be written anew, and what is
 from __future__ import annotations
 
 import threading
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
@@ -15,13 +16,12 @@ import numpy.typing as npt
 
 from octavo.errors import AppendRefused, FormatError
 from octavo.log.config import LogConfig
-from octavo.log.refusal import JUMPING, MIXED, records_refused, refused, undecodable
+from octavo.log.refusal import JUMPING, LISTED, MIXED, records_refused, refused, undecodable
 from octavo.log.rewrite import Rewriter, target_codec
 from octavo.log.span import BatchSpan
 from octavo.records.arrow.checksums import checksum_tables
 from octavo.records.compression import Inflater
 from octavo.records.kernels import Kernel, scan, validate
-from octavo.records.kernels.record import MIN_RECORD_SIZE
 from octavo.records.layout import (
     BATCH_HEADER,
     LENGTH_AT,
@@ -43,9 +43,11 @@ NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without
 MAGIC: Final = 2
 
 _HEADER_SIZE: Final = BATCH_HEADER.size
+_HEADER_BYTES: Final = np.dtype(f"V{_HEADER_SIZE}")  # a header as one item
 _ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the byte that counts
 _CODEC: Final = int(Attributes.CODEC)
 _NONE: Final = int(Codec.NONE)
+_SPAN_OF: Final = partial(NEW, BatchSpan)
 _ROWS: Final = 128  # batches a call
 _KEPT: Final = 4 << 20  # bytes of decompressed records, up to which their memory is used again
 
@@ -110,7 +112,7 @@ class Assignment:
     def __init__(
         self,
         topic: Topic,
-        kernel: Kernel,
+        kernel: Callable[[int], Kernel],
         view: memoryview,
         array: Bytes,
         offset: int,
@@ -122,7 +124,7 @@ class Assignment:
         self.spans: list[BatchSpan] = []
         self.size = 0
         self._topic = topic
-        self._kernel = kernel
+        self._kernel = kernel  # for so many bytes of records more than there were
         self._view = view
         self._array = array
         self._position = 0  # up to here everything is in `parts`
@@ -158,7 +160,7 @@ class Assignment:
     def _judge(self, plain: Bytes, how: int, spans: Int64s) -> Judged:
         """Have the kernel go on where everything before is taken."""
         topic = self._topic
-        judged: Judged = self._kernel(
+        judged: Judged = self._kernel(len(plain))(
             topic.tables,
             self._array,
             self._position,
@@ -178,19 +180,21 @@ class Assignment:
         """Take the batches that the kernel found good as they are, each with its new header."""
         if not rows:
             return
-        view, parts, position = self._view, self.parts, self._position
-        spans = [NEW(BatchSpan, row) for row in SCRATCH.spans[:rows].tolist()]
-        headers = SCRATCH.headers[: rows * _HEADER_SIZE].tobytes()
-        header_at = 0
-        for span in spans:
-            header_end = header_at + _HEADER_SIZE
-            end = position + span[0]
-            parts += headers[header_at:header_end], view[position + _HEADER_SIZE : end]
-            header_at, position = header_end, end
+        view, position = self._view, self._position
+        columns = SCRATCH.spans[:rows].T.tolist()  # tuples of them are made faster than of rows
+        bodies = []
+        for size in columns[validate.SIZE]:
+            end = position + size
+            bodies.append(view[position + _HEADER_SIZE : end])
+            position = end
+        parts: list[Buffer] = [b""] * (2 * rows)
+        parts[::2] = SCRATCH.headers[: rows * _HEADER_SIZE].view(_HEADER_BYTES).tolist()
+        parts[1::2] = bodies
+        self.parts += parts
+        self.spans += map(_SPAN_OF, zip(*columns, strict=True))
         self.size += position - self._position
-        self.spans += spans
         self._position = position
-        self._offset = spans[-1].last_offset + 1
+        self._offset = self.spans[-1].last_offset + 1
 
     def _take_one(self, end: int, last_offset: int, max_timestamp_ms: int) -> None:
         """The same for a single batch."""
@@ -242,12 +246,16 @@ class Assignment:
 
     def _records_refused(self, plain: Bytes) -> AppendRefused:
         """The refusal of the batch at hand for some of its records."""
-        listed = np.zeros((len(plain) // MIN_RECORD_SIZE + 1, validate.SPAN_COLUMNS), np.int64)
-        self._judge(plain, validate.LISTED, listed)
-        rows = listed[listed[:, validate.REASON] != 0]
+        listed = np.empty((LISTED, validate.SPAN_COLUMNS), np.int64)
+        _, count, _, _, found, _, _ = self._judge(plain, validate.LISTED, listed)
         columns = [validate.RECORD_INDEX, validate.REASON, validate.TIMESTAMP]
         return records_refused(
-            list(map(tuple, rows[:, columns].tolist())), self._position, self._topic.limits.tolist(), self._now_ms
+            listed[:count, columns].tolist(),
+            self._position,
+            self._topic.limits.tolist(),
+            self._now_ms,
+            count=count,
+            of_time=bool(found & validate.BAD_TIME),
         )
 
 

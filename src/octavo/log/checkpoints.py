@@ -3,6 +3,8 @@
 The recovery point says up to where a partition needs no check after a crash. It may be too low, and must never be too
 high: it is lowered on the disk before a log is truncated, and raised whenever there is time. The start offset is raised
 on the disk before segments below it go, so that a crash amid their deletion leaves no hole.
+
+After a write that failed nobody knows what the disk has, so the next that matters is done in any case.
 """
 
 from __future__ import annotations
@@ -10,12 +12,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from octavo.log.checkpoint import LOG_START, RECOVERY_POINT, REPLICATION, read_offsets, write_offsets
 from octavo.log.names import TopicPartition
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import Storage
+
+Offsets = dict[TopicPartition, int]
 
 
 class Kept(NamedTuple):
@@ -33,64 +37,114 @@ class Checkpoints:
         self._storage = storage
         self._folder = folder
         self._lock = threading.Lock()
-        # As Kafka does with these two, one that cannot be read is taken for empty: that costs time, and no data.
-        self._recovery_points = self._read_or_nothing(RECOVERY_POINT)
-        self._start_offsets = self._read_or_nothing(LOG_START)
-        self._high_watermarks = read_offsets(storage, folder / REPLICATION)
-
-    def _read_or_nothing(self, name: str) -> dict[TopicPartition, int]:
-        try:
-            return read_offsets(self._storage, self._folder / name)
-        except CorruptFile:
-            return {}
+        self._offsets: Final = {
+            name: _read(storage, folder / name) for name in (RECOVERY_POINT, LOG_START, REPLICATION)
+        }
+        self._unsure: Final[set[str]] = set()  # files of which a write has failed
 
     def recovery_point(self, partition: TopicPartition) -> int:
         """Up to where the partition is on the disk."""
-        return self._recovery_points.get(partition, 0)
+        return self._offsets[RECOVERY_POINT].get(partition, 0)
 
     def start_offset(self, partition: TopicPartition) -> int:
         """The first offset that readers may have."""
-        return self._start_offsets.get(partition, 0)
+        return self._offsets[LOG_START].get(partition, 0)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
         """The high watermark as it was last written; None where it never was."""
-        return self._high_watermarks.get(partition)
+        return self._offsets[REPLICATION].get(partition)
 
     def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
         """Have the recovery point on the disk at `offset` or below."""
         with self._lock:
-            if self._recovery_points.get(partition, 0) > offset:
-                self._recovery_points[partition] = offset
-                write_offsets(self._storage, self._folder / RECOVERY_POINT, self._recovery_points)
+            known = self._offsets[RECOVERY_POINT]
+            if known.get(partition, 0) > offset or RECOVERY_POINT in self._unsure:
+                self._write(RECOVERY_POINT, {**known, partition: min(known.get(partition, 0), offset)})
 
     def set_start_offset(self, partition: TopicPartition, offset: int) -> None:
         """Have the start offset on the disk."""
         with self._lock:
-            if self._start_offsets.get(partition) != offset:
-                self._start_offsets[partition] = offset
-                write_offsets(self._storage, self._folder / LOG_START, self._start_offsets)
+            known = self._offsets[LOG_START]
+            if known.get(partition) != offset or LOG_START in self._unsure:
+                self._write(LOG_START, {**known, partition: offset})
 
     def write(self, kept: Iterable[tuple[TopicPartition, Kept]]) -> None:
-        """Have what is to be remembered of these partitions on the disk; of all others it stays as it is."""
+        """Have what is to be remembered of these partitions on the disk; of all others it stays as it is.
+
+        `kept` is asked while nobody else writes: given as a generator, it tells nothing older than what is there.
+        """
         with self._lock:
+            recovery_points, start_offsets, high_watermarks = map(dict, self._offsets.values())
             for partition, (recovery_point, start_offset, high_watermark) in kept:
-                self._recovery_points[partition] = recovery_point
-                self._high_watermarks[partition] = high_watermark
+                recovery_points[partition] = recovery_point
+                high_watermarks[partition] = high_watermark
                 if start_offset is None:
-                    self._start_offsets.pop(partition, None)
+                    start_offsets.pop(partition, None)
                 else:
-                    self._start_offsets[partition] = start_offset
-            self._write_all()
+                    start_offsets[partition] = start_offset
+            self._write(RECOVERY_POINT, recovery_points)
+            self._write(LOG_START, start_offsets)
+            self._write(REPLICATION, high_watermarks)
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Remember nothing of these partitions."""
+        gone = frozenset(partitions)
         with self._lock:
-            for partition in partitions:
-                for offsets in (self._recovery_points, self._start_offsets, self._high_watermarks):
-                    offsets.pop(partition, None)
-            self._write_all()
+            for name, offsets in self._offsets.items():
+                self._write(name, {partition: offset for partition, offset in offsets.items() if partition not in gone})
 
-    def _write_all(self) -> None:
-        write_offsets(self._storage, self._folder / RECOVERY_POINT, self._recovery_points)
-        write_offsets(self._storage, self._folder / LOG_START, self._start_offsets)
-        write_offsets(self._storage, self._folder / REPLICATION, self._high_watermarks)
+    def _write(self, name: str, offsets: Offsets) -> None:
+        self._unsure.add(name)
+        write_offsets(self._storage, self._folder / name, offsets)
+        self._unsure.discard(name)
+        self._offsets[name] = offsets
+
+
+class WatchedCheckpoints:
+    """The checkpoints of a folder that somebody else writes: each is read again when its file is another."""
+
+    def __init__(self, storage: Storage, folder: Path) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._seen: dict[str, tuple[_Stamp | None, Offsets]] = {}
+
+    def start_offset(self, partition: TopicPartition) -> int:
+        """The first offset that readers may have."""
+        return self._now(LOG_START).get(partition, 0)
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """The high watermark as it was last written; None where it never was."""
+        return self._now(REPLICATION).get(partition)
+
+    def _now(self, name: str) -> Offsets:
+        path = self._folder / name
+        stamp = _Stamp.of(path)  # before it is read: what comes between is read once more
+        seen = self._seen.get(name)
+        if seen is None or seen[0] != stamp:
+            seen = self._seen[name] = (stamp, _read(self._storage, path))
+        return seen[1]
+
+
+class _Stamp(NamedTuple):
+    """By which a file is told from one that has taken its place."""
+
+    inode: int
+    modified_ns: int
+    size: int
+
+    @classmethod
+    def of(cls, path: Path) -> _Stamp | None:
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return None
+        return cls(status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+def _read(storage: Storage, path: Path) -> Offsets:
+    try:
+        return read_offsets(storage, path)
+    except CorruptFile:
+        if path.name == REPLICATION:
+            raise
+        return {}  # as Kafka takes the other two: that costs time, and no data

@@ -19,14 +19,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, overload
 
 from octavo.errors import BadDirectory, ErrorCode, InvalidInput, LogError
+from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.config import LogConfig
-from octavo.log.folder import DataFolder
+from octavo.log.folder import Attempts, DataFolder, abandon
 from octavo.log.log import Clock, Log, wall_clock_ms
 from octavo.log.names import TopicPartition, check_topic_name
-from octavo.log.partition_metadata import read_topic_id, write_topic_id
+from octavo.log.partition_metadata import write_topic_id
 from octavo.log.report import OnProgress, RecoveryReport
+from octavo.log.standalone import check_no_file, check_topic_id
+from octavo.log.standalone import open_partition as open_partition
+from octavo.log.standalone import watch_partition as watch_partition
 from octavo.log.storage import DISK, Storage
-from octavo.log.watched import UnknownPartition, WatchedDirectory, WatchedLog
+from octavo.log.watched import UnknownPartition, WatchedDirectory
 
 if TYPE_CHECKING:
     from octavo.log.metadata import MetadataStore, Topic
@@ -47,13 +51,16 @@ class DataDirectory:
         self,
         folders: Sequence[DataFolder],
         metadata: MetadataStore,
+        defaults: BrokerDefaults,
         *,
         storage: Storage,
         clock: Clock,
         on_progress: OnProgress | None,
     ) -> None:
+        """Not for callers: see `open`."""
         self._folders = folders
         self._metadata = metadata
+        self._defaults = defaults
         self._storage = storage
         self._clock = clock
         self._on_progress = on_progress
@@ -68,6 +75,7 @@ class DataDirectory:
         read_only: Literal[False] = ...,
         storage: Storage = ...,
         clock: Clock = ...,
+        broker_config: Mapping[str, str] | None = ...,
         may_have_gaps: bool = ...,
         on_progress: OnProgress | None = ...,
     ) -> DataDirectory: ...
@@ -83,12 +91,15 @@ class DataDirectory:
         read_only: bool = False,
         storage: Storage = DISK,
         clock: Clock = wall_clock_ms,
+        broker_config: Mapping[str, str] | None = None,
         may_have_gaps: bool = False,
         on_progress: OnProgress | None = None,
     ) -> DataDirectory | WatchedDirectory:
         """Open a directory to be written, or make it; several folders are one directory on several disks.
 
         read_only: only look at it, without a lock, whoever writes it
+        broker_config: the `server.properties` of the Apache Kafka that has written it; without them nothing is deleted
+            from its topics but from those that set cleanup.policy, retention.ms and retention.bytes themselves
         may_have_gaps: take a log from which a segment is missing in the middle for one that never had it
         on_progress: told how far the checking of a partition has come, after an unclean stop
 
@@ -108,13 +119,15 @@ class DataDirectory:
                 folders.append(DataFolder(path, storage))
             _check_unique(folders)
             known = MetadataStore.open(several, storage=storage, read_only=True)
-            _check(folders, known, storage, may_have_gaps=may_have_gaps)
+            _check(folders, known, BrokerDefaults(known, broker_config), storage, may_have_gaps=may_have_gaps)
             metadata = MetadataStore.open(several, storage=storage, read_only=False)
-            directory = DataDirectory(folders, metadata, storage=storage, clock=clock, on_progress=on_progress)
+            defaults = BrokerDefaults(metadata, broker_config)
+            directory = DataDirectory(
+                folders, metadata, defaults, storage=storage, clock=clock, on_progress=on_progress
+            )
             directory._open_logs()
-        except BaseException:
-            for folder in folders:
-                folder.abandon()
+        except BaseException as error:
+            abandon(folders, error)
             raise
         return directory
 
@@ -132,7 +145,7 @@ class DataDirectory:
         state = None if topic is None else topic.partitions.get(partition.partition)
         folder.open_log(
             partition,
-            _config(self._metadata, partition),
+            self._defaults.config_of(topic),
             leader_epoch=0 if state is None else state.leader_epoch,
             clock=self._clock,
             on_progress=self._on_progress,
@@ -193,9 +206,12 @@ class DataDirectory:
             if name not in self.topics:
                 raise UnknownPartition(f"there is no topic {name!r}")
             self._metadata.delete_topic(name)
+            attempts = Attempts()
             for folder in self._folders:
                 for partition in [partition for partition in folder.partitions if partition.topic == name]:
-                    folder.put_away(partition, self._clock())
+                    with attempts:
+                        folder.put_away(partition, self._clock())
+            attempts.finish()
 
     def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
         """Change a topic's configuration; None for the default. Raises `InvalidConfig`, `UnknownPartition`.
@@ -207,12 +223,14 @@ class DataDirectory:
             if name not in self.topics:
                 self._adopt(name, {key: value for key, value in config.items() if value is not None})
             merged = {**self.topics[name].config, **config}
-            changed = LogConfig.from_properties({key: value for key, value in merged.items() if value is not None})
+            LogConfig.from_properties({key: value for key, value in merged.items() if value is not None})
             self._metadata.set_config(name, config)
-            for folder in self._folders:
-                for partition, log in folder.logs.items():
-                    if partition.topic == name:
-                        log.config = changed
+            changed = self._defaults.config_of(self.topics[name])
+            for log in self.logs:
+                if log.partition.topic == name:
+                    with log._lock:  # so that it is not taken for known in between
+                        log.config = changed.config
+                        log.config_is_known = changed.is_known
 
     def _adopt(self, name: str, config: Mapping[str, str]) -> None:
         from octavo.log.metadata.handover import adopt, write_lost_ids
@@ -259,25 +277,44 @@ class DataDirectory:
     def delete_files(self, now_ms: int | None = None) -> int:
         """Remove the folders of deleted topics whose delay is over; how many."""
         with self._lock:
+            self._check_open()
             now_ms = self._clock() if now_ms is None else now_ms
             return sum(folder.remove_deleted(now_ms) for folder in self._folders)
 
     def write_checkpoints(self) -> None:
         """Have on the disk what is to be remembered: how far each log is flushed, where it starts, what is visible."""
-        for folder in self._folders:
-            folder.write_checkpoints()
+        with self._lock:  # closed meanwhile, it would be somebody else's
+            self._check_open()
+            attempts = Attempts()
+            for folder in self._folders:
+                with attempts:
+                    folder.write_checkpoints()
+            attempts.finish()
 
     # ---------------------------------------------------------------------------------------------------------- close
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be changed."""
+        return self._is_open
+
     def close(self) -> None:
-        """Close all logs, mark the directory as closed in good order, give back the lock."""
+        """Close all logs, mark the directory as closed in good order, give back the lock.
+
+        Whatever fails, all of it is closed then. The first error is raised, with the others as notes; a folder in which
+        a log could not be closed well is not marked, and its logs are checked when it is opened again.
+        """
         with self._lock:
             if not self._is_open:
                 return
             self._is_open = False
-            self._metadata.close()
+            attempts = Attempts()
+            with attempts:
+                self._metadata.close()
             for folder in self._folders:
-                folder.close()
+                with attempts:
+                    folder.close()
+            attempts.finish()
 
     def __enter__(self) -> Self:
         return self
@@ -314,75 +351,20 @@ def _check_unique(folders: Sequence[DataFolder]) -> None:
                 )
 
 
-def _config(metadata: MetadataStore, partition: TopicPartition) -> LogConfig | None:
-    """What the metadata say of a partition's topic; None where they do not know it."""
-    topic = metadata.topics.get(partition.topic)
-    return None if topic is None else LogConfig.from_stored(topic.config)
-
-
-def _check(folders: Sequence[DataFolder], metadata: MetadataStore, storage: Storage, *, may_have_gaps: bool) -> None:
+def _check(
+    folders: Sequence[DataFolder],
+    metadata: MetadataStore,
+    defaults: BrokerDefaults,
+    storage: Storage,
+    *,
+    may_have_gaps: bool,
+) -> None:
     """Raises what is wrong with any of the partitions, having changed nothing."""
     for folder in folders:
         for partition, path in folder.partitions.items():
             topic = metadata.topics.get(partition.topic)
-            topic_id = read_topic_id(storage, path)
-            if topic is not None and topic_id not in (None, topic.id):
-                raise BadDirectory(path, f"it belongs to another topic of this name, with the id {topic_id}")
-            folder.check(partition, _config(metadata, partition), may_have_gaps=may_have_gaps)
+            check_topic_id(path, topic, storage)
+            folder.check(partition, may_have_gaps=may_have_gaps or defaults.config_of(topic).may_be_compacted)
         for topic in metadata.topics.values():
             for number in topic.partitions:
-                path = folder.path / TopicPartition(topic.name, number).folder
-                if path.exists() and not path.is_dir():
-                    raise BadDirectory(path, "this should be the folder of a partition, and is a file")
-
-
-def open_partition(
-    path: Path,
-    config: LogConfig | None,
-    *,
-    storage: Storage,
-    clock: Clock,
-    may_have_gaps: bool,
-    on_progress: OnProgress | None,
-) -> Log:
-    """What `Log.open` does, for a log to be written."""
-    partition = _partition_at(path)
-    folder = DataFolder(path.parent, storage)
-    try:
-        if config is None:
-            config = _known_config(path.parent, partition, storage)
-        if partition in folder.partitions:
-            folder.check(partition, config, may_have_gaps=may_have_gaps)
-        folder.begin()
-        if partition not in folder.partitions:
-            folder.make_partition(partition)
-        log = folder.open_log(partition, config, clock=clock, on_progress=on_progress)
-    except BaseException:
-        folder.abandon()
-        raise
-    log.on_close = folder.close
-    return log
-
-
-def watch_partition(path: Path, config: LogConfig | None, *, storage: Storage) -> WatchedLog:
-    """What `Log.open` does, for a log that is only read."""
-    partition = _partition_at(path)
-    if config is None:
-        config = _known_config(path.parent, partition, storage)
-    return WatchedLog(storage, path, partition, LogConfig() if config is None else config)
-
-
-def _partition_at(path: Path) -> TopicPartition:
-    partition = TopicPartition.parse(path.name)
-    if partition is None:
-        raise BadDirectory(path, "the folder of a partition is named after its topic and number, as in events-0")
-    if not path.parent.is_dir():
-        raise BadDirectory(path, "there is no such folder, and none to make it in")
-    return partition
-
-
-def _known_config(folder: Path, partition: TopicPartition, storage: Storage) -> LogConfig | None:
-    """A topic's configuration, as the metadata beside its partitions have it."""
-    from octavo.log.metadata import MetadataStore
-
-    return _config(MetadataStore.open([folder], storage=storage, read_only=True), partition)
+                check_no_file(folder.path / TopicPartition(topic.name, number).folder)

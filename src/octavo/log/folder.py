@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import traceback
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Final
 
 from octavo.errors import BadDirectory, OctavoError
-from octavo.log.checkpoints import Checkpoints
-from octavo.log.config import LogConfig
+from octavo.log.broker_defaults import TopicConfig
+from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.loader import check_partition
 from octavo.log.lock import DirectoryLock
 from octavo.log.log import Clock, Log
@@ -18,7 +22,9 @@ from octavo.log.report import OnProgress
 from octavo.log.shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
 from octavo.log.storage import Storage
 
+METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
 _NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})  # folders that Kafka knows, and that are nothing here
+_TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def find_partitions(folder: Path, *, strict: bool = False) -> dict[TopicPartition, Path]:
@@ -35,8 +41,37 @@ def find_partitions(folder: Path, *, strict: bool = False) -> dict[TopicPartitio
             partitions[partition] = path
         elif strict and AsideFolder.parse(path.name) is None:
             raise BadDirectory(path, "a data directory has no folder of such a name: move it somewhere else")
-    partitions.pop(TopicPartition(METADATA_TOPIC, 0), None)
+    partitions.pop(METADATA_PARTITION, None)
     return partitions
+
+
+class Attempts:
+    """Several steps, each in a `with`, that are all done whichever of them fail."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        """Nothing is needed for a step."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if self.error is None:
+            self.error = error
+        elif error is not None:
+            for note in (f"also: {type(error).__name__}: {error}", *getattr(error, "__notes__", ())):
+                self.error.add_note(note)
+        return True
+
+    def finish(self) -> None:
+        """Raise the first error, if there was one, with the others as its notes."""
+        error, self.error = self.error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # which has the frames of its callers: a circle, that would keep files open
 
 
 class DataFolder:
@@ -48,6 +83,7 @@ class DataFolder:
         self.logs: Final[dict[TopicPartition, Log]] = {}
         self._storage = storage
         self._has_begun = False
+        self._is_open = True
         self._deleted: list[tuple[int, Path]] = []  # put away, and when they may be removed
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise BadDirectory(path, "there is no permission to read and write in this folder")
@@ -70,35 +106,35 @@ class DataFolder:
             # What a process that died has renamed here is seen, and so it must last.
             self._storage.sync_folder(self.path)
 
-    def check(self, partition: TopicPartition, config: LogConfig | None, *, may_have_gaps: bool) -> None:
+    def check(self, partition: TopicPartition, *, may_have_gaps: bool) -> None:
         """Raises what is wrong with one of the partitions, before anything is changed."""
         check_partition(
             self._storage,
             self.partitions[partition],
             start_offset=self.checkpoints.start_offset(partition),
-            may_have_gaps=may_have_gaps or config is None or config.is_compacted,
+            may_have_gaps=may_have_gaps,
         )
 
     def open_log(
         self,
         partition: TopicPartition,
-        config: LogConfig | None,
+        topic: TopicConfig,
         *,
         leader_epoch: int = 0,
         clock: Clock,
         on_progress: OnProgress | None,
     ) -> Log:
-        """Open one of the partitions. No `config`: it is not known."""
+        """Open one of the partitions."""
         log = self.logs[partition] = Log(
             self.partitions[partition],
             partition,
-            LogConfig() if config is None else config,
+            topic.config,
             self.checkpoints,
             clean=self.was_clean,
             leader_epoch=leader_epoch,
             storage=self._storage,
             clock=clock,
-            config_is_known=config is not None,
+            config_is_known=topic.is_known,
             on_progress=on_progress,
         )
         return log
@@ -115,51 +151,88 @@ class DataFolder:
 
     def put_away(self, partition: TopicPartition, now_ms: int) -> None:
         """Close a partition, and let its folder have the name of a deleted one, until its files' delay is over."""
-        log = self.logs.pop(partition, None)
+        log = self.logs.get(partition)
         delay_ms = 0
         if log is not None:
             delay_ms = log.config.file_delete_delay_ms
             with contextlib.suppress(OSError):  # it goes in any case
                 log.close()
         deleted = self.path / aside_folder_name(partition, Aside.DELETE)
-        self._storage.rename(self.partitions.pop(partition), deleted)
+        self._storage.rename(self.partitions[partition], deleted)
+        self._deleted.append((now_ms + delay_ms, deleted))
+        del self.partitions[partition]
+        self.logs.pop(partition, None)
         self._storage.sync_folder(self.path)
         self.checkpoints.forget([partition])
-        self._deleted.append((now_ms + delay_ms, deleted))
 
     def remove_deleted(self, now_ms: int) -> int:
         """Remove the folders of deleted partitions whose delay is over; how many."""
-        due = [path for due_ms, path in self._deleted if due_ms <= now_ms]
-        self._deleted = [(due_ms, path) for due_ms, path in self._deleted if due_ms > now_ms]
-        for path in due:
-            for file in sorted(path.iterdir()):
-                self._storage.remove(file)
-            self._storage.remove_folder(path)
-        return len(due)
+        attempts = Attempts()
+        before = len(self._deleted)
+        for deleted in [deleted for deleted in self._deleted if deleted[0] <= now_ms]:
+            with attempts:
+                self._remove_folder(deleted[1])
+                self._deleted.remove(deleted)
+        attempts.finish()
+        return before - len(self._deleted)
+
+    def _remove_folder(self, path: Path) -> None:
+        try:
+            files = sorted(path.iterdir())
+        except FileNotFoundError:
+            return  # somebody else has done it
+        for file in files:
+            self._storage.remove(file)
+        self._storage.remove_folder(path)
 
     def write_checkpoints(self) -> None:
         """Have what is to be remembered of the open logs on the disk."""
-        self.checkpoints.write([(partition, log.kept()) for partition, log in self.logs.items()])
+        self.checkpoints.write(self._kept())
+
+    def _kept(self) -> Iterator[tuple[TopicPartition, Kept]]:
+        """Of each log what it is when asked; but of one that failed, what the disk has is what it can begin with."""
+        for partition, log in list(self.logs.items()):
+            if log.failure is None:
+                yield partition, log.kept()
 
     def close(self) -> None:
-        """Close the logs, mark the folder as closed in good order, give the lock back.
+        """Close the logs, mark the folder as closed in good order, give the lock back. Raises the first `OSError`.
 
-        After an unclean stop the mark is made only if every partition was opened, and by that checked.
+        After an unclean stop the mark is made only if every partition was opened, and by that checked; where a log
+        could not be closed well it is not made at all.
         """
-        try:
-            for log in self.logs.values():
+        if not self._is_open:
+            return
+        self._is_open = False
+        attempts = Attempts()
+        for log in list(self.logs.values()):
+            with attempts:
                 log.close()
+        with attempts:
             self.write_checkpoints()
-            if self.was_clean or self.logs.keys() == self.partitions.keys():
+        is_well = attempts.error is None and all(log.failure is None for log in self.logs.values())
+        if is_well and (self.was_clean or self.logs.keys() == self.partitions.keys()):
+            with attempts:
                 write_mark(self._storage, self.path, self._broker_epoch)
-        finally:
+        with attempts:
+            self._lock.release()
+        attempts.finish()
+
+    def leave(self) -> None:
+        """Close it after opening has failed, whatever has come of that."""
+        if self._has_begun:
+            self.close()
+        else:
             self._lock.release()
 
-    def abandon(self) -> None:
-        """Give the lock back after opening has failed."""
-        try:
-            if self._has_begun:
-                with contextlib.suppress(OctavoError, OSError):
-                    self.close()
-        finally:
-            self._lock.release()
+
+def abandon(folders: Sequence[DataFolder], error: BaseException) -> None:
+    """Give the folders back after opening has failed with `error`: those that were clean are marked so again."""
+    if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
+        traceback.clear_frames(error.__traceback__)  # who was about to open a log still has its files
+    for folder in folders:
+        for log in folder.logs.values():
+            log.forget_files()  # of all, before any is closed: that needs files
+    for folder in folders:
+        with contextlib.suppress(OctavoError, OSError):
+            folder.leave()

@@ -43,14 +43,14 @@ class Index:
     _codes: str  # of an entry's fields, as `struct` has them
     _entry: struct.Struct
 
-    def __init__(self, storage: Storage, path: Path, base_offset: int, *, size: int | None = None) -> None:
-        """The index in `path`. `size`: its file is known to have that many bytes, all of them entries."""
+    def __init__(self, storage: Storage, path: Path, base_offset: int) -> None:
+        """The index in `path`, of the segment with that base."""
         self._storage = storage
         self._path = path
         self._base_offset = base_offset
         self._file: File | None = None
         self._writable = False
-        self._count = None if size is None else size // self._entry.size
+        self._count: int | None = None
         self._last: tuple[int, int] | None = None
         self._block = _BLOCK // self._entry.size
         self._samples: list[list[int]] = [[], []]  # of each field
@@ -102,7 +102,10 @@ class Index:
 
     def append(self, numbers: Sequence[int]) -> None:
         """Add entries behind the last: their fields one after the other, offsets relative to the base."""
-        self.append_packed(struct.pack(">" + self._codes * (len(numbers) // 2), *numbers))
+        if len(numbers) == 2:  # nearly always
+            self.append_packed(self._entry.pack(*numbers))
+        else:
+            self.append_packed(struct.pack(">" + self._codes * (len(numbers) // 2), *numbers))
         self._last = (numbers[-2], numbers[-1])
 
     def append_packed(self, data: bytes) -> None:
@@ -126,13 +129,14 @@ class Index:
 
     def _floor(self, target: int, field: int = 0) -> tuple[int, tuple[int, int]] | None:
         """The number of the last entry whose `field` is at most `target`, and the entry; None where there is none."""
-        samples = self._samples_of(field)
+        count = self.count
+        samples = self._samples_of(field, count)
         block = bisect_right(samples, target) - 1
-        if block < 0:
-            return None
         entry = self._entry
         first = block * self._block
-        data = self._read(first, min(self._block, self.count - first))
+        if block < 0 or first >= count:
+            return None
+        data = self._read(first, min(self._block, count - first))
         size = entry.size
         unpack = entry.unpack_from
         at = bisect_right(range(len(data) // size), target, key=lambda at: unpack(data, at * size)[field]) - 1
@@ -140,14 +144,15 @@ class Index:
         # In an index that lies, or is cut meanwhile, what was found may be anything.
         return (first + at, found) if found is not None and found[field] <= target else None
 
-    def _samples_of(self, field: int) -> list[int]:
+    def _samples_of(self, field: int, count: int) -> list[int]:
         """A field of the first entry of every block: with these in memory, a search reads one block."""
-        samples = self._samples[field]
-        blocks = -(-self.count // self._block)
+        known = self._samples
+        samples = known[field]
+        blocks = -(-count // self._block)
         if len(samples) < blocks:
             entries = (self._at(number * self._block) for number in range(len(samples), blocks))
-            # Another thread may do the same: each makes a list of its own, and either will do.
-            samples = self._samples[field] = [*samples, *(entry[field] for entry in entries if entry is not None)]
+            samples = [*samples, *(entry[field] for entry in entries if entry is not None)]
+            known[field] = samples  # of those that there were: a cut meanwhile has put others in their place
         return samples
 
     def _at(self, number: int) -> tuple[int, int] | None:
@@ -167,8 +172,8 @@ class Index:
         """How many entries there are before the zeros with which Kafka fills the file."""
         file = self._to_read()
         low, high = 0, 0 if file is None else file.size() // self._entry.size
-        if high and self._is_entry(self._at(high - 1)):
-            return high
+        if high == 1 or (high and self._is_entry(self._at(high - 1))):
+            return high  # a lone entry of zeros is one: no file is made for a single one in advance
         while low < high:
             middle = (low + high) // 2
             if self._is_entry(self._at(middle)):

@@ -85,8 +85,8 @@ def check_partition(storage: Storage, folder: Path, *, start_offset: int, may_ha
         if end_offset is not None and end_offset < following.base_offset > start_offset:
             raise BadDirectory(
                 folder,
-                f"no segment holds the offsets {end_offset} to {following.base_offset - 1}: a file between "
-                f"{segment.path.name} and {following.path.name} is missing; put it back, or accept that there are gaps",
+                f"no segment holds the offsets {end_offset} to {following.base_offset - 1}: a file is missing "
+                f"between {segment.path.name} and {following.path.name}; put it back, or open with may_have_gaps=True",
             )
 
 
@@ -127,6 +127,7 @@ class Loader:
         names = self._finish_swaps(self._remove_leftovers(self._names()))
         segments = self._open_segments(names)
         self._report.segments = len(segments)
+        self._drop_unused(segments)
         first = len(segments) if self._clean else self._first_unflushed(segments)
         self._rebuild_indexes(segments[:first], set(names))
         if not self._clean:
@@ -173,12 +174,15 @@ class Loader:
             if name.endswith(LOG + SWAP):
                 base = _base_offset(self._folder, name)
                 file = self._storage.open(self._folder / name)
-                last = [base - 1, *(entry.last_offset for entry in walk(file, 0, file.size()))][-1]
-                first, behind = min(first, base), max(behind, last + 1)
+                end = base
+                for entry in walk(file, 0, file.size()):
+                    end = entry.last_offset + 1
+                first, behind = min(first, base), max(behind, end)
         for name in names:
             base_offset = base_offset_of(name)
             if base_offset is not None and first <= base_offset < behind and not name.endswith(SWAP):
                 self._remove(name)
+        self._storage.sync_folder(self._folder)
         for name in swaps:
             self._storage.rename(self._folder / name, self._folder / name.removesuffix(SWAP))
             self._report.renamed.append(name.removesuffix(SWAP))
@@ -203,15 +207,27 @@ class Loader:
                 segments.append(self._segment(_base_offset(self._folder, name)))
         return segments
 
+    def _drop_unused(self, segments: list[Segment]) -> None:
+        """Remove an empty segment at the end that a roll has left, which failed, and after which the log went on."""
+        while len(segments) > 1 and segments[-1].size == 0:
+            end_offset = segments[-2].sound_end_offset()
+            if end_offset is None or end_offset <= segments[-1].base_offset:
+                return
+            for path in segments.pop().files():
+                self._remove(path.name)
+
     def _rebuild_indexes(self, segments: Sequence[Segment], there: set[str]) -> None:
         """Build the indexes anew that are missing or cannot be right. Flushed data are not cut, whatever they are."""
         for segment in segments:
             if not self._has_indexes(segment, there):
                 self._bytes_to_check += segment.size
-                self._scan(segment)
+                scanner = self._scan(segment)
                 segment.sync()
                 self._storage.sync_folder(self._folder)
                 self._report.rebuilt.append(segment.path.name)
+                if scanner.error is not None:
+                    size = segment.size - scanner.position
+                    self._report.damaged.append(Cut(segment.path.name, scanner.position, size, scanner.error.rule))
 
     def _has_indexes(self, segment: Segment, there: set[str]) -> bool:
         """Whether the indexes can be right, as far as their sizes and last entries tell."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from octavo.log.refusal import EPOCH, NO_EPOCH, out_of_order, refused
+from octavo.log.refusal import EPOCH, NO_EPOCH, OFFSET_TOO_HIGH, ends_before_it_begins, out_of_order, refused
 from octavo.log.span import BatchSpan, Validated
 from octavo.records.arrow.checksums import first_mismatch
 from octavo.records.kernels import kernels, rules, scan, validate
@@ -33,7 +33,10 @@ def numbered(
 
     The first batch of an epoch above `max_epoch`, and all behind it, are left out, as is one that is not all there.
     Raises `AppendRefused` for a batch of another epoch than `only_epoch`, one larger than `max_size`, one whose
-    checksum is wrong, and for offsets that do not go on.
+    checksum is wrong, for offsets that do not go on and ones that no batch can have.
+
+    Kafka looks at the last offsets only. A batch that begins before the end of the one in front of it, or that ends
+    before it begins, is refused here as well: a log with such a batch would be cut in front of it when it is recovered.
     """
     view = memoryview(data).cast("B")
     array = np.frombuffer(view, np.uint8)
@@ -52,8 +55,10 @@ def numbered(
             rule = _judged(span, attributes, only_epoch, max_size, damaged=row == wrong)
             if rule != rules.OK:
                 raise refused(rule, start)
-            if span.last_offset <= last_offset:
-                raise out_of_order(start, span.last_offset, last_offset + 1)
+            if span.last_offset < span.base_offset:
+                raise ends_before_it_begins(start, span.base_offset, span.last_offset)
+            if span.base_offset <= last_offset:
+                raise out_of_order(start, span.base_offset, last_offset + 1)
             last_offset = span.last_offset
             spans.append(span)
             size += span.size
@@ -76,4 +81,6 @@ def _judged(span: BatchSpan, attributes: int, only_epoch: int | None, max_size: 
         return rules.CHECKSUM
     if attributes & Attributes.CODEC >= len(Codec):
         return validate.NO_SUCH_CODEC
-    return NO_EPOCH if span.magic == 2 and span.leader_epoch < 0 else rules.OK
+    if span.magic == 2 and span.leader_epoch < 0:
+        return NO_EPOCH
+    return rules.OK if span.last_offset <= validate.MAX_OFFSET else OFFSET_TOO_HIGH

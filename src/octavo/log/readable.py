@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 from octavo.errors import FormatError, InvalidInput
 from octavo.log.reading import Isolation, LogReader, ReadResult, View, read_view
 from octavo.log.segment import Segment
+
+T = TypeVar("T")
 
 
 class TimestampOffset(NamedTuple):
@@ -67,10 +70,14 @@ class ReadableLog:
         """
         if max_bytes < 0:
             raise InvalidInput(f"max_bytes cannot be {max_bytes}")
+        return self._in_view(lambda view: read_view(self, view, offset, max_bytes, isolation, at_least_one))
+
+    def _in_view(self, ask: Callable[[View], T]) -> T:
+        """What the log as it is at one moment answers; asked again where a truncation came between."""
         while True:
             view = self._view
             try:
-                return read_view(self, view, offset, max_bytes, isolation, at_least_one)
+                return ask(view)
             except FormatError:
                 if self._view.generation == view.generation:
                     raise
@@ -92,16 +99,22 @@ class ReadableLog:
 
         As in Kafka, only the first segment is searched that has so large a timestamp.
         """
-        view = self._view
-        for segment in view.segments:
-            if segment.largest_timestamp_ms() >= timestamp_ms:
-                found = segment.find_timestamp(timestamp_ms, view.start_offset)
-                return None if found is None or found[0] >= view.high_watermark else TimestampOffset(*found)
-        return None
+        return self._in_view(lambda view: _find_timestamp(view, timestamp_ms))
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record that has the largest timestamp of the log; None where consumers may not see one yet."""
-        view = self._view
-        newest = max(view.segments, key=lambda segment: segment.largest.timestamp_ms)
-        found = newest.find_largest_timestamp()
-        return None if found is None or found[0] >= view.high_watermark else TimestampOffset(*found)
+        return self._in_view(_find_largest_timestamp)
+
+
+def _find_timestamp(view: View, timestamp_ms: int) -> TimestampOffset | None:
+    for segment in view.segments:
+        if segment.largest_timestamp_ms() >= timestamp_ms:
+            found = segment.find_timestamp(timestamp_ms, view.start_offset)
+            return None if found is None or found[0] >= view.high_watermark else TimestampOffset(*found)
+    return None
+
+
+def _find_largest_timestamp(view: View) -> TimestampOffset | None:
+    newest = max(view.segments, key=lambda segment: segment.largest.timestamp_ms)
+    found = newest.find_largest_timestamp()
+    return None if found is None or found[0] >= view.high_watermark else TimestampOffset(*found)

@@ -31,6 +31,9 @@ MIXED: Final = 201
 SEVERAL: Final = 202
 JUMPING: Final = 203
 NO_EPOCH: Final = 204
+OFFSET_TOO_HIGH: Final = 205
+
+LISTED: Final = 1000  # refused records that an error lists one by one
 
 _WHY: Final[dict[int, tuple[ErrorCode, str]]] = {
     rules.ENTRY_LENGTH: (_CORRUPT, "its length is below that of the smallest message"),
@@ -48,6 +51,11 @@ _WHY: Final[dict[int, tuple[ErrorCode, str]]] = {
     validate.CONTROL: (_INVALID, "it is a control batch, which clients cannot write"),
     validate.SEQUENCE: (_INVALID, "it has a producer id and no sequence number"),
     NO_EPOCH: (_UNEXPECTED, "it has no leader epoch"),
+    OFFSET_TOO_HIGH: (_INVALID, f"its last offset is above {validate.MAX_OFFSET}, the highest there is"),
+    validate.OFFSETS_USED_UP: (
+        _INVALID,
+        f"there are not enough offsets left for its records: {validate.MAX_OFFSET} is the highest there is",
+    ),
     MIXED: (_INVALID, "its magic is not that of the batch before it"),
     SEVERAL: (_INVALID, "it stands beside others, where a compressed message has to be alone"),
     JUMPING: (
@@ -63,7 +71,7 @@ _WHY_RECORD: Final = {
     validate.APPEND_TIME_CLAIMED: "its timestamp is said to be that of the append, which only the broker can say",
     validate.OTHER_MAGIC: "its magic is not that of the message which holds it",
 }
-_OF_TIME: Final = (validate.TIME_OUTSIDE, validate.APPEND_TIME_CLAIMED)
+OF_TIME: Final = (validate.TIME_OUTSIDE, validate.APPEND_TIME_CLAIMED)
 
 
 def refused(rule: int, position: int) -> AppendRefused:
@@ -94,9 +102,18 @@ def builder_refused(why: str, position: int) -> AppendRefused:
 
 
 def records_refused(
-    records: Sequence[tuple[int, int, int]], position: int, limits: Sequence[int], now_ms: int
+    records: Sequence[Sequence[int]],
+    position: int,
+    limits: Sequence[int],
+    now_ms: int,
+    *,
+    count: int,
+    of_time: bool,
 ) -> AppendRefused:
-    """The refusal of the batch at `position` for its records, each with its index, the reason and its timestamp."""
+    """The refusal of the batch at `position` for `count` of its records, of which some have a time that is refused.
+
+    `records` are the first of them, up to `LISTED`, each with its index, the reason and its timestamp.
+    """
     earliest_ms, latest_ms = now_ms - limits[validate.BEFORE_MAX_MS], now_ms + limits[validate.AFTER_MAX_MS]
     errors = []
     for index, reason, timestamp_ms in records:
@@ -105,15 +122,23 @@ def records_refused(
         else:
             why = _WHY_RECORD[reason]
         errors.append(RecordError(index, why))
-    of_time = any(reason in _OF_TIME for _, reason, _ in records)
     code = ErrorCode.INVALID_TIMESTAMP if of_time else _INVALID
     shown = "; ".join(f"record {index}: {why}" for index, why in errors[:3])
-    more = f" and {len(errors) - 3} more" if len(errors) > 3 else ""
-    return AppendRefused(code, f"the batch at byte {position} is refused for its records: {shown}{more}", tuple(errors))
+    more = f" and {count - 3} more" if count > 3 else ""
+    which = "one of its records" if count == 1 else f"{count} of its records"
+    return AppendRefused(code, f"the batch at byte {position} is refused for {which}: {shown}{more}", tuple(errors))
 
 
 def out_of_order(position: int, offset: int, expected: int) -> AppendRefused:
     """The refusal of a batch that keeps its offsets. Kafka has no code for it: a follower tells nobody."""
     return AppendRefused(
         _UNEXPECTED, f"the batch at byte {position} is refused: its offset {offset} is below {expected}, the next one"
+    )
+
+
+def ends_before_it_begins(position: int, base_offset: int, last_offset: int) -> AppendRefused:
+    """The same, of a batch whose own offsets cannot be."""
+    return AppendRefused(
+        _UNEXPECTED,
+        f"the batch at byte {position} is refused: its last offset {last_offset} is below its first, {base_offset}",
     )

@@ -10,7 +10,7 @@ from octavo.log.names import TopicPartition
 
 
 class Cut(NamedTuple):
-    """Bytes that were cut off the end of a file, and why."""
+    """Bytes at the end of a file that were cut off, or cannot be read, and why."""
 
     file: str
     position: int
@@ -28,6 +28,7 @@ class RecoveryReport:
     segments_checked: int = 0
     bytes_checked: int = 0
     cuts: list[Cut] = field(default_factory=list)
+    damaged: list[Cut] = field(default_factory=list)  # found in flushed data, which are left as they are
     removed: list[str] = field(default_factory=list)  # files: leftovers, and segments behind a cut
     rebuilt: list[str] = field(default_factory=list)  # indexes of segments that were not checked for another reason
     renamed: list[str] = field(default_factory=list)  # files that had been written and not yet put in their place
@@ -35,13 +36,17 @@ class RecoveryReport:
     @property
     def is_unremarkable(self) -> bool:
         """Whether everything was as it should be."""
-        return not (self.cuts or self.removed or self.rebuilt or self.renamed)
+        return not (self.cuts or self.damaged or self.removed or self.rebuilt or self.renamed)
 
     def __str__(self) -> str:
         if self.is_unremarkable and self.was_clean:
             return f"{self.partition}: closed cleanly, {self.segments} segment(s)"
         said = [f"{self.segments_checked} of {self.segments} segment(s) checked, {self.bytes_checked:,} bytes"]
         said += [f"cut {cut.size:,} bytes off {cut.file} at byte {cut.position}: {cut.reason}" for cut in self.cuts]
+        said += [
+            f"{found.file} is damaged at byte {found.position}, and left as it is: {found.reason}"
+            for found in self.damaged
+        ]
         if self.rebuilt:
             said.append(f"indexes rebuilt: {', '.join(self.rebuilt)}")
         if self.renamed:

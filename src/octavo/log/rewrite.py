@@ -12,7 +12,7 @@ from typing import Final
 
 from octavo.errors import FormatError, InvalidInput
 from octavo.log.config import LogConfig
-from octavo.log.refusal import MIXED, SEVERAL, builder_refused, records_refused, refused, undecodable
+from octavo.log.refusal import LISTED, MIXED, OF_TIME, SEVERAL, builder_refused, records_refused, refused, undecodable
 from octavo.records.batch import Batch
 from octavo.records.builder import BatchBuilder
 from octavo.records.compression import compress, decompress
@@ -30,7 +30,6 @@ from octavo.records.layout import (
 )
 from octavo.records.legacy import Message
 from octavo.records.reader import read_batches
-from octavo.records.record import Record
 from octavo.records.v2 import write_batch
 
 _ANY: Final = "producer"
@@ -81,9 +80,11 @@ class Rewriter:
         for batch in batches:
             if batch.magic != batches[0].magic:
                 raise refused(MIXED, batch.position)
-            records = self._judged(batch, now_ms)
+            self._judge(batch, now_ms)
             try:
-                for record in records:
+                for record in batch:
+                    if builder.next_offset > validate.MAX_OFFSET:
+                        raise refused(validate.OFFSETS_USED_UP, batch.position)
                     builder.append(record.key, record.value, timestamp_ms=record.timestamp_ms)
             except InvalidInput as error:
                 raise builder_refused(str(error), batch.position) from error
@@ -133,16 +134,28 @@ class Rewriter:
             yield batch
             position += size
 
-    def _judged(self, batch: Message, now_ms: int) -> list[Record]:
-        """The records of a message or wrapper; raises `AppendRefused` where one of them is refused."""
+    def _judge(self, batch: Message, now_ms: int) -> None:
+        """Raises `AppendRefused` where a record of a message or wrapper is refused. None of them is kept."""
+        listed: list[tuple[int, int, int]] = []
+        count = 0
+        of_time = False
         try:
-            records = list(batch)
-            inner = _inner(batch) if batch.is_compressed else [batch]
+            for index, timestamp_ms, reason in self._reasons(batch, now_ms):
+                if reason:
+                    count += 1
+                    of_time = of_time or reason in OF_TIME
+                    if count <= LISTED:
+                        listed.append((index, reason, timestamp_ms))
         except FormatError as error:
             raise undecodable(error, batch.position) from error
+        if count:
+            raise records_refused(listed, batch.position, self._limits, now_ms, count=count, of_time=of_time)
+
+    def _reasons(self, batch: Message, now_ms: int) -> Iterator[tuple[int, int, int]]:
+        """The index, the timestamp and, where it is refused, the reason of each record."""
+        inner = _inner(batch) if batch.is_compressed else iter((batch,))
         one_time = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
-        refusals = []
-        for index, (record, message) in enumerate(zip(records, inner, strict=True)):
+        for index, (record, message) in enumerate(zip(batch, inner, strict=True)):  # a bad wrapper has no first record
             if message.magic != batch.magic:
                 reason = validate.OTHER_MAGIC
             elif not message.is_valid:
@@ -150,11 +163,7 @@ class Rewriter:
             else:
                 key_length = -1 if record.key is None else 0
                 reason = validate.refusal(record.timestamp_ms, key_length, one_time, self._limits, now_ms)
-            if reason:
-                refusals.append((index, reason, record.timestamp_ms))
-        if refusals:
-            raise records_refused(refusals, batch.position, self._limits, now_ms)
-        return records
+            yield index, record.timestamp_ms, reason
 
 
 def _check_producer(header: BatchHeader, position: int) -> None:
@@ -184,8 +193,8 @@ def _level(config: LogConfig) -> int | None:
     return config.compression_zstd_level if config.compression_type == "zstd" else None
 
 
-def _inner(wrapper: Message) -> list[Batch]:
+def _inner(wrapper: Message) -> Iterator[Batch]:
     """The messages in a wrapper, as they stand there. The wrapper was found good."""
     *_, value_at, value_length = walk_message(wrapper.data, 0, wrapper.size)
     stream = wrapper.data[value_at : value_at + value_length]
-    return list(read_batches(decompress(wrapper.codec, stream, magic=wrapper.magic), verify=False))
+    yield from read_batches(decompress(wrapper.codec, stream, magic=wrapper.magic), verify=False)

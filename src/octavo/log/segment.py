@@ -8,6 +8,8 @@ segment has been deleted meanwhile.
 from __future__ import annotations
 
 import contextlib
+import weakref
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -26,6 +28,19 @@ _FUTURE_MAGIC: Final = 8  # what is above is rather garbage than a format to com
 _FILES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)
 
 
+_MOST_OPEN: Final = 128  # segments of three files each; a process has a thousand, by default
+_opened: Final[deque[weakref.ref[Segment]]] = deque()  # to be read: the first go when there are more
+
+
+def _note_opened(segment: Segment) -> None:
+    """Close the files of the segment that was opened first, where too many are open."""
+    _opened.append(weakref.ref(segment))
+    if len(_opened) > _MOST_OPEN:
+        oldest = _opened.popleft()()
+        if oldest is not None and not oldest.is_put_away:
+            oldest.forget()
+
+
 class Segment:
     """The batches from `base_offset` on, up to the next segment's."""
 
@@ -37,6 +52,7 @@ class Segment:
         self.size = size
         self.created_ms = created_ms
         self.is_new = is_new  # its names may not be on the disk yet
+        self.is_put_away = False  # then its files could not be opened by their names again
         self.path: Final = folder / file_name(base_offset, LOG)
         self.offset_index: Final = OffsetIndex(storage, folder / file_name(base_offset, INDEX), base_offset)
         self.time_index: Final = TimeIndex(storage, folder / file_name(base_offset, TIME_INDEX), base_offset)
@@ -95,7 +111,8 @@ class Segment:
         if position == 0:
             self._first_timestamp_ms = spans[0].max_timestamp_ms
         self._unindexed = unindexed
-        self._largest = TimeEntry(largest_ms, largest_offset)
+        if largest_ms != self.largest.timestamp_ms:
+            self._largest = TimeEntry(largest_ms, largest_offset)
         self.size = position + size
 
     def _add_entries(self, offsets: Sequence[int], times: Sequence[int]) -> None:
@@ -158,6 +175,7 @@ class Segment:
 
     def put_away(self) -> None:
         """Give the files the names of deleted ones. Who has begun to read goes on: the files are open by then."""
+        self.is_put_away = True
         if self._file is None:
             with contextlib.suppress(FileNotFoundError):
                 self._file = self._storage.open(self.path)
@@ -192,6 +210,7 @@ class Segment:
         file = self._file
         if file is None:
             file = self._file = self._storage.open(self.path)
+            _note_opened(self)
         return file
 
     @property

@@ -11,7 +11,10 @@ Some differences are meant. Kafka asks only clients for a count of records that 
 asked as well, because any other batch would leave a hole in the log or lie over the batch before it. A batch whose
 records would take more than 256 MiB decompressed is `MESSAGE_TOO_LARGE`; Kafka has no such limit. A record whose length
 never ends is an `INVALID_RECORD` in every batch; Kafka stumbles over it in some. And records that go to the log with
-another codec keep needlessly long varints, which Kafka writes anew.
+another codec keep needlessly long varints, which Kafka writes anew. Where a batch is refused for its records, the
+first 1,000 of them are listed and the message says how many there are; Kafka lists them all, be they millions out of a
+kilobyte. Offsets end at 2^63 - 2, and what would go beyond is an `INVALID_RECORD`; in Kafka they become negative. And a
+follower refuses batches that overlap, or end before they begin, which Kafka appends.
 
 The roll, the size of a segment and the state of producers are not looked at here.
 """
@@ -72,11 +75,11 @@ class Validator:
         if view.itemsize != 1:
             view = view.cast("B")
         array = np.frombuffer(view, np.uint8)
-        kernel = self._compiled or self._kernel(len(array))
         of_client = 1 if origin is _CLIENT else 0
         plain, how = NO_BYTES, validate.AS_IT_IS
         if len(view) >= _HEADER_SIZE and view[_ATTRIBUTES_AT] & _CODEC:
             plain, how = topic.plain_records(view, 0)
+        kernel = self._compiled or self._kernel(len(array) + len(plain))
         scratch = SCRATCH
         judged: Judged = kernel(
             topic.tables,
@@ -99,7 +102,7 @@ class Validator:
             span = NEW(BatchSpan, (size, offset, last_offset, max_timestamp_ms, leader_epoch, MAGIC))
             parts = [bytes(scratch.first_header), view[_HEADER_SIZE:]]
             return NEW(Validated, (parts, size, [span], append_time_ms))
-        assignment = Assignment(topic, kernel, view, array, offset, leader_epoch, now_ms, of_client)
+        assignment = Assignment(topic, self._kernel, view, array, offset, leader_epoch, now_ms, of_client)
         assignment.go_on(plain, how, judged)
         return Validated(assignment.parts, assignment.size, assignment.spans, append_time_ms)
 
@@ -113,7 +116,9 @@ class Validator:
         return numbered(data, end_offset, leader_epoch, max_size=MAX_SIZE)
 
     def _kernel(self, size: int) -> Kernel:
-        """The kernel for an append of `size` bytes."""
+        """The kernel for `size` more bytes of batches and decompressed records."""
+        if self._compiled is not None:
+            return self._compiled
         chosen = kernels(size)
         if chosen.compiled:
             self._compiled = chosen.validate

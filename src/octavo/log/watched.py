@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from octavo.errors import BadDirectory, ErrorCode, FormatError, LogError
-from octavo.log.checkpoints import Checkpoints
+from octavo.log.broker_defaults import BrokerDefaults
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
 from octavo.log.epochs import LeaderEpochs
-from octavo.log.folder import find_partitions
+from octavo.log.folder import METADATA_PARTITION, find_partitions
 from octavo.log.names import LEADER_EPOCHS, LOG, TopicPartition, base_offset_of
 from octavo.log.readable import ReadableLog
-from octavo.log.reading import Isolation, ReadResult, View
+from octavo.log.reading import View
 from octavo.log.segment import Segment
 from octavo.log.storage import Storage
 from octavo.log.walk import walk
 from octavo.records import read_batches
+from octavo.records.layout import BATCH_HEADER
 
 if TYPE_CHECKING:
-    from octavo.log.metadata import Topic
+    from octavo.log.metadata import MetadataStore, Topic
 
+T = TypeVar("T")
 _ATTEMPTS: Final = 100  # to look at a folder that changes meanwhile
 
 
@@ -32,6 +36,30 @@ class UnknownPartition(LogError):
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+class _File(NamedTuple):
+    """The file of a segment, as it is found in the folder."""
+
+    inode: int
+    size: int
+
+
+class _Tail(NamedTuple):
+    """Where the last segment ends, and by what its last batch is known again. A header has the checksum of the rest."""
+
+    end_offset: int
+    end: int
+    position: int = 0
+    header: bytes = b""  # nothing where there is no batch
+
+
+class _Seen(NamedTuple):
+    """The partition when it was last looked at."""
+
+    view: View
+    files: Mapping[int, _File]  # by base offset
+    tail: _Tail
+
+
 class WatchedLog(ReadableLog):
     """The partition as it was when it was last looked at; `refresh` looks again.
 
@@ -39,13 +67,23 @@ class WatchedLog(ReadableLog):
     new when it was looked at has been checked against its checksum.
     """
 
-    def __init__(self, storage: Storage, folder: Path, partition: TopicPartition, config: LogConfig) -> None:
-        """Raises `BadDirectory` where there is nothing to read."""
+    def __init__(
+        self,
+        storage: Storage,
+        folder: Path,
+        partition: TopicPartition,
+        config: LogConfig,
+        checkpoints: WatchedCheckpoints | None = None,
+    ) -> None:
+        """Raises `BadDirectory` where there is nothing to read. `checkpoints`: shared with others of the folder."""
         self.folder: Final = folder
         self.partition: Final = partition
         self.config: Final = config
         self._storage = storage
-        self._view = self._look(None)
+        self._checkpoints = WatchedCheckpoints(storage, folder.parent) if checkpoints is None else checkpoints
+        self._lock = threading.Lock()  # of whoever looks
+        self._seen = self._look(None)
+        self._view = self._seen.view
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -54,32 +92,36 @@ class WatchedLog(ReadableLog):
 
     def refresh(self) -> bool:
         """Look again; whether anything has changed."""
-        before = self._view
-        self._view = self._look(before)
-        return self._view != before
-
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        isolation: Isolation = Isolation.HIGH_WATERMARK,
-        at_least_one: bool = True,
-    ) -> ReadResult:
-        """As `Log.read`; looks again where the files are no longer what they were."""
-        try:
-            return super().read(offset, max_bytes, isolation=isolation, at_least_one=at_least_one)
-        except (FileNotFoundError, FormatError):
-            if not self.refresh():
-                raise
-            return super().read(offset, max_bytes, isolation=isolation, at_least_one=at_least_one)
+        with self._lock:
+            before = self._seen
+            self._seen = self._look(before)
+            self._view = self._seen.view
+            return self._view != before.view
 
     def close(self) -> None:
         """Close the files."""
         for segment in self._view.segments:
             segment.forget()
 
-    def _look(self, before: View | None) -> View:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _in_view(self, ask: Callable[[View], T]) -> T:
+        """What the log answers; after another look where the files are no longer what they were."""
+        try:
+            return ask(self._view)
+        except (FileNotFoundError, FormatError):
+            self.refresh()
+            return ask(self._view)
+
+    # ------------------------------------------------------------------------------------------------------- looking
+
+    def _look(self, before: _Seen | None) -> _Seen:
         """What there is now. A writer may rename and remove files meanwhile: then it is looked at once more."""
         for _ in range(_ATTEMPTS):
             try:
@@ -89,55 +131,99 @@ class WatchedLog(ReadableLog):
                     raise BadDirectory(self.folder, "there is no such folder, or no longer") from None
         raise BadDirectory(self.folder, "its files change faster than they can be looked at")
 
-    def _look_once(self, before: View | None) -> View:
-        sizes = {
-            base_offset: path.stat().st_size
-            for path in self.folder.iterdir()
-            if path.name.endswith(LOG) and (base_offset := base_offset_of(path.name)) is not None
-        }
-        if not sizes:
-            raise BadDirectory(self.folder, "there are no segments in this folder")
-        known = {} if before is None else {segment.base_offset: segment for segment in before.segments}
-        last = max(sizes)
-        segments = []
-        for base_offset, size in sorted(sizes.items()):
-            segment = known.get(base_offset)
-            if segment is None or segment.size > size or (segment.size != size and base_offset != last):
-                segment = Segment(self._storage, self.folder, base_offset, size=size, created_ms=0)
-            segments.append(segment)
-        active = segments[-1]
-        if before is not None and active is known.get(last) and before.bases[-1] == last and sizes[last] == before.size:
-            end_offset, size = before.end_offset, before.size
-        else:
-            end_offset, size = self._end(active, sizes[last], before)
-        checkpoints = Checkpoints(self._storage, self.folder.parent)
-        start_offset = max(checkpoints.start_offset(self.partition), segments[0].base_offset)
-        high_watermark = checkpoints.high_watermark(self.partition)
-        return View(
+    def _look_once(self, before: _Seen | None) -> _Seen:
+        files = self._files()
+        generation = 0 if before is None else before.view.generation
+        if before is not None and not _goes_on(before, files):
+            before = None
+            generation += 1
+        segments = self._segments(files, before)
+        tail = _find_tail(segments[-1], files[segments[-1].base_offset].size, before)
+        end_offset = tail.end_offset
+        start_offset = max(self._checkpoints.start_offset(self.partition), segments[0].base_offset)
+        start_offset = min(start_offset, end_offset)
+        high_watermark = self._checkpoints.high_watermark(self.partition)
+        view = View(
             tuple(segments),
             tuple(segment.base_offset for segment in segments),
-            size,
-            min(start_offset, end_offset),
+            tail.end,
+            start_offset,
             end_offset,
             end_offset if high_watermark is None else max(start_offset, min(high_watermark, end_offset)),
-            0 if before is None else before.generation + (known.get(last) not in (None, active)),
+            generation,
         )
+        return _Seen(view, files, tail)
 
-    def _end(self, active: Segment, file_size: int, before: View | None) -> tuple[int, int]:
-        """The offset and position behind the last batch that is complete, beginning where the last look ended."""
-        active.refresh(file_size)
-        if before is not None and before.bases[-1] == active.base_offset and before.size <= file_size:
-            end_offset, position = before.end_offset, before.size
-        else:
-            end_offset, position = active.base_offset, active.last_indexed()
-        try:
-            for entry in walk(active.file, position, file_size):
-                next(read_batches(active.file.read_at(entry.size, entry.position)), None)
-                end_offset, position = entry.last_offset + 1, entry.end
-        except FormatError:
-            pass  # not written yet, or room that was made in advance
-        active.size = position
-        return end_offset, position
+    def _files(self) -> dict[int, _File]:
+        """The files of the segments, in their order. The sizes come last: one that has a successor grows no more."""
+        names = sorted(path.name for path in self.folder.iterdir() if path.name.endswith(LOG))
+        files = {}
+        for name in names:
+            base_offset = base_offset_of(name)
+            if base_offset is not None:
+                status = (self.folder / name).stat()
+                files[base_offset] = _File(status.st_ino, status.st_size)
+        if not files:
+            raise BadDirectory(self.folder, "there are no segments in this folder")
+        return files
+
+    def _segments(self, files: Mapping[int, _File], before: _Seen | None) -> list[Segment]:
+        """The segments, those that are the same as before and others."""
+        known = {} if before is None else {segment.base_offset: segment for segment in before.view.segments}
+        last = max(files)
+        segments = []
+        for base_offset, file in files.items():
+            segment = known.get(base_offset)
+            if (
+                segment is None
+                or before is None
+                or before.files[base_offset].inode != file.inode
+                or (segment.size != file.size and base_offset != last)
+            ):
+                segment = Segment(self._storage, self.folder, base_offset, size=file.size, created_ms=0)
+            segments.append(segment)
+        return segments
+
+
+def _goes_on(before: _Seen, files: Mapping[int, _File]) -> bool:
+    """Whether what was last seen is still there, so that the log has only grown since, or lost its oldest segments.
+
+    Who truncates it takes the last batch. What is written in its place is longer, shorter or has another checksum.
+    """
+    view, tail = before.view, before.tail
+    active = view.segments[-1]
+    file = files.get(active.base_offset)
+    return (
+        file is not None
+        and file.inode == before.files[active.base_offset].inode
+        and file.size >= tail.end
+        and active.file.read_at(len(tail.header), tail.position) == tail.header
+    )
+
+
+def _find_tail(active: Segment, file_size: int, before: _Seen | None) -> _Tail:
+    """The last batch that is complete, looked for from where the last look ended."""
+    if before is not None and active is before.view.segments[-1]:
+        tail = before.tail if file_size == before.tail.end else _walk_to_tail(active, before.tail, file_size)
+    else:
+        start = active.last_indexed()
+        tail = _walk_to_tail(active, _Tail(active.base_offset, start), file_size)
+        if start and not tail.header:
+            tail = _walk_to_tail(active, _Tail(active.base_offset, 0), file_size)
+    if before is None or tail is not before.tail:
+        active.refresh(tail.end)
+    return tail
+
+
+def _walk_to_tail(active: Segment, tail: _Tail, file_size: int) -> _Tail:
+    try:
+        for entry in walk(active.file, tail.end, file_size):
+            data = active.file.read_at(entry.size, entry.position)
+            next(read_batches(data), None)
+            tail = _Tail(entry.last_offset + 1, entry.end, entry.position, data[: BATCH_HEADER.size])
+    except FormatError:
+        pass  # not written yet, or room that was made in advance
+    return tail
 
 
 class WatchedDirectory:
@@ -147,20 +233,19 @@ class WatchedDirectory:
         for folder in folders:
             if not folder.is_dir():
                 raise BadDirectory(folder, "there is no such folder")
-        self._folders = folders
+        self._checkpoints: Final = {folder: WatchedCheckpoints(storage, folder) for folder in folders}
         self._storage = storage
         self._logs: dict[TopicPartition, WatchedLog] = {}
+        self._known: dict[str, tuple[BrokerDefaults, Topic | None]] = {}
 
     @property
     def topics(self) -> Mapping[str, Topic]:
         """The topics by name, as the metadata have them now."""
-        from octavo.log.metadata import MetadataStore
-
-        return MetadataStore.open(self._folders, storage=self._storage, read_only=True).topics
+        return self._read_metadata().topics
 
     def partitions(self) -> list[TopicPartition]:
         """All partitions that there are now."""
-        return sorted(partition for folder in self._folders for partition in find_partitions(folder))
+        return sorted(partition for folder in self._checkpoints for partition in find_partitions(folder))
 
     def log(self, topic: str, partition: int) -> WatchedLog:
         """A partition's log, as it is now. Raises `UnknownPartition` and what `WatchedLog` does."""
@@ -169,19 +254,33 @@ class WatchedDirectory:
         if log is not None:
             log.refresh()
             return log
-        for folder in self._folders:
-            path = find_partitions(folder).get(wanted)
-            if path is not None:
-                known = self.topics.get(topic)
-                config = LogConfig() if known is None else LogConfig.from_stored(known.config)
-                return self._logs.setdefault(wanted, WatchedLog(self._storage, path, wanted, config))
+        if TopicPartition.parse(wanted.folder) == wanted != METADATA_PARTITION:
+            for folder, checkpoints in self._checkpoints.items():
+                path = folder / wanted.folder
+                if path.is_dir():
+                    log = WatchedLog(self._storage, path, wanted, self._config(topic), checkpoints)
+                    return self._logs.setdefault(wanted, log)
         raise UnknownPartition(f"there is no partition {partition} of a topic {topic!r}")
 
     def close(self) -> None:
         """Close all files."""
-        for log in self._logs.values():
+        for log in list(self._logs.values()):
             log.close()
         self._logs.clear()
+
+    def _config(self, topic: str) -> LogConfig:
+        """A topic's configuration. The metadata are read for the first topic, and for each that was not in them."""
+        if topic not in self._known:
+            metadata = self._read_metadata()
+            defaults = BrokerDefaults(metadata)
+            self._known |= {name: (defaults, found) for name, found in {topic: None, **metadata.topics}.items()}
+        defaults, found = self._known[topic]
+        return defaults.config_of(found).config
+
+    def _read_metadata(self) -> MetadataStore:
+        from octavo.log.metadata import MetadataStore
+
+        return MetadataStore.open(list(self._checkpoints), storage=self._storage, read_only=True)
 
     def __enter__(self) -> Self:
         return self

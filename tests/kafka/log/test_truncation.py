@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from octavo.records import read_batches
 from tests.batches import TIME_MS
 from tests.kafka.judge import Judge
 from tests.kafka.log.conftest import OpenBoth
@@ -162,3 +163,20 @@ def test_what_a_follower_refuses(open_both: OpenBoth) -> None:
     both.append_as_follower(replicated(batch(), 20) + replicated(batch(5), 30))
     both.append(batch())
     both.close()
+
+
+def test_a_roll_after_a_cut_through_a_batch_leaves_no_hole(open_both: OpenBoth) -> None:
+    """Here we differ: an empty batch takes the place of what was cut, so that no segment seems to be missing."""
+    both = open_both()
+    both.append(batch(3))
+    both.append(batch(5))
+    both.truncate_to(5)
+    assert both.state.end_offset == 5
+    for log in (both.kafka, both.octavo):
+        log.roll()
+    ours, theirs = both.octavo.state, both.kafka.state
+    assert ours.end_offset == theirs.end_offset == 5
+    assert [segment.base_offset for segment in ours.segments] == [segment.base_offset for segment in theirs.segments]
+    assert ours.segments[0].size == theirs.segments[0].size + 61
+    left = list(read_batches(both.octavo.read(3, 1)))
+    assert [(each.base_offset, each.last_offset, each.count) for each in left] == [(3, 4, 0)]

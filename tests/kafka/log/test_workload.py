@@ -77,6 +77,10 @@ class Life:
     def _truncate(self) -> None:
         self._both.max_timestamp_offset()  # Kafka forgets times in a truncation unless it has looked at them
         offset = max(self._offset(), self._both.state.end_offset - 20)
+        # To where a batch ends: what else is cut leaves an empty batch here when the log rolls, and a hole in Kafka's.
+        before = read_batches(self._both.octavo.read(max(offset - 1, self._both.state.start_offset), 1))
+        if any(held.base_offset < offset <= held.last_offset or held.base_offset >= offset for held in before):
+            return
         self._both.truncate_to(offset)
 
     def _delete_records(self) -> None:

@@ -1,10 +1,9 @@
-"""A directory of partitions: topics, locks, marks, several folders, and who only watches."""
+"""A directory of partitions: topics, locks, marks, several folders."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import uuid
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from octavo.errors import BadDirectory, DirectoryLocked, InvalidConfig, InvalidI
 from octavo.log import Background, DataDirectory, Log
 from octavo.log.directory import TopicExists
 from octavo.log.watched import UnknownPartition
-from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch
+from tests.unit.log.logs import SMALL, keys, make_batch
 
 
 def test_a_new_directory_remembers_its_topics(tmp_path: Path) -> None:
@@ -156,98 +155,6 @@ def test_one_partition_by_itself_does_not_make_the_others_clean(tmp_path: Path) 
 def test_the_folder_of_a_partition_has_its_name(tmp_path: Path) -> None:
     with pytest.raises(BadDirectory, match="events-0"):
         Log.open(tmp_path / "events")
-
-
-# ------------------------------------------------------------------------------------------------------------ watching
-
-
-def test_a_watcher_sees_what_is_appended_rolled_and_deleted(tmp_path: Path) -> None:
-    with DataDirectory.open(tmp_path) as data, DataDirectory.open(tmp_path, read_only=True) as watching:
-        data.create_topic("events", config=SMALL | {"retention.ms": "1000", "file.delete.delay.ms": "0"})
-        log = data.log("events", 0)
-        for number in range(40):
-            log.append(make_batch(first=number))
-            assert watching.log("events", 0).end_offset == number + 1
-            assert keys(watching.log("events", 0), max(0, number - 3)) == list(range(max(0, number - 3), number + 1))
-        watched = watching.log("events", 0)
-        assert sorted(watching.topics) == ["events"]
-        assert watched.offset_for_timestamp(TIME_MS) == (0, TIME_MS, 0)
-        log.delete_oldest(2)
-        log.delete_files(2**62)
-        assert watched.refresh()
-        assert watched.start_offset == log.start_offset > 0
-        assert keys(watched) == keys(log)
-
-
-def test_a_watcher_does_not_see_a_batch_that_is_not_all_there(tmp_path: Path) -> None:
-    with DataDirectory.open(tmp_path) as data:
-        data.create_topic("events")
-        data.log("events", 0).append(make_batch(2))
-        data.log("events", 0).flush()
-        path = tmp_path / "events-0" / "00000000000000000000.log"
-        whole = path.read_bytes()
-        torn = bytearray(whole)
-        torn[7] = 2  # its base offset
-        with DataDirectory.open(tmp_path, read_only=True) as watching:
-            for size in (1, 20, 60, len(torn) - 1):
-                path.write_bytes(whole + torn[:size])
-                assert watching.log("events", 0).end_offset == 2
-            path.write_bytes(whole + torn[:-1] + b"x")  # room was made, the last byte is not written yet
-            assert watching.log("events", 0).end_offset == 2
-            path.write_bytes(whole + torn)
-            assert watching.log("events", 0).end_offset == 4
-        path.write_bytes(whole)
-
-
-def test_a_watcher_touches_nothing(tmp_path: Path) -> None:
-    with DataDirectory.open(tmp_path) as data:
-        data.create_topic("events")
-        data.log("events", 0).append(make_batch(2))
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    with DataDirectory.open(tmp_path, read_only=True) as watching:
-        assert keys(watching.log("events", 0)) == [0, 1]
-        with pytest.raises(UnknownPartition):
-            watching.log("events", 1)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-
-
-# ---------------------------------------------------------------------------------------------------------- background
-
-
-def test_background_work_is_done_when_it_is_due(tmp_path: Path) -> None:
-    with DataDirectory.open(tmp_path, clock=lambda: TIME_MS) as data:
-        data.create_topic(
-            "events", config=SMALL | {"flush.ms": "100", "retention.ms": "5000", "file.delete.delay.ms": "50"}
-        )
-        log = data.log("events", 0)
-        background = Background(data, clock=lambda: TIME_MS, initial_delay_ms=1000, checkpoint_interval_ms=200)
-        for number in range(20):
-            log.append(make_batch(first=number))
-        assert background.run_once(TIME_MS + 99) == ([], [], 0, False, [])
-        assert background.run_once(TIME_MS + 100).flushed == [("events", 0)]
-        assert log.recovery_point == 20
-        assert background.run_once(TIME_MS + 1000).checkpoints_written
-        assert not background.run_once(TIME_MS + 1199).checkpoints_written
-        done = background.run_once(TIME_MS + 1000 + 300_000)
-        assert len(done.deleted) > 1
-        assert {expired.policy for _, expired in done.deleted} == {"time"}
-        assert background.run_once(TIME_MS + 301_001).files_removed == len(done.deleted) or done.files_removed
-
-
-def test_a_thread_does_it_too(tmp_path: Path) -> None:
-    flushed = threading.Event()
-    with DataDirectory.open(tmp_path) as data:
-        data.create_topic("events", config={"flush.ms": "0"})
-        log = data.log("events", 0)
-        log.append(make_batch())
-        with Background(data) as background:
-            background.start(0.001)
-            for _ in range(1000):
-                if log.recovery_point == 1:
-                    flushed.set()
-                    break
-                flushed.wait(0.01)
-        assert flushed.is_set()
 
 
 def test_unknown_topics_are_kept_and_not_deleted(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from octavo.errors import AppendRefused, ErrorCode, InvalidInput, LimitExceeded, LogError, OffsetOutOfRange
 from octavo.log import Isolation, Log, LogConfig
 from octavo.log.log import PolicyViolation
+from octavo.log.storage import File, Storage
 from octavo.records import read_batches
-from tests.unit.log.logs import TIME_MS, keys, make_batch, open_log
+from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch, open_log
 
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:
@@ -268,8 +270,8 @@ def test_deleted_files_wait_for_their_delay(tmp_path: Path) -> None:
         assert (log.start_offset, log.end_offset) == (30, 30)
         waiting = list((tmp_path / "topic-0").glob("*.log.deleted"))
         assert len(waiting) == before
-        assert log.delete_files(TIME_MS + 499) == 0
-        assert log.delete_files(TIME_MS + 500) == before
+        assert log.delete_files(TIME_MS + 1500) == 0
+        assert log.delete_files(TIME_MS + 1501) == before
         assert not list((tmp_path / "topic-0").glob("*.deleted"))
 
 
@@ -346,3 +348,132 @@ def test_a_log_goes_on_where_it_was_closed(tmp_path: Path) -> None:
             assert keys(log) == list(range(10 * round_))
             for number in range(10):
                 log.append(make_batch(first=10 * round_ + number))
+
+
+# -------------------------------------------------------------------------------------------------- what cannot be done
+
+
+class Faulty(Storage):
+    """A disk on which some operation on files of some name fails, as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.fails: tuple[str, str] | None = None
+
+    def _check(self, what: str, path: Path) -> None:
+        if self.fails is not None and what == self.fails[0] and path.name.endswith(self.fails[1]):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    def open_to_write(self, path: Path, *, create: bool = False) -> File:
+        self._check("create" if create else "open", path)
+        return super().open_to_write(path, create=create)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._check("rename", source)
+        super().rename(source, target)
+
+    def sync_folder(self, path: Path) -> None:
+        self._check("sync", path)
+        super().sync_folder(path)
+
+
+def open_faulty(folder: Path) -> tuple[Log, Faulty]:
+    storage = Faulty()
+    config = LogConfig.from_properties(SMALL)
+    return Log.open(folder / "topic-0", config, clock=lambda: TIME_MS, storage=storage), storage
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
+def test_a_roll_that_fails_leaves_nothing_behind(tmp_path: Path, suffix: str) -> None:
+    log, storage = open_faulty(tmp_path)
+    log.append(make_batch(3, size=10))
+    storage.fails = ("create", suffix)
+    with pytest.raises(OSError, match="No space"):
+        log.roll()
+    log.append(make_batch(3, first=3, size=10))
+    storage.fails = None
+    log.append(make_batch(3, first=6, size=10))
+    log.close()
+    with open_log(tmp_path) as log:
+        assert keys(log) == list(range(9))
+
+
+def test_an_empty_segment_that_a_roll_left_does_not_end_the_log(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        log.append(make_batch(5, size=10))
+    (tmp_path / "topic-0" / "00000000000000000002.log").touch()
+    with open_log(tmp_path) as log:
+        assert keys(log) == list(range(5))
+        assert log.recovery.removed == ["00000000000000000002.log"]
+
+
+@pytest.mark.parametrize("fails", [("rename", ".log"), ("sync", "topic-0")])
+def test_a_log_that_could_not_be_truncated_takes_no_more_until_it_is_opened_again(
+    tmp_path: Path, fails: tuple[str, str]
+) -> None:
+    log, storage = open_faulty(tmp_path)
+    for number in range(30):
+        log.append(make_batch(first=number))
+    storage.fails = fails
+    with pytest.raises(OSError, match="No space"):
+        log.truncate_to(3)
+    storage.fails = None
+    assert log.failure is not None
+    for refused in (lambda: log.append(make_batch()), log.roll, log.flush, lambda: log.truncate_to(1)):
+        with pytest.raises(LogError, match="open it again"):
+            refused()
+    log.close()
+    with open_log(tmp_path) as log:
+        assert not log.recovery.was_clean
+        assert keys(log) == list(range(log.end_offset))
+        log.append(make_batch(first=log.end_offset))
+        assert keys(log) == list(range(log.end_offset))
+
+
+def test_what_could_not_be_put_away_does_not_come_back(tmp_path: Path) -> None:
+    log, storage = open_faulty(tmp_path)
+    for number in range(30):
+        log.append(make_batch(first=number))
+    storage.fails = ("rename", ".log")
+    with pytest.raises(OSError, match="No space"):
+        log.delete_oldest(2)
+    start = log.start_offset
+    assert start > 0
+    log.close()
+    with open_log(tmp_path) as log:
+        assert log.start_offset == start
+        assert keys(log) == list(range(start, 30))
+
+
+def test_a_leader_that_has_followed_goes_on_with_the_epoch_it_has_seen(tmp_path: Path) -> None:
+    (tmp_path / "leader").mkdir()
+    (tmp_path / "follower").mkdir()
+    with open_log(tmp_path / "leader") as leader, open_log(tmp_path / "follower") as follower:
+        leader.become_leader(6)
+        leader.append(make_batch(2))
+        follower.append_as_follower(leader.read(0, 1000).records)
+        follower.append(make_batch())
+        assert follower.epochs.entries == ((6, 0),)
+
+
+def test_many_segments_take_few_descriptors(tmp_path: Path) -> None:
+    def count() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    with open_log(tmp_path, internal_segment_bytes="100") as log:
+        before = count()
+        for number in range(200):
+            log.append(make_batch(first=number, size=0))
+        assert len(log.segments) == 200
+        assert keys(log) == list(range(200))
+        assert count() - before < 3 * 140
+
+
+def test_a_log_that_could_not_be_closed_gives_its_lock_back(tmp_path: Path) -> None:
+    log, storage = open_faulty(tmp_path)
+    log.append(make_batch(3))
+    storage.fails = ("sync", "topic-0")
+    with pytest.raises(OSError, match="No space"):
+        log.close()
+    with open_log(tmp_path) as log:
+        assert not log.recovery.was_clean
+        assert keys(log) == [0, 1, 2]

@@ -5,6 +5,7 @@ The same against Kafka itself is in `tests/kafka/test_validation.py`.
 
 from __future__ import annotations
 
+import tracemalloc
 from array import array
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from octavo.log.config import LogConfig
 from octavo.log.validation import BatchSpan, Origin, Validated, Validator
 from octavo.records import BatchBuilder, Codec, Header, read_batches
 from octavo.records.compression import Inflater, compress
+from octavo.records.kernels import Kernel
 from octavo.records.layout import BATCH_HEADER, BatchHeader
 from tests.corruption import forge
 
@@ -24,6 +26,7 @@ pytestmark = pytest.mark.usefixtures("each_kind_of_kernel")
 NOW: Final = 1_700_000_000_000
 EPOCH: Final = 7
 OFFSET: Final = 500
+MAX_OFFSET: Final = 2**63 - 2
 
 
 def assign(data: Any, *, origin: Origin = Origin.CLIENT, **properties: str) -> Validated:
@@ -148,11 +151,54 @@ def test_records_are_refused_by_index_and_a_timestamp_decides_the_code(codec: Co
     assert (error.code, [each.record_index for each in error.record_errors]) == (ErrorCode.INVALID_RECORD, [0])
 
 
-def test_as_many_records_as_there_are_are_refused() -> None:
-    records = b"".join(forge.record(key=None, value=None, offset_delta=number) for number in range(3000))
-    error = refusal(forge.batch(records, count=3000, base_offset=0), cleanup_policy="compact")
-    assert [each.record_index for each in error.record_errors] == list(range(3000))
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_a_thousand_refused_records_are_listed_and_all_are_counted(codec: Codec) -> None:
+    records = [forge.record(key=None, value=None, offset_delta=number) for number in range(3000)]
+    fields = {"count": 3000, "base_offset": 0, "attributes": int(codec)}
+    error = refusal(forge.batch(compress(codec, b"".join(records)), **fields), cleanup_policy="compact")
+    assert [each.record_index for each in error.record_errors] == list(range(1000))
+    assert "is refused for 3000 of its records: record 0: the topic" in str(error)
     assert str(error).endswith("and 2997 more (INVALID_RECORD)")
+    records[-1] = forge.record(offset_delta=2999, timestamp_delta=-11)
+    data = forge.batch(compress(codec, b"".join(records)), **fields)
+    error = refusal(data, cleanup_policy="compact", message_timestamp_before_max_ms="10")
+    assert error.code == ErrorCode.INVALID_TIMESTAMP, "though the record is not listed"
+
+
+def test_a_thousand_refused_old_messages_are_listed_and_all_are_counted() -> None:
+    messages = b"".join(forge.message(1, None, b"", offset=number) for number in range(1200))
+    wrapper = forge.message(1, None, compress(Codec.GZIP, messages), attributes=1, offset=1199)
+    error = refusal(wrapper, cleanup_policy="compact")
+    assert [each.record_index for each in error.record_errors] == list(range(1000))
+    assert "is refused for 1200 of its records" in str(error)
+
+
+def test_refused_records_take_no_memory_beside_their_bytes() -> None:
+    count = 100_000
+    data = forge.batch(
+        compress(Codec.ZSTD, bytes((12, 0, 0, 0, 1, 1, 0)) * count), count=count, base_offset=0, attributes=4
+    )
+    refusal(data, cleanup_policy="compact")  # codec and kernel are loaded
+    tracemalloc.start()
+    refusal(data, cleanup_policy="compact")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * 7 * count
+
+
+def test_decompressed_bytes_count_where_a_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    class Chosen(Validator):
+        def _kernel(self, size: int) -> Kernel:
+            sizes.append(size)
+            return super()._kernel(size)
+
+    monkeypatch.setenv("OCTAVO_KERNELS", "interpreted")
+    records = b"".join(forge.record(value=bytes(1000), offset_delta=number) for number in range(20))
+    small = forge.batch(compress(Codec.ZSTD, records), count=20, base_offset=0, attributes=4)
+    Chosen(LogConfig()).assign(small + small, offset=0, leader_epoch=0, now_ms=NOW)
+    assert sizes == [2 * len(small) + len(records), len(records)]
 
 
 @pytest.mark.parametrize("codec", list(Codec))
@@ -194,6 +240,34 @@ def test_batches_of_all_kinds_follow_one_another() -> None:
     broken = b"".join(kinds[:200]) + batch(base_offset=1)
     assert f"at byte {len(broken) - len(batch())}" in str(refusal(broken))
     assert "is not that of the batch before" in str(refusal(kinds[0] + forge.message(1)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        batch(),
+        batch(1) + batch(2),
+        batch(codec=Codec.ZSTD),
+        batch(1, Codec.LZ4) + batch(2, Codec.LZ4),
+        forge.message(0) * 3,
+        forge.message(
+            1,
+            None,
+            compress(Codec.GZIP, b"".join(forge.message(1, offset=n) for n in range(3))),
+            attributes=1,
+            offset=2,
+        ),
+    ],
+    ids=["one", "two", "compressed", "two compressed", "messages", "wrapper"],
+)
+def test_offsets_end_where_the_log_could_not_say_its_end_any_more(data: bytes) -> None:
+    for topic in (Validator(LogConfig()), Validator(LogConfig(compression_type="zstd"))):
+        validated = topic.assign(data, offset=MAX_OFFSET - 2, leader_epoch=EPOCH, now_ms=NOW)
+        assert validated.spans[-1].last_offset == MAX_OFFSET
+        for offset in (MAX_OFFSET - 1, MAX_OFFSET, MAX_OFFSET + 1):
+            with pytest.raises(AppendRefused, match="there are not enough offsets left") as caught:
+                topic.assign(data, offset=offset, leader_epoch=EPOCH, now_ms=NOW)
+            assert caught.value.code == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", batch()[:-1], batch()[:16]])
@@ -312,6 +386,16 @@ def test_a_follower_keeps_every_byte_of_whole_batches() -> None:
     [
         (led(base_offset=9), ErrorCode.UNKNOWN_SERVER_ERROR),
         (led(base_offset=10) + led(base_offset=10), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (led(base_offset=10) + led(base_offset=12), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (led(base_offset=10, last_offset_delta=-1), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (led(base_offset=10) + led(base_offset=13, last_offset_delta=-1), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (forge.message(1, offset=10) + led(base_offset=10), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (led(base_offset=10) + forge.message(1, offset=12), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (led(base_offset=MAX_OFFSET - 1), ErrorCode.INVALID_RECORD),
+        (led(base_offset=MAX_OFFSET), ErrorCode.UNKNOWN_SERVER_ERROR),  # its last offset is negative, as in Kafka
+        (led(base_offset=-3), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (led(base_offset=-2), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (forge.message(0, offset=MAX_OFFSET + 1), ErrorCode.INVALID_RECORD),
         (led(base_offset=10)[:-1] + b"x", ErrorCode.CORRUPT_MESSAGE),
         (led(base_offset=10) + bytes(30), ErrorCode.CORRUPT_MESSAGE),
         (led(base_offset=10, attributes=7), ErrorCode.UNKNOWN_SERVER_ERROR),
@@ -322,3 +406,17 @@ def test_a_follower_refuses_damage_and_offsets_that_do_not_go_on(data: bytes, co
     with pytest.raises(AppendRefused) as caught:
         follow(data)
     assert caught.value.code == code
+
+
+def test_a_follower_takes_the_last_offsets_there_are() -> None:
+    validated = follow(led(base_offset=MAX_OFFSET - 2))
+    assert validated.spans[0].last_offset == MAX_OFFSET
+    with pytest.raises(AppendRefused, match=f"its last offset is above {MAX_OFFSET}, the highest"):
+        follow(led(base_offset=MAX_OFFSET - 1))
+
+
+def test_a_follower_says_which_offsets_are_wrong() -> None:
+    with pytest.raises(AppendRefused, match="its offset 12 is below 13, the next one"):
+        follow(led(base_offset=10) + led(base_offset=12))
+    with pytest.raises(AppendRefused, match="its last offset 9 is below its first, 10"):
+        follow(led(base_offset=10, last_offset_delta=-1))

@@ -88,6 +88,12 @@ class ClusterLog:
         for record in records:
             self.image.replay(record)
 
+    def sync(self) -> None:
+        """Has on the disk what was read: a process that died may have written it and no more, and now it counts."""
+        if self._segment is not None:
+            self._storage.open_to_write(self._segment).sync()
+        self._storage.sync_folder(self.folder)
+
     def _version_of(self, record: MetadataRecord | UnknownRecord) -> int | None:
         """The version of a record that a cluster of this metadata.version reads."""
         if isinstance(record, PartitionRecord):

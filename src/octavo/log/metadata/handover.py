@@ -3,12 +3,14 @@
 A directory of ours is one of Kafka's at any time, as long as its metadata know every partition that is there. What
 can be missing is made good, once the directory is locked:
 
-    a partition that the metadata do not know         is added, under the id that it has, with `retention.ms=-1`: how
-                                                      long it was to be kept is not known, and Kafka's default deletes
+    a topic that the metadata do not know             is added, under the id that it has, with `retention.ms=-1`: how
+                                                      long it was to be kept is not known, and Kafka's default deletes.
+                                                      Those that Kafka keeps its own state in, and compacts, are added
+                                                      with `cleanup.policy=compact`
     a leader epoch, or folder, that is not the log's  is set
     a lost `partition.metadata`                       is written
 
-What Kafka would not start on is refused, and left as it was.
+What Kafka would not start on is refused, and left as it was: everything is read before anything is written.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from octavo.errors import BadDirectory
@@ -25,9 +27,10 @@ from octavo.log.checkpoint import read_epochs
 from octavo.log.folder import find_partitions
 from octavo.log.identity import random_uuid, write_uuid
 from octavo.log.lock import DirectoryLock
+from octavo.log.metadata.cluster_log import FOLDER, has_cluster_log, read_cluster_log, snapshot_records
 from octavo.log.metadata.creation import CONTROLLER_PORT, LISTENER
 from octavo.log.metadata.image import PartitionState
-from octavo.log.metadata.store import MetadataStore
+from octavo.log.metadata.store import BOOTSTRAP_CHECKPOINT, MetadataStore
 from octavo.log.names import LEADER_EPOCHS, LOG, META_PROPERTIES, TopicPartition, base_offset_of
 from octavo.log.partition_metadata import read_topic_id, write_topic_id
 from octavo.log.shutdown import was_clean
@@ -36,7 +39,10 @@ from octavo.log.walk import walk
 from octavo.records.layout import BATCH_HEADER
 
 KEPT_FOR_EVER: Final = {"retention.ms": "-1"}
+COMPACTED: Final = {"cleanup.policy": "compact"}
+COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})  # in any cluster
 _NO_EPOCH: Final = -1
+_MOST_PARTITIONS: Final = 100_000  # of one topic that is found; all up to the last are made
 _LISTENER_PORT: Final = 9092
 _EPOCH: Final = BATCH_HEADER.only("leader_epoch", "magic")
 
@@ -66,18 +72,37 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
             if not folder.is_dir():
                 raise BadDirectory(folder, "there is no such folder")
             locks.enter_context(DirectoryLock.acquire(folder, storage))
-        found = _find(folders)
-        ids = {partition: read_topic_id(storage, path) for partition, path in found.items()}
+        paths = _find(folders)
+        found = _read(storage, paths)
         if not found and not any((folder / META_PROPERTIES).exists() for folder in folders):
             raise BadDirectory(folders[0], "there is nothing in it that could be handed over")
-        _check_ids(MetadataStore.open(folders, storage=storage, read_only=True), found, ids)
+        known = MetadataStore.open(folders, storage=storage, read_only=True)
+        _check_charge(known, storage)
+        _check_ids(known, found)
+        _check_partitions(known, found)
+        # From here on there are changes, and nothing but the disk that could be wrong.
         store = MetadataStore.open(folders, storage=storage, read_only=False)
         strangers = sorted({topic for topic, _ in found} - store.topics.keys())
         for topic in strangers:
-            adopt(store, storage, topic, found, KEPT_FOR_EVER)
-        write_lost_ids(store, storage, found)
-        raised = _set_partitions(store, storage, found)
+            _adopt(store, topic, found, COMPACTED if topic in COMPACTED_TOPICS else KEPT_FOR_EVER)
+        write_lost_ids(store, storage, paths)
+        raised = _set_partitions(store, found)
         return _report(store, folders, found, tuple(strangers), raised)
+
+
+class _Found(NamedTuple):
+    """What the folder of a partition says."""
+
+    path: Path
+    topic_id: UUID | None  # None: it is lost
+    last_epoch: int  # of the leader that wrote last; -1 where there is none
+
+
+def _read(storage: Storage, paths: Mapping[TopicPartition, Path]) -> dict[TopicPartition, _Found]:
+    return {
+        partition: _Found(path, read_topic_id(storage, path), _last_epoch(storage, path))
+        for partition, path in paths.items()
+    }
 
 
 def _find(folders: Sequence[Path]) -> dict[TopicPartition, Path]:
@@ -90,29 +115,53 @@ def _find(folders: Sequence[Path]) -> dict[TopicPartition, Path]:
     return found
 
 
-def _check_ids(
-    store: MetadataStore, found: Mapping[TopicPartition, Path], ids: Mapping[TopicPartition, UUID | None]
-) -> None:
-    """Every folder belongs to the topic that has its name, and is one of its partitions."""
-    expected = {name: topic.id for name, topic in store.topics.items()}
-    for partition, topic_id in ids.items():
+def _check_charge(known: MetadataStore, storage: Storage) -> None:
+    """Raises where others decide on the topics. So does the store, but new folders have an identity by then."""
+    folder, image = known.metadata_folder, known.image
+    if not has_cluster_log(folder / FOLDER):
+        identity = next(iter(known.identity.values()), None)
+        bootstrap = folder / BOOTSTRAP_CHECKPOINT
+        if bootstrap.exists():
+            list(snapshot_records(storage, bootstrap))
+        elif identity is not None and identity.version == 1:
+            raise BadDirectory(
+                folder, "its topics are kept somewhere else: give the folder of metadata.log.dir as well"
+            )
+        if (folder / FOLDER).is_dir():
+            image = read_cluster_log(storage, folder / FOLDER).image
+    voters = image.voters or tuple(image.controllers)
+    if voters and known.node_id is not None and voters != (known.node_id,):
+        controllers = ", ".join(map(str, voters))
+        raise BadDirectory(folder, f"not node {known.node_id} but the controllers {controllers} decide on its topics")
+
+
+def _check_ids(known: MetadataStore, found: Mapping[TopicPartition, _Found]) -> None:
+    """Every folder belongs to the topic that has its name, and to no other."""
+    expected = {name: topic.id for name, topic in known.topics.items()}
+    owners = {topic_id: name for name, topic_id in expected.items()}
+    for partition, (path, topic_id, _) in found.items():
         if topic_id is None:
             continue
         wanted = expected.setdefault(partition.topic, topic_id)
         if topic_id != wanted:
             raise BadDirectory(
-                found[partition],
+                path,
                 f"it is of a topic with the id {write_uuid(topic_id)}, but {partition.topic} is {write_uuid(wanted)}: "
                 "move one of them away",
             )
-    for partition in found:
-        topic = store.topics.get(partition.topic)
+        owner = owners.setdefault(topic_id, partition.topic)
+        if owner != partition.topic:
+            raise BadDirectory(path, f"its topic has the id of {owner}, {write_uuid(topic_id)}: move one of them away")
+
+
+def _check_partitions(known: MetadataStore, found: Mapping[TopicPartition, _Found]) -> None:
+    """Every folder is one of the partitions of its topic."""
+    for partition, (path, _, _) in found.items():
+        topic = known.topics.get(partition.topic)
         if topic is not None and not (
-            partition.partition in topic.partitions and store.is_here(topic.partitions[partition.partition])
+            partition.partition in topic.partitions and known.is_here(topic.partitions[partition.partition])
         ):
-            raise BadDirectory(
-                found[partition], f"the metadata say that node {store.node_id} has no such partition: move it away"
-            )
+            raise BadDirectory(path, f"the metadata say that node {known.node_id} has no such partition: move it away")
 
 
 def adopt(
@@ -123,14 +172,20 @@ def adopt(
     config: Mapping[str, str],
 ) -> None:
     """Adds a topic that the metadata do not know, from its first partition to the last that was `found`."""
-    paths = {partition.partition: path for partition, path in found.items() if partition.topic == topic}
-    known = (read_topic_id(storage, path) for path in paths.values())
-    topic_id = next(filter(None, known), None) or random_uuid()
-    epochs = dict.fromkeys(range(max(paths) + 1), 0)
+    _adopt(store, topic, _read(storage, {key: path for key, path in found.items() if key.topic == topic}), config)
+
+
+def _adopt(store: MetadataStore, topic: str, found: Mapping[TopicPartition, _Found], config: Mapping[str, str]) -> None:
+    partitions = {partition.partition: each for partition, each in found.items() if partition.topic == topic}
+    last = max(partitions)
+    if last >= _MOST_PARTITIONS:
+        raise BadDirectory(partitions[last].path, "no topic has so many partitions: move it away")
+    topic_id = next((each.topic_id for each in partitions.values() if each.topic_id), None) or random_uuid()
+    epochs = dict.fromkeys(range(last + 1), 0)
     places = dict.fromkeys(epochs, store.metadata_folder)
-    for number, path in paths.items():
-        epochs[number] = max(_last_epoch(storage, path), 0)
-        places[number] = path.parent
+    for number, each in partitions.items():
+        epochs[number] = max(each.last_epoch, 0)
+        places[number] = each.path.parent
     store.adopt_topic(topic, epochs, config, topic_id, folders=list(places.values()))
 
 
@@ -141,18 +196,15 @@ def write_lost_ids(store: MetadataStore, storage: Storage, found: Mapping[TopicP
             write_topic_id(storage, path, store.topics[partition.topic].id)
 
 
-def _set_partitions(
-    store: MetadataStore, storage: Storage, found: Mapping[TopicPartition, Path]
-) -> tuple[TopicPartition, ...]:
+def _set_partitions(store: MetadataStore, found: Mapping[TopicPartition, _Found]) -> tuple[TopicPartition, ...]:
     """Has the metadata say what is: the folder and, at least, the leader epoch of each partition."""
     changes: list[PartitionState] = []
     raised = []
-    for partition, path in found.items():
+    for partition, (path, _, last_epoch) in found.items():
         state = store.topics[partition.topic].partitions[partition.partition]
         new = _in_folder(store, state, path.parent)
-        epoch = _last_epoch(storage, path)
-        if epoch > state.leader_epoch:
-            new = replace(new, leader_epoch=epoch)
+        if last_epoch > state.leader_epoch:
+            new = replace(new, leader_epoch=last_epoch)
             raised.append(partition)
         if new != state:
             changes.append(replace(new, partition_epoch=state.partition_epoch + 1))
@@ -191,7 +243,7 @@ def _last_epoch(storage: Storage, folder: Path) -> int:
 def _report(
     store: MetadataStore,
     folders: Sequence[Path],
-    found: Mapping[TopicPartition, Path],
+    found: Mapping[TopicPartition, _Found],
     adopted: tuple[str, ...],
     raised: tuple[TopicPartition, ...],
 ) -> Handover:

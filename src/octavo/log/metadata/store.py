@@ -216,6 +216,8 @@ class MetadataStore:
 
     def _complete(self) -> None:
         """Gives every folder an identity, and a new directory its metadata log."""
+        if self._log is not None:
+            self._log.sync()
         known = self._whose.any
         if known is None and self._log is None:
             self._create(MetaProperties(cluster_id=write_uuid(random_uuid()), node_id=FIRST_NODE))

@@ -65,6 +65,8 @@ AS_IT_IS = 0
 IN_PLAIN = 1  # its records are given in plain
 LISTED = 2  # the same, and the refused ones are listed
 
+MAX_OFFSET = MAX_INT64 - 1  # of a record: behind the last one is the end of the log, which is an offset as well
+
 TABLE = 8 * 256  # numbers in the first two of `Tables`, and twice as many as in the others
 
 # What breaks a rule for appends, besides the rules of the format.
@@ -77,6 +79,7 @@ OFFSETS_AND_COUNT = 105
 CONTROL = 106
 SEQUENCE = 107
 UNREADABLE = 108  # of a size over which Kafka stumbles
+OFFSETS_USED_UP = 109
 
 # What was found in the records of a batch.
 KEEP = 0
@@ -84,6 +87,7 @@ BAD_RECORD = 1  # one at least lacks a key or has a time that is refused
 JUMPS = 2  # the offsets do not count from 0
 REBASED = 4  # the first timestamp is not the base, or one is negative: who writes the records anew writes others
 ANOTHER_CODEC = 8  # the topic wants another
+BAD_TIME = 16  # one at least has a time that is refused
 
 _HEADER_SIZE = BATCH_HEADER.size
 _LEADER_EPOCH_AT = BATCH_HEADER.at("leader_epoch")
@@ -185,31 +189,31 @@ def judge_records(
     lengths_matter: bool,
     refused: Array,
     rows: int,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Walk the records in `data[start:end]` of the batch whose header stands at `position` of `header`.
 
-    Returns the broken rule, the largest timestamp and what else was found. Up to `rows` records that are refused are
-    written to the table `refused`; the rows behind them are left alone.
+    Returns the broken rule, the largest timestamp, what else was found and, unless `rows` is 0, how many records are
+    refused. Up to `rows` of these are written to the table `refused`; the rows behind them are left alone.
     """
     count = read_i32(header, position + _COUNT_AT)
     base_timestamp = read_i64(header, position + _BASE_TIMESTAMP_AT)
     the_time = read_i64(header, position + _MAX_TIMESTAMP_AT)
     one_time = header[position + _ATTRIBUTES_AT + 1] & _LOG_APPEND_TIME != 0
     if count > (end - start) // MIN_RECORD_SIZE:
-        return rules.RECORD_COUNT, 0, 0
+        return rules.RECORD_COUNT, 0, 0, 0
     lowest, highest = sound_times(one_time, limits, now_ms)
     key_needed = limits[KEY_NEEDED] != 0
     largest = NO_TIMESTAMP
     found = REBASED if one_time else KEEP
     jumps = read_i64(header, position)
-    row = 0
+    refused_count = 0
     at = start
     for index in range(count):
         record_end, timestamp_delta, offset_delta, key_length = quick_record(data, at, end)
         if record_end == 0:
             record_end, timestamp_delta, offset_delta, key_length = any_record(data, at, end, lengths_matter)
             if record_end < 0:
-                return -record_end, 0, 0
+                return -record_end, 0, 0, 0
         at = record_end
         timestamp = the_time if one_time else wrap64(base_timestamp + timestamp_delta)
         if timestamp > largest:
@@ -223,17 +227,18 @@ def judge_records(
             found |= REBASED
         reason = refusal(timestamp, key_length, one_time, limits, now_ms)
         if reason:
-            found |= BAD_RECORD
-            if row < rows:
-                refused[row, RECORD_INDEX] = index
-                refused[row, REASON] = reason
-                refused[row, TIMESTAMP] = timestamp
-                row += 1
+            found |= BAD_RECORD if reason == NO_KEY else BAD_RECORD | BAD_TIME
+            if rows:
+                if refused_count < rows:
+                    refused[refused_count, RECORD_INDEX] = index
+                    refused[refused_count, REASON] = reason
+                    refused[refused_count, TIMESTAMP] = timestamp
+                refused_count += 1
     if jumps:
         found |= JUMPS
     if at != end:
-        return rules.BYTES_LEFT, 0, 0
-    return rules.OK, largest, found
+        return rules.BYTES_LEFT, 0, 0, 0
+    return rules.OK, largest, found, refused_count
 
 
 def recompressed(data: Array, position: int, limits: Array) -> bool:
@@ -307,8 +312,9 @@ def validate(
     """Judge the batches of `data` from `position` on; write their new headers, and a row of `spans` for each.
 
     Unless `how` is `AS_IT_IS`, `plain` holds the records of the first batch, which alone is judged; with `LISTED` rows
-    tell of its refused records. Returns the position reached, the count of rows, why it stopped, the broken rule, and
-    what was found in the last batch: see above, its last offset and its largest timestamp.
+    tell of its refused records, of the first ones where there are more of them than rows. Returns the position reached,
+    the count of rows (with `LISTED` that of refused records), why it stopped, the broken rule, and what was found in
+    the last batch: see above, its last offset and its largest timestamp.
     """
     tables = unpacked(packed_tables)
     end = len(data)
@@ -334,28 +340,33 @@ def validate(
         if how == AS_IT_IS:
             if compressed or another_codec:
                 return position, rows, WANTED, rules.OK, found, last_offset, largest
-            rule, largest, found = judge_records(
+            rule, largest, found, _ = judge_records(
                 data, position + _HEADER_SIZE, position + size, data, position, limits, now_ms, True, spans, 0
             )
         else:
             listed = len(spans) if how == LISTED else 0
             lengths_matter = another_codec or not compressed
-            rule, largest, found = judge_records(
+            rule, largest, found, refused_count = judge_records(
                 plain, 0, len(plain), data, position, limits, now_ms, lengths_matter, spans, listed
             )
             if another_codec:
                 found |= ANOTHER_CODEC
+            if found & BAD_RECORD and how == LISTED:
+                return position, refused_count, REFUSED, rules.OK, found, last_offset, largest
         if rule != rules.OK:
             return position, rows, BROKEN, rule, found, last_offset, largest
         if found & BAD_RECORD:
             return position, rows, REFUSED, rules.OK, found, last_offset, largest
+        last_offset_delta = read_i32(data, position + _LAST_OFFSET_DELTA_AT)
+        if last_offset_delta > MAX_OFFSET - offset:
+            return position, rows, BROKEN, OFFSETS_USED_UP, found, last_offset, largest
         if append_time:
             largest = now_ms
         at = rows * _HEADER_SIZE
         write_header(tables, data, position, size, offset, leader_epoch, append_time, largest, headers, at)
-        last_offset = wrap64(offset + read_i32(data, position + _LAST_OFFSET_DELTA_AT))
+        last_offset = offset + last_offset_delta
         write_span(spans, rows, size, offset, last_offset, largest, leader_epoch)
-        offset = wrap64(last_offset + 1)
+        offset = last_offset + 1
         position += size
         rows += 1
         if how != AS_IT_IS:

@@ -11,14 +11,17 @@ import pytest
 
 from octavo.cli import main
 from octavo.cli.exits import COULD_NOT_RUN, FINE
-from octavo.errors import BadDirectory, DirectoryLocked
+from octavo.errors import BadDirectory, DirectoryLocked, OctavoError
 from octavo.log.checkpoint import EpochEntry, write_epochs
+from octavo.log.identity import MetaProperties, write_meta_properties
 from octavo.log.lock import DirectoryLock
 from octavo.log.metadata import MetadataStore, handover
+from octavo.log.metadata.cluster_log import read_cluster_log
 from octavo.log.names import TopicPartition
 from octavo.log.partition_metadata import read_topic_id, write_topic_id
 from octavo.log.storage import DISK
 from octavo.records import BatchBuilder
+from octavo.records.control import LeaderChange, QuorumVoter, control_batch
 
 EVENTS_0 = TopicPartition("events", 0)
 
@@ -93,6 +96,17 @@ def test_topics_that_the_metadata_do_not_know_are_added_and_kept_for_ever(tmp_pa
     assert read_topic_id(DISK, tmp_path / "nameless-0") == topics["nameless"].id
 
 
+def test_topics_of_kafkas_own_state_are_added_as_compacted(tmp_path: Path) -> None:
+    for name in ("__consumer_offsets", "__transaction_state", "__share_group_state"):
+        partition(tmp_path, TopicPartition(name, 0), None)
+    handover([tmp_path])
+    assert {name: dict(topic.config) for name, topic in metadata_of(tmp_path).topics.items()} == {
+        "__consumer_offsets": {"cleanup.policy": "compact"},
+        "__transaction_state": {"cleanup.policy": "compact"},
+        "__share_group_state": {"retention.ms": "-1"},  # as Kafka makes it: what it needs no more it deletes itself
+    }
+
+
 def test_a_folder_of_nothing_but_partitions_becomes_a_directory(tmp_path: Path) -> None:
     partition(tmp_path, EVENTS_0, UUID(int=12345))
     done = handover([tmp_path])
@@ -113,11 +127,11 @@ def test_a_partition_is_assigned_to_the_folder_that_it_is_in(tmp_path: Path) -> 
     assert done.settings["metadata.log.dir"] == str(one)
 
 
-def refused(folder: Path, sentence: str) -> None:
-    before = files(folder)
-    with pytest.raises(BadDirectory, match=sentence):
-        handover([folder])
-    assert files(folder) == before
+def refused(folder: Path, sentence: str, *others: Path, error: type[OctavoError] = BadDirectory) -> None:
+    before = list(map(files, (folder, *others)))
+    with pytest.raises(error, match=sentence):
+        handover([folder, *others])
+    assert list(map(files, (folder, *others))) == before
 
 
 def test_a_folder_of_another_topic_of_the_same_name_is_refused(tmp_path: Path) -> None:
@@ -130,6 +144,60 @@ def test_two_strange_partitions_with_different_ids_are_refused(tmp_path: Path) -
     partition(tmp_path, TopicPartition("found", 0), UUID(int=777))
     partition(tmp_path, TopicPartition("found", 1), UUID(int=778))
     refused(tmp_path, "move one of them away")
+
+
+def test_two_strange_topics_with_one_id_are_refused(tmp_path: Path) -> None:
+    partition(tmp_path, TopicPartition("found", 0), UUID(int=777))
+    partition(tmp_path, TopicPartition("too", 0), UUID(int=777))
+    refused(tmp_path, "too-0: its topic has the id of found, AAAAAAAAAAAAAAAAAAADCQ: move one of them away")
+
+
+def test_a_strange_topic_with_the_id_of_a_known_one_is_refused(tmp_path: Path) -> None:
+    partition(tmp_path, TopicPartition("copy", 0), directory(tmp_path))
+    refused(tmp_path, "copy-0: its topic has the id of events")
+
+
+@pytest.mark.parametrize(
+    ("name", "rubbish"),
+    [
+        ("leader-epoch-checkpoint", b"0\nrubbish\n"),
+        ("partition.metadata", b"0\nrubbish\n"),
+        ("00000000000000000000.log", bytes(100)),
+    ],
+)
+def test_what_cannot_be_read_is_refused_before_anything_is_written(tmp_path: Path, name: str, rubbish: bytes) -> None:
+    partition(tmp_path, TopicPartition("first", 0), None)
+    path = partition(tmp_path, TopicPartition("second", 0), None)
+    (path / name).write_bytes(rubbish)
+    refused(tmp_path, name, error=OctavoError)
+    known = tmp_path / "known"
+    known.mkdir()
+    for each in ("first-0", "second-0"):
+        (tmp_path / each).rename(known / each)
+    directory(known)
+    refused(known, name, error=OctavoError)
+
+
+def test_where_others_decide_a_new_folder_gets_no_identity(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    directory(one)
+    two.mkdir()
+    log = read_cluster_log(DISK, one / "__cluster_metadata-0")
+    voters = tuple(QuorumVoter(id=number) for number in (1, 2, 3))
+    change = LeaderChange(leader_id=2, voters=voters, granting_voters=voters)
+    with (one / "__cluster_metadata-0" / "00000000000000000000.log").open("ab") as file:
+        file.write(control_batch([change], base_offset=log.next_offset, timestamp_ms=0, leader_epoch=2))
+    refused(one, "not node 1 but the controllers 1, 2, 3 decide on its topics", two)
+
+
+def test_where_the_metadata_are_elsewhere_a_new_folder_gets_no_identity(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    write_meta_properties(DISK, one, MetaProperties(cluster_id="abc", node_id=3, directory_id=UUID(int=12345)))
+    refused(one, "its topics are kept somewhere else", two)
+    (one / "bootstrap.checkpoint").write_bytes(b"rubbish" * 20)
+    refused(one, "bootstrap.checkpoint", two, error=OctavoError)
 
 
 def test_a_partition_too_many_is_refused(tmp_path: Path) -> None:
@@ -161,15 +229,24 @@ def test_the_command_says_what_was_done_and_what_kafka_needs(
 ) -> None:
     directory(tmp_path, leader_epoch=4)
     partition(tmp_path, TopicPartition("found", 1), None)
+    partition(tmp_path, TopicPartition("__consumer_offsets", 0), None)
     assert main(["handover", str(tmp_path)]) == FINE
     told = capsys.readouterr().out
     assert f"{tmp_path}: ready for Apache Kafka 4.x\n" in told
-    assert "2 topics, 4 partitions" in told
+    assert "3 topics, 5 partitions" in told
+    assert "not in the metadata until now: __consumer_offsets. Kafka compacts them (cleanup.policy=compact)\n" in told
     assert "not in the metadata until now: found. Their configuration is not known" in told
     assert "leader epochs brought up to those of the logs: events-0, events-1" in told
     assert "without a folder, Kafka makes them empty: found-0" in told
     assert "\n  node.id=1\n" in told
     assert "\n  controller.quorum.bootstrap.servers=localhost:9093\n" in told
+
+
+def test_the_help_says_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["handover", "--help"]) == FINE
+    told = capsys.readouterr().out
+    for part in ("Metadata are written", "do not know are added", "(retention.ms=-1)", "(cleanup.policy=compact)"):
+        assert part in told
 
 
 def test_the_command_refuses_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,373 @@
+"""The growing side of a log: append, roll, flush.
+
+One thread at a time changes a log. What `append` has returned from is in the page cache, and survives the process; what
+`flush` has returned from is on the disk, and survives the power. A roll flushes the old segment before there is a new
+one, so that what a power cut leaves is a prefix of what was written.
+
+What fails and can be undone leaves the log as it was. Where it cannot, because the disk does not even do what takes no
+room, the log keeps the error in `failure` and takes no more: what it has is checked when it is opened again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from octavo.errors import AppendRefused, ErrorCode, InvalidInput, LogError
+from octavo.log.config import LogConfig
+from octavo.log.epochs import EpochEnd, LeaderEpochs
+from octavo.log.index import OffsetIndex, TimeIndex
+from octavo.log.names import TopicPartition
+from octavo.log.readable import ReadableLog
+from octavo.log.reading import View
+from octavo.log.segment import Segment
+from octavo.log.span import BatchSpan, Origin, Validated
+from octavo.log.storage import Storage
+from octavo.records import empty_batch
+from octavo.records.layout import MAX_INT32, NO_OFFSET, NO_TIMESTAMP, Buffer
+
+if TYPE_CHECKING:
+    from octavo.log.validation import Validator
+
+_MAX_TIMESTAMP: Final[Callable[[BatchSpan], int]] = attrgetter("max_timestamp_ms")
+_NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
+Clock = Callable[[], int]  # milliseconds since 1970
+
+
+def wall_clock_ms() -> int:
+    """The time of day."""
+    return time.time_ns() // 1_000_000
+
+
+class Appended(NamedTuple):
+    """Where batches have been put; -1 and -1 where there were none."""
+
+    base_offset: int
+    last_offset: int
+    append_time_ms: int  # -1 unless the topic's timestamps are those of appending
+    log_start_offset: int
+
+
+class AppendableLog(ReadableLog):
+    """A log that is open to be written, as far as it grows."""
+
+    def __init__(
+        self,
+        folder: Path,
+        partition: TopicPartition,
+        config: LogConfig,
+        epochs: LeaderEpochs,
+        *,
+        leader_epoch: int,
+        storage: Storage,
+        clock: Clock,
+    ) -> None:
+        self.folder: Final = folder
+        self.partition: Final = partition
+        self.failure: OSError | None = None  # what could not be finished; nothing more is changed then
+        self.recovery_point = 0  # everything before it is on the disk
+        self.last_flush_ms = clock()
+        self._storage = storage
+        self._clock = clock
+        self._epochs = epochs
+        self._lock = threading.RLock()  # of whoever changes the log
+        self._is_open = True
+        self._follows_end = True
+        self._data_end: int | None = None  # where it is below the end, since a truncation went through a batch
+        latest = epochs.latest
+        self._leader_epoch = leader_epoch if latest is None else max(leader_epoch, latest.epoch)
+        self._set_config(config)
+
+    def _set_config(self, config: LogConfig) -> None:
+        self._config = config
+        self._validator: Validator | None = None  # brings NumPy, which a reader does without
+        self._max_offset_entries = config.segment_index_bytes // OffsetIndex.ENTRY_SIZE
+        self._max_time_entries = config.segment_index_bytes // TimeIndex.ENTRY_SIZE - 1  # one is for the roll
+        self._roll_after_ms = config.max_segment_ms - config.random_jitter_ms()
+
+    def advance_high_watermark(self, offset: int) -> int:
+        """Let consumers see up to `offset`, at most to the end; from now on appends do not. What it is then."""
+        with self._lock:
+            self._follows_end = False
+            view = self._view
+            offset = max(view.start_offset, min(offset, view.end_offset))
+            self._view = view._replace(high_watermark=offset)
+            return offset
+
+    # --------------------------------------------------------------------------------------------------------- append
+
+    def append(self, batches: Buffer, *, origin: Origin = Origin.CLIENT, now_ms: int | None = None) -> Appended:
+        """Append as the leader: check as Kafka's broker does, assign offsets, write.
+
+        One batch is judged as Kafka judges a client's; several are ours alone, each judged so. All or none are
+        appended. Raises `AppendRefused`, with Kafka's error code; `OSError`, and then nothing was appended, unless it
+        is a flush that failed (`flush.messages`): the log has a `failure` then.
+        """
+        with self._lock:
+            self._check_open()
+            if now_ms is None:
+                now_ms = self._clock()
+            validator = self._validator or self._make_validator()
+            checked = validator.assign(
+                batches, offset=self._view.end_offset, leader_epoch=self._leader_epoch, now_ms=now_ms, origin=origin
+            )
+            return self._append(checked, now_ms)
+
+    def append_as_follower(self, batches: Buffer) -> Appended:
+        """Append what a leader wrote, with the offsets and epochs that it gave. Raises as `append` does."""
+        with self._lock:
+            self._check_open()
+            validator = self._validator or self._make_validator()
+            return self._append(validator.check(batches, end_offset=self._view.end_offset), self._clock())
+
+    def _make_validator(self) -> Validator:
+        from octavo.log.validation import Validator
+
+        self._validator = Validator(self._config)
+        return self._validator
+
+    def _append(self, checked: Validated, now_ms: int) -> Appended:
+        spans = checked.spans
+        view = self._view
+        if not spans:
+            return Appended(NO_OFFSET, NO_OFFSET, checked.append_time_ms, view.start_offset)
+        limit = self._config.segment_bytes
+        if checked.size > limit:
+            _check_sizes(spans, limit)
+        self._note_epochs(spans)
+        first, last = spans[0], spans[-1]
+        try:
+            if not self._must_roll(view.segments[-1], checked.size, spans, now_ms):
+                self._write(checked.parts, checked.size, spans)
+            elif checked.size <= limit and last.last_offset - first.base_offset <= MAX_INT32:
+                self._roll(self._base_for(first), now_ms)
+                self._write(checked.parts, checked.size, spans)
+            else:
+                self._write_one_by_one(checked, now_ms)
+        except OSError:
+            if self._view.end_offset != view.end_offset and self.failure is None:
+                self._truncate(view.end_offset, now_ms)
+            raise
+        if last.last_offset + 1 - self.recovery_point >= self._config.flush_messages:
+            self._flush(now_ms)
+        return _NEW(Appended, (first.base_offset, last.last_offset, checked.append_time_ms, view.start_offset))
+
+    def _truncate(self, offset: int, now_ms: int) -> None:
+        """Take back what was appended from `offset` on."""
+        raise NotImplementedError
+
+    def _write_one_by_one(self, checked: Validated, now_ms: int) -> None:
+        """Write batches that do not go into one segment together."""
+        data = memoryview(b"".join(checked.parts))
+        at = 0
+        for span in checked.spans:
+            if self._must_roll(self._view.segments[-1], span.size, (span,), now_ms):
+                self._roll(self._base_for(span), now_ms)
+            self._write((data[at : at + span.size],), span.size, (span,))
+            at += span.size
+
+    def _write(self, parts: Sequence[Buffer], size: int, spans: Sequence[BatchSpan]) -> None:
+        view = self._view
+        segment = view.segments[-1]
+        segment.append(parts, size, spans, self._config.index_interval_bytes)
+        self._data_end = None
+        end_offset = spans[-1].last_offset + 1
+        segments, bases, _, start_offset, _, high_watermark, generation = view
+        high_watermark = end_offset if self._follows_end else high_watermark
+        self._view = _NEW(View, (segments, bases, segment.size, start_offset, end_offset, high_watermark, generation))
+
+    def _note_epochs(self, spans: Sequence[BatchSpan]) -> None:
+        """Know which leader wrote what, before it is written. Old messages tell no epoch, and make all unknown."""
+        latest = self._epochs.latest
+        known = None if latest is None else latest.epoch
+        if spans[0].leader_epoch == known == spans[-1].leader_epoch:
+            return  # epochs never fall: those between are the same
+        for span in spans:
+            if span.magic < 2:
+                self._epochs.clear()
+                known = None
+            elif span.leader_epoch != known and span.leader_epoch >= 0:
+                self._epochs.assign(span.leader_epoch, span.base_offset)
+                known = span.leader_epoch
+                self._leader_epoch = max(self._leader_epoch, known)
+
+    # ----------------------------------------------------------------------------------------------------------- roll
+
+    def _must_roll(self, segment: Segment, size: int, spans: Sequence[BatchSpan], now_ms: int) -> bool:
+        """Whether these batches go into a new segment (`LogSegment.shouldRoll`)."""
+        return (
+            segment.size > self._config.segment_bytes - size
+            or (segment.size > 0 and self._waited_ms(segment, spans, now_ms) > self._roll_after_ms)
+            or segment.offset_index.count >= self._max_offset_entries
+            or segment.time_index.count >= self._max_time_entries
+            or not segment.takes(spans[-1].last_offset)
+        )
+
+    @staticmethod
+    def _waited_ms(segment: Segment, spans: Sequence[BatchSpan], now_ms: int) -> int:
+        """How old a segment is, by the timestamps of records where they have any."""
+        first_ms = segment.first_timestamp_ms()
+        if first_ms < 0:
+            return now_ms - segment.created_ms
+        return max(map(_MAX_TIMESTAMP, spans)) - first_ms
+
+    def roll(self) -> int:
+        """Begin a new segment at the end of the log, unless the active one is empty; its base offset."""
+        with self._lock:
+            self._check_open()
+            self._roll(self._view.end_offset, self._clock())
+            return self._view.bases[-1]
+
+    def _base_for(self, first: BatchSpan) -> int:
+        """The base of a segment that begins with this batch; old ones do not tell their first offset."""
+        end_offset = self._view.end_offset
+        return end_offset if first.magic < 2 else max(first.base_offset, end_offset)
+
+    def _roll(self, base_offset: int, now_ms: int) -> None:
+        """Leave the active segment as it is to stay, on the disk, and make a new one."""
+        active = self._view.segments[-1]
+        if active.size == 0 and active.base_offset == base_offset:
+            active.created_ms = now_ms
+            return
+        if self._data_end is not None:
+            self._fill_hole(self._data_end, self._view.end_offset)
+        active.seal()
+        self._flush(now_ms, also_active=True)
+        preallocate = self._config.segment_bytes if self._config.preallocate else 0
+        try:
+            new = Segment.create(self._storage, self.folder, base_offset, created_ms=now_ms, preallocate=preallocate)
+        except OSError:
+            self._take_back_roll(base_offset)
+            raise
+        self._roll_after_ms = self._config.max_segment_ms - self._config.random_jitter_ms()
+        view = self._view
+        end_offset = max(view.end_offset, base_offset)
+        self._publish([*view.segments, new], view.start_offset, end_offset, view.high_watermark, view.generation)
+        active.forget()
+
+    def _take_back_roll(self, base_offset: int) -> None:
+        """Remove what there is of a new segment: behind it, what is appended to the old one would not be found."""
+        with self._or_fail():
+            for path in Segment(self._storage, self.folder, base_offset, size=0, created_ms=0).files():
+                self._storage.remove(path)
+
+    def _fill_hole(self, start_offset: int, end_offset: int) -> None:
+        """Say that nothing was between these offsets, by an empty batch; else a segment would seem to be missing."""
+        epoch = self._epochs.epoch_for_offset(start_offset)
+        epoch = self._leader_epoch if epoch is None else epoch
+        batch = empty_batch(base_offset=start_offset, last_offset=end_offset - 1, leader_epoch=epoch)
+        span = BatchSpan(len(batch), start_offset, end_offset - 1, NO_TIMESTAMP, epoch, 2)
+        self._write((batch,), len(batch), (span,))
+
+    # ---------------------------------------------------------------------------------------------------------- flush
+
+    def flush(self) -> None:
+        """Have everything on the disk that is in the log now. Appends go on meanwhile. Raises `OSError`: then what was
+        written is in doubt, and the log has a `failure`.
+        """
+        self._check_open()
+        self._flush(self._clock())
+
+    def _flush(self, now_ms: int, *, also_active: bool = False) -> None:
+        """Sync what is behind the recovery point, and set that. `also_active`: its indexes have changed without it."""
+        view = self._view
+        active = view.segments[-1]
+        ends = (*view.bases[1:], view.end_offset)
+        behind = [
+            segment
+            for segment, end in zip(view.segments, ends, strict=True)
+            if end > self.recovery_point or segment.is_new or (also_active and segment is active)
+        ]
+        with self._or_fail():  # what a system could not write it forgets: another sync would say that all is well
+            for segment in behind:
+                try:
+                    segment.sync()
+                except FileNotFoundError:
+                    if segment in self._view.segments:
+                        raise  # else it was deleted meanwhile
+            if any(segment.is_new for segment in behind):
+                self._storage.sync_folder(self.folder)
+        with self._lock:
+            for segment in behind:
+                segment.is_new = False
+            if self._view.generation == view.generation:  # else what was synced may have been cut, and written anew
+                self.recovery_point = max(self.recovery_point, view.end_offset)
+            self.last_flush_ms = now_ms
+
+    # --------------------------------------------------------------------------------------------------------- epochs
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch that `append` gives to batches."""
+        return self._leader_epoch
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """Which leader wrote what."""
+        return self._epochs
+
+    def become_leader(self, epoch: int) -> None:
+        """Append from now on with this epoch, which starts at the end of the log."""
+        with self._lock:
+            self._check_open()
+            if epoch < self._leader_epoch:
+                raise InvalidInput(f"epoch {epoch} is over: the log has {self._leader_epoch}")
+            self._epochs.assign(epoch, self._view.end_offset)
+            self._leader_epoch = epoch
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
+        """Where the largest epoch up to `epoch` ends in this log, for a follower that has to find where it diverged."""
+        return self._epochs.end_offset_for(epoch, self._view.end_offset)
+
+    # ---------------------------------------------------------------------------------------------------------- state
+
+    @contextmanager
+    def _or_fail(self) -> Iterator[None]:
+        """What is not undone where it fails: the log takes no more then, until it is opened again."""
+        try:
+            yield
+        except OSError as error:
+            self.failure = error
+            raise
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise LogError(f"{self.partition} is closed")
+        if self.failure is not None:
+            raise LogError(f"{self.partition} takes no more since {self.failure}: close it and open it again")
+
+    def _publish(
+        self,
+        segments: Sequence[Segment],
+        start_offset: int,
+        end_offset: int,
+        high_watermark: int,
+        generation: int,
+        *,
+        size: int | None = None,
+    ) -> None:
+        """Let readers see this from now on. `size`: how far the last segment goes, where that is about to be cut."""
+        high_watermark = end_offset if self._follows_end else min(high_watermark, end_offset)
+        self._view = View(
+            tuple(segments),
+            tuple([segment.base_offset for segment in segments]),
+            segments[-1].size if size is None else size,
+            start_offset,
+            end_offset,
+            max(high_watermark, start_offset),
+            generation,
+        )
+
+
+def _check_sizes(spans: Sequence[BatchSpan], limit: int) -> None:
+    for span in spans:
+        if span.size > limit:
+            raise AppendRefused(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a batch of {span.size:,} bytes does not fit into a segment of {limit:,}",
+            )

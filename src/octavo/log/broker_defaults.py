@@ -1,0 +1,117 @@
+"""What a topic has that it does not set itself: the broker's settings, and else Kafka's defaults.
+
+Where Apache Kafka has run, its settings are in its `server.properties`, and only those that were changed while it ran
+are in the metadata. So there the defaults are not believed: a topic is known only if everything that lets records go
+is set by itself, by the metadata, or by the `server.properties` that the caller has. Directories that Octavo alone has
+written never had other settings than Kafka's defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from octavo.errors import InvalidConfig
+from octavo.log.config import UNLIMITED, LogConfig
+
+if TYPE_CHECKING:
+    from octavo.log.metadata import MetadataStore, Topic
+
+BROKER_RESOURCE: Final = 4  # ConfigResource.Type
+ALL_BROKERS: Final = ""  # the name of what counts for each of them
+
+_POLICY: Final = "cleanup.policy"
+_DECISIVE: Final = (_POLICY, "retention.ms", "retention.bytes")  # what lets records go
+_MINUTE_MS: Final = 60 * 1000
+_HOUR_MS: Final = 60 * _MINUTE_MS
+
+# A topic's setting, and the broker's that stand in for it, the first that there is (ServerTopicConfigSynonyms).
+_STAND_INS: Final[dict[str, tuple[str, ...]]] = {
+    "segment.bytes": ("log.segment.bytes",),
+    "segment.ms": ("log.roll.ms", "log.roll.hours"),
+    "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    "segment.index.bytes": ("log.index.size.max.bytes",),
+    "index.interval.bytes": ("log.index.interval.bytes",),
+    "preallocate": ("log.preallocate",),
+    "file.delete.delay.ms": ("log.segment.delete.delay.ms",),
+    "flush.messages": ("log.flush.interval.messages",),
+    "flush.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    _POLICY: ("log.cleanup.policy",),
+    "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "retention.bytes": ("log.retention.bytes",),
+    "delete.retention.ms": ("log.cleaner.delete.retention.ms",),
+    "min.compaction.lag.ms": ("log.cleaner.min.compaction.lag.ms",),
+    "max.compaction.lag.ms": ("log.cleaner.max.compaction.lag.ms",),
+    "min.cleanable.dirty.ratio": ("log.cleaner.min.cleanable.ratio",),
+    "max.message.bytes": ("message.max.bytes",),
+    "compression.type": ("compression.type",),
+    "compression.gzip.level": ("compression.gzip.level",),
+    "compression.lz4.level": ("compression.lz4.level",),
+    "compression.zstd.level": ("compression.zstd.level",),
+    "message.timestamp.type": ("log.message.timestamp.type",),
+    "message.timestamp.before.max.ms": ("log.message.timestamp.before.max.ms",),
+    "message.timestamp.after.max.ms": ("log.message.timestamp.after.max.ms",),
+    "min.insync.replicas": ("min.insync.replicas",),
+    "unclean.leader.election.enable": ("unclean.leader.election.enable",),
+    "local.retention.ms": ("log.local.retention.ms",),
+    "local.retention.bytes": ("log.local.retention.bytes",),
+}
+
+
+class TopicConfig(NamedTuple):
+    """How the logs of a topic are kept, as far as that is known."""
+
+    config: LogConfig  # what is not known of retention is unlimited here
+    is_known: bool  # all of it that lets records go; else none may go
+    may_be_compacted: bool
+
+
+UNKNOWN: Final = TopicConfig(LogConfig(retention_ms=UNLIMITED), is_known=False, may_be_compacted=True)
+
+
+class BrokerDefaults:
+    """The settings of one broker, by the names that topics have for them."""
+
+    def __init__(self, metadata: MetadataStore, server_properties: Mapping[str, str] | None = None) -> None:
+        """`server_properties`: those of the broker; None where they are not known. Raises `InvalidConfig`."""
+        image = metadata.image
+        settings = {
+            **(server_properties or {}),
+            **image.configs.get((BROKER_RESOURCE, ALL_BROKERS), {}),
+            **image.configs.get((BROKER_RESOURCE, str(metadata.node_id)), {}),
+        }
+        self._values = _topic_values(settings)
+        self._are_all = server_properties is not None or not image.brokers
+        LogConfig.from_stored(self._values)  # raises, before anything is changed
+
+    def config_of(self, topic: Topic | None) -> TopicConfig:
+        """What is known of a topic; None for one that the metadata do not know. Raises `InvalidConfig`."""
+        if topic is None:
+            return UNKNOWN
+        values = {**self._values, **topic.config}
+        unknown = () if self._are_all else tuple(name for name in _DECISIVE if name not in values)
+        config = LogConfig.from_stored(
+            {**values, **{name: str(UNLIMITED) for name in unknown if name != _POLICY}},
+        )
+        return TopicConfig(config, not unknown, config.is_compacted or _POLICY in unknown)
+
+
+def _topic_values(settings: Mapping[str, str]) -> dict[str, str]:
+    values = {}
+    for name, stand_ins in _STAND_INS.items():
+        found = next((stand_in for stand_in in stand_ins if stand_in in settings), None)
+        if found is not None:
+            values[name] = _value(found, settings[found])
+    return values
+
+
+def _value(name: str, text: str) -> str:
+    """A broker's value as a topic would have it: in milliseconds, and without limit where it is negative."""
+    if name not in {"log.retention.ms", "log.retention.minutes"} and not name.endswith(".hours"):
+        return text
+    try:
+        number = int(text)
+    except ValueError:
+        raise InvalidConfig(name, text, "it must be a whole number") from None
+    factor = _HOUR_MS if name.endswith(".hours") else _MINUTE_MS if name.endswith(".minutes") else 1
+    return str(max(number * factor, UNLIMITED))

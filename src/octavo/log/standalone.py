@@ -1,0 +1,117 @@
+"""One partition by itself, out of a data directory or out of a folder that is none: what `Log.open` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from octavo.errors import BadDirectory
+from octavo.log.broker_defaults import BrokerDefaults, TopicConfig
+from octavo.log.config import LogConfig
+from octavo.log.folder import DataFolder, abandon
+from octavo.log.log import Clock, Log
+from octavo.log.names import TopicPartition
+from octavo.log.partition_metadata import read_topic_id, write_topic_id
+from octavo.log.report import OnProgress
+from octavo.log.storage import Storage
+from octavo.log.watched import WatchedLog
+
+if TYPE_CHECKING:
+    from octavo.log.metadata import MetadataStore, PartitionState, Topic
+
+
+def open_partition(
+    path: Path,
+    config: LogConfig | None,
+    *,
+    storage: Storage,
+    clock: Clock,
+    may_have_gaps: bool,
+    on_progress: OnProgress | None,
+) -> Log:
+    """A log to be written."""
+    partition = _partition_at(path)
+    check_no_file(path)
+    folder = DataFolder(path.parent, storage)
+    try:
+        metadata = _read_metadata(path.parent, storage)
+        topic = metadata.topics.get(partition.topic)
+        state = None if topic is None else topic.partitions.get(partition.partition)
+        known = _config(metadata, topic, config)
+        if partition in folder.partitions:
+            check_topic_id(path, topic, storage)
+            folder.check(partition, may_have_gaps=may_have_gaps or known.may_be_compacted)
+        elif metadata.identity:
+            _check_place(metadata, path, state)
+        folder.begin()
+        if partition not in folder.partitions:
+            folder.make_partition(partition)
+            if topic is not None:
+                write_topic_id(storage, path, topic.id)
+        log = folder.open_log(
+            partition,
+            known,
+            leader_epoch=0 if state is None else state.leader_epoch,
+            clock=clock,
+            on_progress=on_progress,
+        )
+    except BaseException as error:
+        abandon([folder], error)
+        raise
+    log.on_close = folder.close
+    return log
+
+
+def watch_partition(path: Path, config: LogConfig | None, *, storage: Storage) -> WatchedLog:
+    """A log that is only read."""
+    partition = _partition_at(path)
+    if config is None:
+        metadata = _read_metadata(path.parent, storage)
+        config = _config(metadata, metadata.topics.get(partition.topic), None).config
+    return WatchedLog(storage, path, partition, config)
+
+
+def check_topic_id(path: Path, topic: Topic | None, storage: Storage) -> None:
+    """Raises `BadDirectory` for a folder that belongs to another topic than the one that has its name."""
+    topic_id = read_topic_id(storage, path)
+    if topic is not None and topic_id not in (None, topic.id):
+        raise BadDirectory(path, f"it belongs to another topic of this name, with the id {topic_id}")
+
+
+def check_no_file(path: Path) -> None:
+    """Raises `BadDirectory` where there is a file by the name of a partition's folder."""
+    if path.exists() and not path.is_dir():
+        raise BadDirectory(path, "this should be the folder of a partition, and is a file")
+
+
+def _check_place(metadata: MetadataStore, path: Path, state: PartitionState | None) -> None:
+    """Raises `BadDirectory` for a partition that does not belong into this folder of a data directory."""
+    if state is None:
+        raise BadDirectory(
+            path,
+            "the metadata of this directory know no such partition: make the topic with DataDirectory.create_topic",
+        )
+    if not metadata.is_here(state) or (state.directories and metadata.folder_of(state) != path.parent):
+        raise BadDirectory(path, "the metadata of this directory have the partition in another folder, or another node")
+
+
+def _partition_at(path: Path) -> TopicPartition:
+    partition = TopicPartition.parse(path.name)
+    if partition is None:
+        raise BadDirectory(path, "the folder of a partition is named after its topic and number, as in events-0")
+    if not path.parent.is_dir():
+        raise BadDirectory(path, "there is no such folder, and none to make it in")
+    return partition
+
+
+def _config(metadata: MetadataStore, topic: Topic | None, given: LogConfig | None) -> TopicConfig:
+    """What the caller says of a topic, or else the metadata beside its partitions."""
+    if given is not None:
+        return TopicConfig(given, is_known=True, may_be_compacted=given.is_compacted)
+    return BrokerDefaults(metadata).config_of(topic)
+
+
+def _read_metadata(folder: Path, storage: Storage) -> MetadataStore:
+    from octavo.log.metadata import MetadataStore
+
+    return MetadataStore.open([folder], storage=storage, read_only=True)
