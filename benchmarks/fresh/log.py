@@ -41,7 +41,7 @@ def read(folder: Path) -> None:
     """Read all batches, and look one up in every segment."""
     with Log.open(folder / "topic-0", CONFIG) as log:
         for segment in log.segments:
-            log.read(segment.base_offset + 1000, 1)
+            log.read(min(segment.base_offset + 1000, log.end_offset - 1), 1)
         for _ in log.reader(buffer_size=1 << 20):
             pass
 

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from octavo.log.storage import File, Storage
 from octavo.records.layout import NO_TIMESTAMP
 
-_BLOCK: Final = 4096  # bytes that are read at once, when so few are left to be searched
+_BLOCK: Final = 1024  # bytes of entries that a search reads; in memory is one number for each such block
 
 
 class OffsetEntry(NamedTuple):

@@ -13,7 +13,8 @@ from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_AT, MESSAGE_V1, MIN_LENGTH, NO_TIMESTAMP
 
-_BLOCK: Final = 8192  # bytes read at once: a bit more than lies between two index entries, by default
+_FIRST_BLOCK: Final = 256  # bytes read at once: a header, where batches are large,
+_BLOCK: Final = 8192  # and soon a bit more than lies between two index entries, by default, where they are small
 _HEADER: Final = BATCH_HEADER.only("base_offset", "length", "magic", "last_offset_delta", "max_timestamp_ms")
 _MESSAGE: Final = MESSAGE_V1.only("timestamp_ms")
 _SMALLEST: Final = LOG_OVERHEAD + MIN_LENGTH
@@ -41,10 +42,12 @@ def walk(file: File, position: int, end: int) -> Iterator[Entry]:
     """
     block = b""
     block_at = position
+    block_size = _FIRST_BLOCK
     while end - position >= _SMALLEST:
         at = position - block_at
         if at + _HEADER.size > len(block):
-            block = file.read_at(min(_BLOCK, end - position), position)
+            block = file.read_at(min(block_size, end - position), position)
+            block_size = min(2 * block_size, _BLOCK)
             if len(block) < _SMALLEST:
                 return  # the file has been cut since
             if len(block) < _HEADER.size:
