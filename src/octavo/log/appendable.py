@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
@@ -157,9 +158,9 @@ class AppendableLog(ReadableLog):
             self._flush(now_ms)
         return _NEW(Appended, (first.base_offset, last.last_offset, checked.append_time_ms, view.start_offset))
 
+    @abstractmethod
     def _truncate(self, offset: int, now_ms: int) -> None:
         """Take back what was appended from `offset` on."""
-        raise NotImplementedError
 
     def _write_one_by_one(self, checked: Validated, now_ms: int) -> None:
         """Write batches that do not go into one segment together."""

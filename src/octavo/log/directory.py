@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, Self, overload
 from octavo.errors import BadDirectory, ErrorCode, InvalidInput, LogError
 from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.config import LogConfig
-from octavo.log.folder import Attempts, DataFolder, abandon
+from octavo.log.folder import Attempts, DataFolder, abandon, find_all_partitions
 from octavo.log.log import Clock, Log, wall_clock_ms
 from octavo.log.names import TopicPartition, check_topic_name
 from octavo.log.partition_metadata import write_topic_id
@@ -117,7 +117,7 @@ class DataDirectory:
             for path in several:
                 _make(path, storage)
                 folders.append(DataFolder(path, storage))
-            _check_unique(folders)
+            find_all_partitions(several)
             known = MetadataStore.open(several, storage=storage, read_only=True)
             _check(folders, known, BrokerDefaults(known, broker_config), storage, may_have_gaps=may_have_gaps)
             metadata = MetadataStore.open(several, storage=storage, read_only=False)
@@ -338,17 +338,6 @@ def _make(path: Path, storage: Storage) -> None:
         storage.sync_folder(path.parent)
     elif not path.is_dir():
         raise BadDirectory(path, "this is a file, and not a data directory")
-
-
-def _check_unique(folders: Sequence[DataFolder]) -> None:
-    found: dict[TopicPartition, DataFolder] = {}
-    for folder in folders:
-        for partition in folder.partitions:
-            other = found.setdefault(partition, folder)
-            if other is not folder:
-                raise BadDirectory(
-                    folder.path, f"{partition} is here and in {other.path}: only one of them can be right"
-                )
 
 
 def _check(

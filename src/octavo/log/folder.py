@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -72,6 +72,17 @@ class Attempts:
                 raise error
         finally:
             del error  # which has the frames of its callers: a circle, that would keep files open
+
+
+def find_all_partitions(folders: Iterable[Path]) -> dict[TopicPartition, Path]:
+    """The same of all folders of a directory, strictly. Raises `BadDirectory` for a partition that is in two."""
+    found: dict[TopicPartition, Path] = {}
+    for folder in folders:
+        for partition, path in find_partitions(folder, strict=True).items():
+            other = found.setdefault(partition, path)
+            if other != path:
+                raise BadDirectory(path, f"the same partition is in {other.parent}: only one of them can be right")
+    return found
 
 
 class DataFolder:

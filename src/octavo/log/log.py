@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal, Self, overload
+from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import ErrorCode, InvalidInput, LogError, OffsetOutOfRange
 from octavo.log.appendable import AppendableLog, Appended, Clock, wall_clock_ms
@@ -124,14 +123,6 @@ class Log(AppendableLog):
         return open_partition(
             path, config, storage=storage, clock=clock, may_have_gaps=may_have_gaps, on_progress=on_progress
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # ---------------------------------------------------------------------------------------------------------- state
 

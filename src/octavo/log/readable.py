@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
 
 from octavo.errors import FormatError, InvalidInput
 from octavo.log.reading import Isolation, LogReader, ReadResult, View, read_view
@@ -20,10 +22,22 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int  # -1 where it has none
 
 
-class ReadableLog:
+class ReadableLog(ABC):
     """What can be asked of a log at any time by any thread, while another one changes it."""
 
     _view: View
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the files. Who has begun to read may finish."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     @property
     def start_offset(self) -> int:

@@ -103,14 +103,6 @@ class WatchedLog(ReadableLog):
         for segment in self._view.segments:
             segment.forget()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _in_view(self, ask: Callable[[View], T]) -> T:
         """What the log answers; after another look where the files are no longer what they were."""
         try:

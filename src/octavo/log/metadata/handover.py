@@ -24,7 +24,7 @@ from uuid import UUID
 
 from octavo.errors import BadDirectory
 from octavo.log.checkpoint import read_epochs
-from octavo.log.folder import find_partitions
+from octavo.log.folder import find_all_partitions
 from octavo.log.identity import random_uuid, write_uuid
 from octavo.log.lock import DirectoryLock
 from octavo.log.metadata.cluster_log import FOLDER, has_cluster_log, read_cluster_log, snapshot_records
@@ -72,7 +72,7 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
             if not folder.is_dir():
                 raise BadDirectory(folder, "there is no such folder")
             locks.enter_context(DirectoryLock.acquire(folder, storage))
-        paths = _find(folders)
+        paths = find_all_partitions(folders)
         found = _read(storage, paths)
         if not found and not any((folder / META_PROPERTIES).exists() for folder in folders):
             raise BadDirectory(folders[0], "there is nothing in it that could be handed over")
@@ -103,16 +103,6 @@ def _read(storage: Storage, paths: Mapping[TopicPartition, Path]) -> dict[TopicP
         partition: _Found(path, read_topic_id(storage, path), _last_epoch(storage, path))
         for partition, path in paths.items()
     }
-
-
-def _find(folders: Sequence[Path]) -> dict[TopicPartition, Path]:
-    found: dict[TopicPartition, Path] = {}
-    for folder in folders:
-        for partition, path in find_partitions(folder, strict=True).items():
-            other = found.setdefault(partition, path)
-            if other != path:
-                raise BadDirectory(path, f"the same partition is in {other.parent}: only one of them can be right")
-    return found
 
 
 def _check_charge(known: MetadataStore, storage: Storage) -> None:
