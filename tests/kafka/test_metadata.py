@@ -247,6 +247,8 @@ def test_after_a_crash_of_the_broker_its_metadata_are_read_and_added_to(tmp_path
     broker.start()
     with admin_of(broker) as admin:
         create(admin, {"orders": 2})
+    for partition in (0, 1):  # Kafka writes a topic's id into a folder with its first append at the latest, not before
+        produce(broker, "orders", partition, b"from Kafka")
     told = told_by(broker)
     broker.kill()
     store = opened(data, read_only=False)
