@@ -3,6 +3,8 @@
     DataDirectory    open a directory as a broker does: its lock, its metadata, its partitions
     Log              append, read, roll, flush, truncate, delete
     LogConfig        how a topic's logs are kept, by Kafka's names
+    Producer         send records, one by one, as Kafka's producer does
+    Consumer         read records of topics, one by one or as Arrow, as Kafka's consumer does
     Background       flush and retention, step by step or in a thread
 
 Importing this imports neither NumPy nor Numba; what needs them imports them when there is much to do.
@@ -12,8 +14,11 @@ from __future__ import annotations
 
 from octavo.log.background import Background
 from octavo.log.config import LogConfig
+from octavo.log.consumer import Consumer, ConsumerRecord
 from octavo.log.directory import DataDirectory
 from octavo.log.log import Appended, Log
+from octavo.log.offset_and_metadata import OffsetAndMetadata
+from octavo.log.producer import Producer, RecordMetadata
 from octavo.log.readable import TimestampOffset
 from octavo.log.reading import FileSlice, Isolation, LogReader, ReadResult
 from octavo.log.report import Cut, Progress, RecoveryReport
@@ -22,6 +27,8 @@ from octavo.log.span import Origin
 __all__ = [
     "Appended",
     "Background",
+    "Consumer",
+    "ConsumerRecord",
     "Cut",
     "DataDirectory",
     "FileSlice",
@@ -29,9 +36,12 @@ __all__ = [
     "Log",
     "LogConfig",
     "LogReader",
+    "OffsetAndMetadata",
     "Origin",
+    "Producer",
     "Progress",
     "ReadResult",
+    "RecordMetadata",
     "RecoveryReport",
     "TimestampOffset",
 ]

@@ -24,11 +24,15 @@ from octavo.log.config import LogConfig
 from octavo.log.epochs import EpochEnd, LeaderEpochs
 from octavo.log.index import OffsetIndex, TimeIndex
 from octavo.log.names import TopicPartition
+from octavo.log.producer_batch import ProducerBatch
+from octavo.log.producers import EXPIRATION_MS, ProducerStates
 from octavo.log.readable import ReadableLog
 from octavo.log.reading import View
+from octavo.log.replay import Replay
 from octavo.log.segment import Segment
 from octavo.log.span import BatchSpan, Origin, Validated
 from octavo.log.storage import Storage
+from octavo.log.txn_index import TransactionIndex
 from octavo.records import empty_batch
 from octavo.records.layout import MAX_INT32, NO_OFFSET, NO_TIMESTAMP, Buffer
 
@@ -46,12 +50,13 @@ def wall_clock_ms() -> int:
 
 
 class Appended(NamedTuple):
-    """Where batches have been put; -1 and -1 where there were none."""
+    """Where batches have been put, or are already; -1 and -1 where there were none."""
 
     base_offset: int
     last_offset: int
-    append_time_ms: int  # -1 unless the topic's timestamps are those of appending
+    append_time_ms: int  # -1 unless the topic's timestamps are those of appending; of a duplicate its largest timestamp
     log_start_offset: int
+    is_duplicate: bool = False  # it has been appended before, and was not again
 
 
 class AppendableLog(ReadableLog):
@@ -63,6 +68,7 @@ class AppendableLog(ReadableLog):
         partition: TopicPartition,
         config: LogConfig,
         epochs: LeaderEpochs,
+        replay: Replay,
         *,
         leader_epoch: int,
         storage: Storage,
@@ -76,6 +82,8 @@ class AppendableLog(ReadableLog):
         self._storage = storage
         self._clock = clock
         self._epochs = epochs
+        self._replay = replay
+        self._producers = replay.states
         self._lock = threading.RLock()  # of whoever changes the log
         self._is_open = True
         self._follows_end = True
@@ -97,8 +105,20 @@ class AppendableLog(ReadableLog):
             self._follows_end = False
             view = self._view
             offset = max(view.start_offset, min(offset, view.end_offset))
-            self._view = view._replace(high_watermark=offset)
+            self._producers.see_up_to(offset)
+            first_unstable_offset = self._producers.first_unstable_offset
+            self._view = view._replace(high_watermark=offset, first_unstable_offset=first_unstable_offset)
             return offset
+
+    @property
+    def producers(self) -> ProducerStates:
+        """What is known of the producers of the partition."""
+        return self._producers
+
+    def expire_producers(self, now_ms: int | None = None, *, expiration_ms: int = EXPIRATION_MS) -> list[int]:
+        """Forget the producers that have written nothing for so long, and have nothing open; which."""
+        with self._lock:
+            return self._producers.expire(self._clock() if now_ms is None else now_ms, expiration_ms)
 
     # --------------------------------------------------------------------------------------------------------- append
 
@@ -106,8 +126,9 @@ class AppendableLog(ReadableLog):
         """Append as the leader: check as Kafka's broker does, assign offsets, write.
 
         One batch is judged as Kafka judges a client's; several are ours alone, each judged so. All or none are
-        appended. Raises `AppendRefused`, with Kafka's error code; `OSError`, and then nothing was appended, unless it
-        is a flush that failed (`flush.messages`): the log has a `failure` then.
+        appended; nothing is, where an idempotent producer has sent them before. Raises `AppendRefused`, with Kafka's
+        error code; `OSError`, and then nothing was appended, unless it is a flush that failed (`flush.messages`): the
+        log has a `failure` then.
         """
         with self._lock:
             self._check_open()
@@ -117,6 +138,11 @@ class AppendableLog(ReadableLog):
             checked = validator.assign(
                 batches, offset=self._view.end_offset, leader_epoch=self._leader_epoch, now_ms=now_ms, origin=origin
             )
+            if checked.producers:
+                duplicate = self._producers.admit(checked.producers, origin)
+                if duplicate is not None:
+                    first, last, timestamp_ms = duplicate.first_offset, duplicate.last_offset, duplicate.timestamp_ms
+                    return Appended(first, last, timestamp_ms, self._view.start_offset, is_duplicate=True)
             return self._append(checked, now_ms)
 
     def append_as_follower(self, batches: Buffer) -> Appended:
@@ -144,19 +170,23 @@ class AppendableLog(ReadableLog):
         first, last = spans[0], spans[-1]
         try:
             if not self._must_roll(view.segments[-1], checked.size, spans, now_ms):
-                self._write(checked.parts, checked.size, spans)
+                self._write(checked.parts, checked.size, spans, checked.producers)
             elif checked.size <= limit and last.last_offset - first.base_offset <= MAX_INT32:
                 self._roll(self._base_for(first), now_ms)
-                self._write(checked.parts, checked.size, spans)
+                self._write(checked.parts, checked.size, spans, checked.producers)
             else:
                 self._write_one_by_one(checked, now_ms)
         except OSError:
-            if self._view.end_offset != view.end_offset and self.failure is None:
+            if self.failure is None and (self._view.end_offset != view.end_offset or self._is_ahead()):
                 self._truncate(view.end_offset, now_ms)
             raise
         if last.last_offset + 1 - self.recovery_point >= self._config.flush_messages:
             self._flush(now_ms)
-        return _NEW(Appended, (first.base_offset, last.last_offset, checked.append_time_ms, view.start_offset))
+        return _NEW(Appended, (first.base_offset, last.last_offset, checked.append_time_ms, view.start_offset, False))
+
+    def _is_ahead(self) -> bool:
+        """Whether the active segment has what readers do not see, and producers may know of."""
+        return self._view.segments[-1].size != self._view.size
 
     @abstractmethod
     def _truncate(self, offset: int, now_ms: int) -> None:
@@ -169,18 +199,37 @@ class AppendableLog(ReadableLog):
         for span in checked.spans:
             if self._must_roll(self._view.segments[-1], span.size, (span,), now_ms):
                 self._roll(self._base_for(span), now_ms)
-            self._write((data[at : at + span.size],), span.size, (span,))
+            producers = [batch for batch in checked.producers if batch.base_offset == span.base_offset]
+            self._write((data[at : at + span.size],), span.size, (span,), producers)
             at += span.size
 
-    def _write(self, parts: Sequence[Buffer], size: int, spans: Sequence[BatchSpan]) -> None:
+    def _write(
+        self,
+        parts: Sequence[Buffer],
+        size: int,
+        spans: Sequence[BatchSpan],
+        producers: Sequence[ProducerBatch] = (),
+    ) -> None:
+        """Producers are known before readers see what they wrote: no undecided batch is ever taken for a decided."""
         view = self._view
         segment = view.segments[-1]
         segment.append(parts, size, spans, self._config.index_interval_bytes)
         self._data_end = None
         end_offset = spans[-1].last_offset + 1
-        segments, bases, _, start_offset, _, high_watermark, generation = view
+        segments, bases, _, start_offset, _, high_watermark, generation, unstable = view
         high_watermark = end_offset if self._follows_end else high_watermark
-        self._view = _NEW(View, (segments, bases, segment.size, start_offset, end_offset, high_watermark, generation))
+        if producers:
+            unstable = self._know(producers, segment.txn_index, high_watermark)
+        fields = (segments, bases, segment.size, start_offset, end_offset, high_watermark, generation, unstable)
+        self._view = _NEW(View, fields)
+
+    def _know(self, producers: Sequence[ProducerBatch], index: TransactionIndex, high_watermark: int) -> int:
+        """Know what producers wrote; the first offset that is not decided then, -1 for none."""
+        states = self._producers
+        for batch in producers:
+            states.take(batch, index)
+        states.see_up_to(high_watermark)
+        return states.first_unstable_offset
 
     def _note_epochs(self, spans: Sequence[BatchSpan]) -> None:
         """Know which leader wrote what, before it is written. Old messages tell no epoch, and make all unknown."""
@@ -239,6 +288,7 @@ class AppendableLog(ReadableLog):
             self._fill_hole(self._data_end, self._view.end_offset)
         active.seal()
         self._flush(now_ms, also_active=True)
+        self._replay.take_snapshot(base_offset)
         preallocate = self._config.segment_bytes if self._config.preallocate else 0
         try:
             new = Segment.create(self._storage, self.folder, base_offset, created_ms=now_ms, preallocate=preallocate)
@@ -284,6 +334,7 @@ class AppendableLog(ReadableLog):
             for segment, end in zip(view.segments, ends, strict=True)
             if end > self.recovery_point or segment.is_new or (also_active and segment is active)
         ]
+        names = [segment.name_count for segment in behind]  # before they are synced: more may come meanwhile
         with self._or_fail():  # what a system could not write it forgets: another sync would say that all is well
             for segment in behind:
                 try:
@@ -294,8 +345,8 @@ class AppendableLog(ReadableLog):
             if any(segment.is_new for segment in behind):
                 self._storage.sync_folder(self.folder)
         with self._lock:
-            for segment in behind:
-                segment.is_new = False
+            for segment, name_count in zip(behind, names, strict=True):
+                segment.synced_names = name_count
             if self._view.generation == view.generation:  # else what was synced may have been cut, and written anew
                 self.recovery_point = max(self.recovery_point, view.end_offset)
             self.last_flush_ms = now_ms
@@ -351,17 +402,25 @@ class AppendableLog(ReadableLog):
         generation: int,
         *,
         size: int | None = None,
+        is_cut: bool = False,
     ) -> None:
-        """Let readers see this from now on. `size`: how far the last segment goes, where that is about to be cut."""
+        """Let readers see this from now on. `size`: how far the last segment goes, where that is about to be cut.
+
+        `is_cut`: what is left of transactions is not known yet, and so nothing counts as decided.
+        """
         high_watermark = end_offset if self._follows_end else min(high_watermark, end_offset)
+        high_watermark = max(high_watermark, start_offset)
+        self._producers.see_up_to(high_watermark)
+        is_undecided = is_cut and self._producers.has_any
         self._view = View(
             tuple(segments),
             tuple([segment.base_offset for segment in segments]),
             segments[-1].size if size is None else size,
             start_offset,
             end_offset,
-            max(high_watermark, start_offset),
+            high_watermark,
             generation,
+            start_offset if is_undecided else self._producers.first_unstable_offset,
         )
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from octavo.errors import AppendRefused, FormatError
 from octavo.log.config import LogConfig
+from octavo.log.producer_batch import PRODUCER_ID_AT, has_producer
 from octavo.log.refusal import JUMPING, LISTED, MIXED, records_refused, refused, undecodable
 from octavo.log.rewrite import Rewriter, target_codec
 from octavo.log.span import BatchSpan
@@ -123,6 +124,7 @@ class Assignment:
         self.parts: list[Buffer] = []
         self.spans: list[BatchSpan] = []
         self.size = 0
+        self.has_producers = False  # one of the batches, or more
         self._topic = topic
         self._kernel = kernel  # for so many bytes of records more than there were
         self._view = view
@@ -191,6 +193,7 @@ class Assignment:
         parts[::2] = SCRATCH.headers[: rows * _HEADER_SIZE].view(_HEADER_BYTES).tolist()
         parts[1::2] = bodies
         self.parts += parts
+        self.has_producers |= bool((SCRATCH.headers[PRODUCER_ID_AT : rows * _HEADER_SIZE : _HEADER_SIZE] < 0x80).any())
         self.spans += map(_SPAN_OF, zip(*columns, strict=True))
         self.size += position - self._position
         self._position = position
@@ -200,6 +203,7 @@ class Assignment:
         """The same for a single batch."""
         start, size = self._position, end - self._position
         self.parts += bytes(SCRATCH.first_header), self._view[start + _HEADER_SIZE : end]
+        self.has_producers |= has_producer(SCRATCH.first_header)
         self.spans.append(
             NEW(BatchSpan, (size, self._offset, last_offset, max_timestamp_ms, self._leader_epoch, MAGIC))
         )
@@ -228,6 +232,7 @@ class Assignment:
         header = BATCH_HEADER.read(batch)
         last_offset = header.base_offset + header.last_offset_delta
         self.parts.append(batch)
+        self.has_producers |= has_producer(batch)
         self.spans.append(
             BatchSpan(len(batch), header.base_offset, last_offset, header.max_timestamp_ms, header.leader_epoch, MAGIC)
         )

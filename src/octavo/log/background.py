@@ -1,27 +1,35 @@
-"""What a data directory needs done from time to time: flushes, retention, checkpoints, the removal of deleted files.
+"""What a data directory needs done from time to time: flushes, retention, compaction, checkpoints, removal of files,
+and the end of transactions that nobody ends.
 
-`run_once` does what is due, and nothing by itself: whoever has a clock can drive it. `start` has a thread do so. What
-cannot be done keeps nothing else from being done, and is tried again.
+`run_once` does what is due, and nothing by itself: whoever has a clock can drive it. `start` has threads do so, one of
+which only compacts, as that may take long. What cannot be done keeps nothing else from being done, and is tried again;
+but for a log whose data are damaged, which is not compacted again until it is opened anew.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from octavo.errors import OctavoError
+from octavo.errors import FormatError, OctavoError
+from octavo.log.compaction.compactable import MAP_MEMORY
+from octavo.log.compaction.scheduling import clean, filthiest
+from octavo.log.compaction.stats import CompactionStats
+from octavo.log.compaction.throttle import Throttle
 from octavo.log.directory import DataDirectory
 from octavo.log.log import Clock, Log, wall_clock_ms
-from octavo.log.names import TopicPartition
+from octavo.log.names import TRANSACTION_STATE, TopicPartition
 from octavo.log.retention import Expired
 
 # Kafka's defaults, by Kafka's names.
 RETENTION_CHECK_INTERVAL_MS: Final = 300_000  # log.retention.check.interval.ms
 CHECKPOINT_INTERVAL_MS: Final = 60_000  # log.flush.offset.checkpoint.interval.ms
+PRODUCER_CHECK_INTERVAL_MS: Final = 600_000  # producer.id.expiration.check.interval.ms
 INITIAL_DELAY_MS: Final = 30_000  # log.initial.task.delay.ms
+TIMEOUT_CHECK_INTERVAL_MS: Final = 10_000  # transaction.abort.timed.out.transaction.cleanup.interval.ms
 
 Failed = tuple[TopicPartition | None, OctavoError | OSError]  # None: the directory's own
 
@@ -34,6 +42,8 @@ class Done(NamedTuple):
     files_removed: int  # of how many deleted segments and partitions
     checkpoints_written: bool
     failed: list[Failed]  # what could not be done; it is tried again
+    forgotten: list[tuple[TopicPartition, int]]  # producers that have been silent for too long
+    cleaned: CompactionStats | None = None  # one log at most
 
 
 class Background:
@@ -47,20 +57,53 @@ class Background:
         retention_check_interval_ms: int = RETENTION_CHECK_INTERVAL_MS,
         checkpoint_interval_ms: int = CHECKPOINT_INTERVAL_MS,
         initial_delay_ms: int = INITIAL_DELAY_MS,
+        compaction: bool = True,
+        map_memory: int = MAP_MEMORY,
+        compaction_bytes_per_second: float | None = None,
     ) -> None:
-        self.last_error: Exception | None = None  # what the thread last could not do
+        """`compaction`: log.cleaner.enable; `map_memory`: log.cleaner.dedupe.buffer.size;
+        `compaction_bytes_per_second`: log.cleaner.io.max.bytes.per.second, None for as many as there can be.
+        """
+        self.last_error: Exception | None = None  # what the threads last could not do
+        self.last_clean: CompactionStats | None = None
+        self._compaction = compaction
+        self._map_memory = map_memory
+        self._throttle = None if compaction_bytes_per_second is None else Throttle(compaction_bytes_per_second)
         self._directory = directory
         self._clock = clock
         self._retention_check_interval_ms = retention_check_interval_ms
         self._checkpoint_interval_ms = checkpoint_interval_ms
-        self._next_retention_ms = self._next_checkpoint_ms = clock() + initial_delay_ms
+        self._next_retention_ms = self._next_checkpoint_ms = self._next_producers_ms = clock() + initial_delay_ms
+        self._next_timeouts_ms = clock() + TIMEOUT_CHECK_INTERVAL_MS
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     def run_once(self, now_ms: int | None = None) -> Done:
-        """Do what is due at `now_ms`; nothing once the directory is closed."""
+        """Do what is due at `now_ms`, and clean one log; nothing once the directory is closed."""
         now_ms = self._clock() if now_ms is None else now_ms
-        done = Done([], [], 0, False, [])
+        done = self._tend_all(now_ms)
+        return done._replace(cleaned=self._clean_one(now_ms, done.failed))
+
+    @property
+    def uncleanable(self) -> dict[TopicPartition, FormatError]:
+        """The logs that cannot be compacted, and why."""
+        return {log.partition: log.uncleanable for log in self._directory.logs if log.uncleanable is not None}
+
+    def _clean_one(self, now_ms: int, failed: list[Failed]) -> CompactionStats | None:
+        """Clean the log that needs it most, if one is due."""
+        if not (self._compaction and self._directory.is_open):
+            return None
+        log = filthiest(self._directory.logs, now_ms, lambda *error: failed.append(error))
+        if log is None:
+            return None
+        stats = None
+        with _noting(failed, log.partition):
+            stats = clean(log, now_ms, map_memory=self._map_memory, throttle=self._throttle)
+            self.last_clean = stats or self.last_clean
+        return stats
+
+    def _tend_all(self, now_ms: int) -> Done:
+        done = Done([], [], 0, False, [], [])
         if not self._directory.is_open:
             return done
         removed = 0
@@ -70,8 +113,10 @@ class Background:
         for log in self._directory.logs:
             with _noting(done.failed, log.partition):
                 removed += self._tend(log, now_ms, done, retention_is_due=retention_is_due)
+        self._forget_producers(now_ms, done)
         if retention_is_due:
             self._next_retention_ms = now_ms + self._retention_check_interval_ms
+        self._abort_timed_out(now_ms, done.failed)
         checkpoints_written = False
         if now_ms >= self._next_checkpoint_ms:
             with _noting(done.failed, None):
@@ -80,36 +125,61 @@ class Background:
                 self._next_checkpoint_ms = now_ms + self._checkpoint_interval_ms
         return done._replace(files_removed=removed, checkpoints_written=checkpoints_written)
 
+    def _abort_timed_out(self, now_ms: int, failed: list[Failed]) -> None:
+        """Abort transactions that are open for too long: nobody who reads committed data gets past them."""
+        if now_ms >= self._next_timeouts_ms and TRANSACTION_STATE in self._directory.topics:
+            self._next_timeouts_ms = now_ms + TIMEOUT_CHECK_INTERVAL_MS
+            with _noting(failed, None):
+                self._directory.coordinator.abort_timed_out(now_ms)
+
     def _tend(self, log: Log, now_ms: int, done: Done, *, retention_is_due: bool) -> int:
         """Do what is due for one log; the files of how many segments were removed."""
         if now_ms - log.last_flush_ms >= log.config.flush_ms and log.recovery_point < log.end_offset:
             log.flush()
             done.flushed.append(log.partition)
-        if retention_is_due:
+        if retention_is_due and not log.is_compacting:  # which would be broken off
             done.deleted.extend((log.partition, expired) for expired in log.apply_retention(now_ms))
         return log.delete_files(now_ms)
 
+    def _forget_producers(self, now_ms: int, done: Done) -> None:
+        if now_ms >= self._next_producers_ms:
+            self._next_producers_ms = now_ms + PRODUCER_CHECK_INTERVAL_MS
+            for log in self._directory.logs:
+                done.forgotten.extend((log.partition, producer) for producer in log.expire_producers(now_ms))
+
     def start(self, interval_s: float = 1.0) -> None:
-        """Have a thread do what is due, every so often, until `stop`."""
-        if self._thread is None:
-            self._stop.clear()
-            self._thread = threading.Thread(target=self._run, args=(interval_s,), name="octavo-background", daemon=True)
-            self._thread.start()
+        """Have threads do what is due, every so often, until `stop`."""
+        if self._threads:
+            return
+        self._stop.clear()
+        for name, work in (("octavo-background", self._tend_in_thread), ("octavo-cleaner", self._clean_in_thread)):
+            thread = threading.Thread(target=self._run, args=(interval_s, work), name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def stop(self) -> None:
-        """End the thread, and wait for it."""
-        if self._thread is not None:
-            self._stop.set()
-            self._thread.join()
-            self._thread = None
+        """End the threads, and wait for them. A log that is being compacted is finished first."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
 
-    def _run(self, interval_s: float) -> None:
+    def _run(self, interval_s: float, work: Callable[[], list[Failed]]) -> None:
         while not self._stop.wait(interval_s):
             try:
-                for _, error in self.run_once().failed:
+                for _, error in work():
                     self.last_error = error
             except Exception as error:  # a thread that ends is noticed by nobody
                 self.last_error = error
+
+    def _tend_in_thread(self) -> list[Failed]:
+        return self._tend_all(self._clock()).failed
+
+    def _clean_in_thread(self) -> list[Failed]:
+        failed: list[Failed] = []
+        while self._clean_one(self._clock(), failed) is not None and not self._stop.is_set():
+            pass  # there may be more to do right away
+        return failed
 
     def __enter__(self) -> Self:
         self.start()

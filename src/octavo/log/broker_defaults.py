@@ -21,7 +21,9 @@ BROKER_RESOURCE: Final = 4  # ConfigResource.Type
 ALL_BROKERS: Final = ""  # the name of what counts for each of them
 
 _POLICY: Final = "cleanup.policy"
-_DECISIVE: Final = (_POLICY, "retention.ms", "retention.bytes")  # what lets records go
+# What lets records go, where the policy says so.
+_OF_DELETION: Final = ("retention.ms", "retention.bytes")
+_OF_COMPACTION: Final = ("delete.retention.ms", "min.compaction.lag.ms")
 _MINUTE_MS: Final = 60 * 1000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 
@@ -89,11 +91,17 @@ class BrokerDefaults:
         if topic is None:
             return UNKNOWN
         values = {**self._values, **topic.config}
-        unknown = () if self._are_all else tuple(name for name in _DECISIVE if name not in values)
-        config = LogConfig.from_stored(
-            {**values, **{name: str(UNLIMITED) for name in unknown if name != _POLICY}},
-        )
+        unknown = () if self._are_all else tuple(name for name in _decisive(values.get(_POLICY)) if name not in values)
+        config = LogConfig.from_stored({**values, **{name: str(UNLIMITED) for name in unknown if name in _OF_DELETION}})
         return TopicConfig(config, not unknown, config.is_compacted or _POLICY in unknown)
+
+
+def _decisive(policy: str | None) -> tuple[str, ...]:
+    """What has to be known before anything may go."""
+    if policy is None:
+        return (_POLICY, *_OF_DELETION)
+    of_deletion = _OF_DELETION if "delete" in policy else ()
+    return (*of_deletion, *_OF_COMPACTION) if "compact" in policy else of_deletion
 
 
 def _topic_values(settings: Mapping[str, str]) -> dict[str, str]:

@@ -98,6 +98,8 @@ def _entries(path: Path, data: bytes) -> Sequence[bytes]:
         raise CorruptFile(path, 0, f"version {version} of the checkpoint format is unknown")
     if len(lines) == 1:
         return ()
+    if not data.endswith((b"\n", b"\r")):
+        raise CorruptFile(path, len(data), "the last line is cut")  # Kafka would take what is left of its number
     count = _number(path, data, lines[1], MAX_INT32)
     if count != len(lines) - 2:
         raise CorruptFile(path, len(data), f"there are {len(lines) - 2} entries where {count} were announced")

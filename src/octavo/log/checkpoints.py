@@ -1,8 +1,9 @@
-"""What a data directory remembers of its partitions between two openings: three small files, for all of them together.
+"""What a data directory remembers of its partitions between two openings: four small files, for all of them together.
 
 The recovery point says up to where a partition needs no check after a crash. It may be too low, and must never be too
 high: it is lowered on the disk before a log is truncated, and raised whenever there is time. The start offset is raised
-on the disk before segments below it go, so that a crash amid their deletion leaves no hole.
+on the disk before segments below it go, so that a crash amid their deletion leaves no hole. The cleaner's offset says
+up to where a log is compacted. It may be too low as well: compacting twice does no harm.
 
 After a write that failed nobody knows what the disk has, so the next that matters is done in any case.
 """
@@ -14,8 +15,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from octavo.log.checkpoint import LOG_START, RECOVERY_POINT, REPLICATION, read_offsets, write_offsets
+from octavo.log.checkpoint import CLEANER, LOG_START, RECOVERY_POINT, REPLICATION, read_offsets, write_offsets
 from octavo.log.names import TopicPartition
+from octavo.log.report import Ignored
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import Storage
 
@@ -37,10 +39,10 @@ class Checkpoints:
         self._storage = storage
         self._folder = folder
         self._lock = threading.Lock()
-        self._offsets: Final = {
-            name: _read(storage, folder / name) for name in (RECOVERY_POINT, LOG_START, REPLICATION)
-        }
-        self._unsure: Final[set[str]] = set()  # files of which a write has failed
+        self.ignored: Final[list[Ignored]] = []  # what could not be read; it is written anew, from what the logs tell
+        names = (RECOVERY_POINT, LOG_START, REPLICATION, CLEANER)
+        self._offsets: Final = {name: _read(storage, folder / name, self.ignored) for name in names}
+        self._unsure: Final = {found.file for found in self.ignored}  # files that are not as they are known here
 
     def recovery_point(self, partition: TopicPartition) -> int:
         """Up to where the partition is on the disk."""
@@ -53,6 +55,24 @@ class Checkpoints:
     def high_watermark(self, partition: TopicPartition) -> int | None:
         """The high watermark as it was last written; None where it never was."""
         return self._offsets[REPLICATION].get(partition)
+
+    def cleaner_offset(self, partition: TopicPartition) -> int | None:
+        """Up to where the partition was compacted; None where it never was."""
+        return self._offsets[CLEANER].get(partition)
+
+    def set_cleaner_offset(self, partition: TopicPartition, offset: int) -> None:
+        """Have it on the disk up to where the partition is compacted."""
+        with self._lock:
+            known = self._offsets[CLEANER]
+            if known.get(partition) != offset or CLEANER in self._unsure:
+                self._write(CLEANER, {**known, partition: offset})
+
+    def lower_cleaner_offset(self, partition: TopicPartition, offset: int) -> None:
+        """Have it on the disk that the partition is compacted up to `offset` at most."""
+        with self._lock:
+            known = self._offsets[CLEANER]
+            if known.get(partition, 0) > offset or (partition in known and CLEANER in self._unsure):
+                self._write(CLEANER, {**known, partition: min(known[partition], offset)})
 
     def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
         """Have the recovery point on the disk at `offset` or below."""
@@ -74,7 +94,9 @@ class Checkpoints:
         `kept` is asked while nobody else writes: given as a generator, it tells nothing older than what is there.
         """
         with self._lock:
-            recovery_points, start_offsets, high_watermarks = map(dict, self._offsets.values())
+            recovery_points = dict(self._offsets[RECOVERY_POINT])
+            start_offsets = dict(self._offsets[LOG_START])
+            high_watermarks = dict(self._offsets[REPLICATION])
             for partition, (recovery_point, start_offset, high_watermark) in kept:
                 recovery_points[partition] = recovery_point
                 high_watermarks[partition] = high_watermark
@@ -85,6 +107,8 @@ class Checkpoints:
             self._write(RECOVERY_POINT, recovery_points)
             self._write(LOG_START, start_offsets)
             self._write(REPLICATION, high_watermarks)
+            if CLEANER in self._unsure:
+                self._write(CLEANER, self._offsets[CLEANER])
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Remember nothing of these partitions."""
@@ -121,7 +145,7 @@ class WatchedCheckpoints:
         stamp = _Stamp.of(path)  # before it is read: what comes between is read once more
         seen = self._seen.get(name)
         if seen is None or seen[0] != stamp:
-            seen = self._seen[name] = (stamp, _read(self._storage, path))
+            seen = self._seen[name] = (stamp, _read(self._storage, path, []))
         return seen[1]
 
 
@@ -141,10 +165,10 @@ class _Stamp(NamedTuple):
         return cls(status.st_ino, status.st_mtime_ns, status.st_size)
 
 
-def _read(storage: Storage, path: Path) -> Offsets:
+def _read(storage: Storage, path: Path, ignored: list[Ignored]) -> Offsets:
     try:
         return read_offsets(storage, path)
-    except CorruptFile:
-        if path.name == REPLICATION:
-            raise
-        return {}  # as Kafka takes the other two: that costs time, and no data
+    except CorruptFile as error:
+        # Kafka takes it so, but for the high watermarks, without which it does not start. It costs time, and no data.
+        ignored.append(Ignored(path.name, error.rule))
+        return {}

@@ -23,9 +23,9 @@ from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.config import LogConfig
 from octavo.log.folder import Attempts, DataFolder, abandon, find_all_partitions
 from octavo.log.log import Clock, Log, wall_clock_ms
-from octavo.log.names import TopicPartition, check_topic_name
+from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.partition_metadata import write_topic_id
-from octavo.log.report import OnProgress, RecoveryReport
+from octavo.log.report import Ignored, OnProgress, RecoveryReport
 from octavo.log.standalone import check_no_file, check_topic_id
 from octavo.log.standalone import open_partition as open_partition
 from octavo.log.standalone import watch_partition as watch_partition
@@ -33,6 +33,7 @@ from octavo.log.storage import DISK, Storage
 from octavo.log.watched import UnknownPartition, WatchedDirectory
 
 if TYPE_CHECKING:
+    from octavo.log.coordinator import Coordinator
     from octavo.log.metadata import MetadataStore, Topic
 
 Paths = Path | str | Sequence[Path | str]
@@ -66,6 +67,7 @@ class DataDirectory:
         self._on_progress = on_progress
         self._lock = threading.RLock()  # of whoever makes, changes and deletes topics
         self._is_open = True
+        self._coordinator: Coordinator | None = None  # made when it is needed
 
     @overload
     @staticmethod
@@ -98,8 +100,9 @@ class DataDirectory:
         """Open a directory to be written, or make it; several folders are one directory on several disks.
 
         read_only: only look at it, without a lock, whoever writes it
-        broker_config: the `server.properties` of the Apache Kafka that has written it; without them nothing is deleted
-            from its topics but from those that set cleanup.policy, retention.ms and retention.bytes themselves
+        broker_config: the `server.properties` of the Apache Kafka that has written it; without them nothing goes from
+            its topics but from those that set cleanup.policy themselves, and what it goes by: retention.ms and
+            retention.bytes, or delete.retention.ms and min.compaction.lag.ms
         may_have_gaps: take a log from which a segment is missing in the middle for one that never had it
         on_progress: told how far the checking of a partition has come, after an unclean stop
 
@@ -212,6 +215,8 @@ class DataDirectory:
                     with attempts:
                         folder.put_away(partition, self._clock())
             attempts.finish()
+        if CONSUMER_OFFSETS in self.topics:  # without the lock, which a commit takes last
+            self.coordinator.forget_topic(name)
 
     def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
         """Change a topic's configuration; None for the default. Raises `InvalidConfig`, `UnknownPartition`.
@@ -273,6 +278,39 @@ class DataDirectory:
     def reports(self) -> list[RecoveryReport]:
         """What opening each partition found and did."""
         return [log.recovery for log in self.logs]
+
+    @property
+    def ignored(self) -> list[Ignored]:
+        """The checkpoints of all partitions that could not be used when the directory was opened, and why."""
+        return [found for folder in self._folders for found in folder.checkpoints.ignored]
+
+    # -------------------------------------------------------------------------------------------------- of coordinators
+
+    @property
+    def coordinator(self) -> Coordinator:
+        """Who keeps committed offsets, transactions and producer ids."""
+        with self._lock:
+            if self._coordinator is None:
+                from octavo.log.coordinator import Coordinator
+
+                self._coordinator = Coordinator(self)
+            return self._coordinator
+
+    def allocate_producer_ids(self, at_least: int = 0) -> range:
+        """A block of producer ids for the coordinator to give out; see `MetadataStore.allocate_producer_ids`."""
+        with self._lock:
+            self._check_open()
+            return self._metadata.allocate_producer_ids(at_least)
+
+    def feature_level(self, name: str) -> int:
+        """Of a feature of the cluster, such as `transaction.version`; 0 where it has none."""
+        return self._metadata.image.features.get(name, 0)
+
+    def now_ms(self) -> int:
+        """The time, by the clock that the directory was opened with."""
+        return self._clock()
+
+    # ----------------------------------------------------------------------------------------------------------- files
 
     def delete_files(self, now_ms: int | None = None) -> int:
         """Remove the folders of deleted topics whose delay is over; how many."""

@@ -11,6 +11,7 @@ One thread changes it at a time; any number may read meanwhile.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,6 +19,7 @@ from typing import Final, NamedTuple
 from octavo.errors import InvalidInput
 from octavo.log.checkpoint import EpochEntry as EpochEntry
 from octavo.log.checkpoint import read_epochs, write_epochs
+from octavo.log.small_file import CorruptFile
 from octavo.log.storage import Storage
 
 UNDEFINED: Final = -1
@@ -41,7 +43,7 @@ class LeaderEpochs:
     def __init__(self, storage: Storage | None = None, path: Path | None = None, *, read_only: bool = False) -> None:
         """Read the checkpoint at `path`, if there is one; raises `CorruptFile`. `read_only`: never write it."""
         self.entries: tuple[EpochEntry, ...] = ()
-        self._storage = None
+        self._storage: Storage | None = None
         self._path = path
         if storage is not None and path is not None:
             entries: list[EpochEntry] = []
@@ -50,6 +52,30 @@ class LeaderEpochs:
             self.entries = tuple(entries)
             if not read_only:
                 self._storage = storage
+
+    @classmethod
+    def open(cls, storage: Storage, path: Path) -> tuple[LeaderEpochs, CorruptFile | None]:
+        """The checkpoint at `path`; where it is damaged, one without entries, and what is wrong."""
+        try:
+            return cls(storage, path), None
+        except CorruptFile as error:
+            empty = cls(None, path)
+            empty._storage = storage
+            return empty, error
+
+    def is_cut(self) -> bool:
+        """Whether there is a checkpoint that does not even say that it has no entries. (Kafka makes such, at first.)"""
+        if self.entries or self._storage is None or self._path is None or not self._path.exists():
+            return False
+        return self._storage.open(self._path).read_at(64, 0).count(b"\n") < 2
+
+    def rebuild(self, entries: Iterable[tuple[int, int]]) -> None:
+        """Put these epochs, from the oldest batch of the log to the newest, in place of all; at once, on the disk."""
+        rebuilt: list[EpochEntry] = []
+        for epoch, start_offset in entries:
+            _assign(rebuilt, EpochEntry(epoch, start_offset))
+        self._write(tuple(rebuilt))
+        self.entries = tuple(rebuilt)
 
     @property
     def latest(self) -> EpochEntry | None:

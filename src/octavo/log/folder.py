@@ -123,7 +123,7 @@ class DataFolder:
             self._storage,
             self.partitions[partition],
             start_offset=self.checkpoints.start_offset(partition),
-            may_have_gaps=may_have_gaps,
+            may_have_gaps=may_have_gaps or self.checkpoints.cleaner_offset(partition) is not None,
         )
 
     def open_log(

@@ -49,7 +49,7 @@ class Index:
         self._path = path
         self._base_offset = base_offset
         self._file: File | None = None
-        self._writable = False
+        self._out: File | None = None  # open to be written; a reader that opens the file meanwhile takes only `_file`
         self._count: int | None = None
         self._last: tuple[int, int] | None = None
         self._block = _BLOCK // self._entry.size
@@ -93,8 +93,7 @@ class Index:
 
     def forget(self) -> None:
         """Close the file until it is needed again."""
-        self._file = None
-        self._writable = False
+        self._file = self._out = None
 
     def take_back(self, count: int) -> None:
         """Have no more than the first `count` entries; what is behind them will be written over."""
@@ -203,10 +202,9 @@ class Index:
         return file
 
     def _to_write(self, *, create: bool = False) -> File:
-        file = self._file
-        if file is None or not self._writable:
-            file = self._file = self._storage.open_to_write(self._path, create=create)
-            self._writable = True
+        file = self._out
+        if file is None:
+            file = self._out = self._file = self._storage.open_to_write(self._path, create=create)
         return file
 
 
@@ -227,6 +225,12 @@ class OffsetIndex(Index):
         """The last entry at or before `offset`."""
         found = self._floor(offset - self._base_offset)
         return None if found is None else OffsetEntry(found[1][0] + self._base_offset, found[1][1])
+
+    def behind(self, position: int) -> OffsetEntry | None:
+        """The first entry of a batch that begins at `position` or behind."""
+        found = self._floor(position - 1, field=1)
+        entry = self._at(0 if found is None else found[0] + 1) if self.count else None
+        return None if entry is None else OffsetEntry(entry[0] + self._base_offset, entry[1])
 
     def truncate_to(self, offset: int) -> None:
         """Remove the entries at and behind `offset`."""

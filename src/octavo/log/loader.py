@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from octavo.errors import BadDirectory, Truncated
+from octavo.log.checkpoint import LOG_START
 from octavo.log.epochs import LeaderEpochs
 from octavo.log.index import OffsetIndex, TimeIndex
 from octavo.log.names import (
@@ -27,6 +28,7 @@ from octavo.log.names import (
     INDEX,
     LEADER_EPOCHS,
     LOG,
+    SNAPSHOT,
     SWAP,
     TIME_INDEX,
     TXN_INDEX,
@@ -34,18 +36,21 @@ from octavo.log.names import (
     base_offset_of,
     file_name,
 )
-from octavo.log.report import Cut, OnProgress, Progress, RecoveryReport
+from octavo.log.replay import Replay, snapshots_of
+from octavo.log.report import Cut, Ignored, OnProgress, Progress, RecoveryReport
 from octavo.log.segment import Segment
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import Storage
+from octavo.log.txn_check import check_txn_index
 from octavo.log.walk import walk
-from octavo.records.layout import MAX_INT64, NO_LEADER_EPOCH
+from octavo.records.layout import BATCH_HEADER, MAGIC_AT, MAX_INT64, NO_LEADER_EPOCH, NO_OFFSET
 
 if TYPE_CHECKING:
     from octavo.log.scanner import Found, Scanner
 
 _INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 _SEGMENT_FILES = (LOG, *_INDEXES)
+_FILES = (*_SEGMENT_FILES, SNAPSHOT)
 
 
 class Loaded(NamedTuple):
@@ -54,6 +59,7 @@ class Loaded(NamedTuple):
     segments: list[Segment]
     start_offset: int
     end_offset: int  # everything before it is on the disk
+    replay: Replay  # with what is known of producers at the end
     report: RecoveryReport
 
 
@@ -68,14 +74,14 @@ def check_partition(storage: Storage, folder: Path, *, start_offset: int, may_ha
     swaps = False
     for entry in sorted(os.scandir(folder), key=attrgetter("name")):
         suffix = entry.name[entry.name.find(".") :]
+        if suffix in _FILES and not entry.is_file():
+            raise BadDirectory(entry.path, "this should be a file of a segment, and is none")
         if suffix in _SEGMENT_FILES:
             base_offset = _base_offset(folder, entry.name)
-            if not entry.is_file():
-                raise BadDirectory(entry.path, "this should be a file of a segment, and is none")
             if suffix == LOG:
                 segments.append(Segment(storage, folder, base_offset, size=entry.stat().st_size, created_ms=0))
         swaps |= entry.name.endswith((SWAP, CLEANED))
-    LeaderEpochs(storage, folder / LEADER_EPOCHS, read_only=True)
+    LeaderEpochs.open(storage, folder / LEADER_EPOCHS)
     for segment in segments:
         segment.check_format()
     if swaps or may_have_gaps:
@@ -104,6 +110,7 @@ class Loader:
         start_offset: int,
         index_interval: int,
         epochs: LeaderEpochs,
+        epochs_damage: CorruptFile | None,
         now_ms: int,
         on_progress: OnProgress | None,
     ) -> None:
@@ -114,9 +121,11 @@ class Loader:
         self._start_offset = start_offset
         self._index_interval = index_interval
         self._epochs = epochs
+        self._epochs_damage = epochs_damage
         self._now_ms = now_ms
         self._on_progress = on_progress
         self._report = RecoveryReport(partition, was_clean=clean)
+        self._replay = Replay(storage, folder, self._report)
         self._bytes_to_check = 0
 
     def load(self) -> Loaded:
@@ -124,23 +133,34 @@ class Loader:
         if not self._clean:
             # What a process that died has made and renamed here is seen, and so it must last.
             self._storage.sync_folder(self._folder)
+        snapshots = snapshots_of(self._folder)
         names = self._finish_swaps(self._remove_leftovers(self._names()))
         segments = self._open_segments(names)
         self._report.segments = len(segments)
         self._drop_unused(segments)
+        self._rebuild_epochs(segments)
         first = len(segments) if self._clean else self._first_unflushed(segments)
         self._rebuild_indexes(segments[:first], set(names))
+        doubted = self._clear_txn_indexes(segments[:first], set(names))
         if not self._clean:
-            self._recover(segments, first)
+            self._recover(segments, first, doubted)
         elif segments:
             self._check_tail(segments[-1])
         end_offset = self._end_offset(segments)
+        if self._clean:
+            self._restore_producers(segments, end_offset, end_offset, doubted)
+        self._replay.take_snapshot(end_offset)
+        self._replay.remove_strays(segments)
+        for offset in snapshots:
+            if offset > end_offset:
+                reason = f"it is of the offset {offset}, and the log ends at {end_offset}"
+                self._report.ignored.append(Ignored(file_name(offset, SNAPSHOT), reason))
         self._report.segments = max(self._report.segments, len(segments))
         self._epochs.truncate_from_end(end_offset)
         if self._start_offset > 0:
             self._epochs.truncate_from_start(self._start_offset)
         start_offset = max(self._start_offset, segments[0].base_offset)
-        return Loaded(segments, start_offset, end_offset, self._report)
+        return Loaded(segments, start_offset, end_offset, self._replay, self._report)
 
     def _names(self) -> list[str]:
         return sorted(entry.name for entry in self._folder.iterdir() if entry.is_file())
@@ -152,15 +172,25 @@ class Loader:
     # ----------------------------------------------------------------------------------------- what was under way
 
     def _remove_leftovers(self, names: Sequence[str]) -> list[str]:
-        """Remove deleted files, and the output of a compaction or split that was not finished; the names that stay."""
-        cleaned = [_base_offset(self._folder, name) for name in names if name.endswith(CLEANED)]
-        first_cleaned = min(cleaned, default=MAX_INT64)
+        """Remove deleted files, and the output of a compaction or split that was not finished; the names that stay.
+
+        By `.cleaned` it is known that `.swap` is not finished: so that goes first, for good.
+        """
+        first_cleaned = min(
+            (_base_offset(self._folder, name) for name in names if name.endswith(CLEANED)), default=MAX_INT64
+        )
+        unfinished = {
+            name for name in names if name.endswith(SWAP) and _base_offset(self._folder, name) >= first_cleaned
+        }
+        for name in sorted(unfinished):
+            self._remove(name)
+        if unfinished:
+            self._storage.sync_folder(self._folder)
         stay = []
         for name in names:
-            unfinished = name.endswith(SWAP) and _base_offset(self._folder, name) >= first_cleaned
-            if name.endswith((DELETED, CLEANED)) or unfinished:
+            if name.endswith((DELETED, CLEANED)):
                 self._remove(name)
-            else:
+            elif name not in unfinished:
                 stay.append(name)
         return stay
 
@@ -183,10 +213,13 @@ class Loader:
             if base_offset is not None and first <= base_offset < behind and not name.endswith(SWAP):
                 self._remove(name)
         self._storage.sync_folder(self._folder)
-        for name in swaps:
-            self._storage.rename(self._folder / name, self._folder / name.removesuffix(SWAP))
-            self._report.renamed.append(name.removesuffix(SWAP))
-        self._storage.sync_folder(self._folder)
+        # The data first, for good: what is not data is taken for replaced as long as there are `.log.swap`.
+        for is_data in (True, False):
+            for name in swaps:
+                if name.endswith(LOG + SWAP) is is_data:
+                    self._storage.rename(self._folder / name, self._folder / name.removesuffix(SWAP))
+                    self._report.renamed.append(name.removesuffix(SWAP))
+            self._storage.sync_folder(self._folder)
         return self._names()
 
     def _remove(self, name: str) -> None:
@@ -216,6 +249,20 @@ class Loader:
             for path in segments.pop().files():
                 self._remove(path.name)
 
+    def _rebuild_epochs(self, segments: Sequence[Segment]) -> None:
+        """Find in the data which leader wrote what, where the checkpoint of that is damaged."""
+        if self._epochs_damage is not None:
+            rule = self._epochs_damage.rule
+        elif self._epochs.is_cut() and _has_epoch(segments):
+            rule = "it ends before its entries, and the log has some"
+        else:
+            return
+        from octavo.log.headers import epochs_of  # brings NumPy, which a clean start does without
+
+        found = (epochs_of(segment.file, segment.size) for segment in segments)
+        self._epochs.rebuild(itertools.chain.from_iterable(found))
+        self._report.ignored.append(Ignored(LEADER_EPOCHS, rule))
+
     def _rebuild_indexes(self, segments: Sequence[Segment], there: set[str]) -> None:
         """Build the indexes anew that are missing or cannot be right. Flushed data are not cut, whatever they are."""
         for segment in segments:
@@ -240,6 +287,30 @@ class Loader:
         last = segment.offset_index.last
         return (last is None or segment.has_batch_at(last)) and segment.has_largest()
 
+    def _clear_txn_indexes(self, segments: Sequence[Segment], there: set[str]) -> list[Segment]:
+        """Clear the transaction indexes that cannot be right, to be built anew; the segments whose they are."""
+        doubted = []
+        for number, segment in enumerate(segments):
+            if file_name(segment.base_offset, TXN_INDEX) in there:
+                try:
+                    check_txn_index(segments, number, self._start_offset)
+                except CorruptFile as error:
+                    self._report.ignored.append(Ignored(segment.txn_index.path.name, error.rule))
+                    segment.txn_index.clear()
+                    doubted.append(segment)
+        return doubted
+
+    def _restore_producers(
+        self, segments: Sequence[Segment], limit: int, end_offset: int, doubted: Sequence[Segment]
+    ) -> None:
+        """Know the producers at `end_offset`, from a snapshot at or below `limit` on, and build the doubted indexes."""
+        first = segments[0].base_offset if segments else limit
+        limit = min([limit, *(segment.base_offset for segment in doubted)])
+        self._replay.begin(max(self._start_offset, first), limit, self._now_ms)
+        self._replay.run(segments, end_offset, doubted)
+        for segment in doubted:
+            segment.txn_index.sync()
+
     def _check_tail(self, segment: Segment) -> None:
         """Of a cleanly closed log: that its last segment ends with a batch, as nothing could be appended otherwise."""
         try:
@@ -256,20 +327,31 @@ class Loader:
         """The number of the segment that holds the recovery point."""
         return max(0, sum(segment.base_offset <= self._recovery_point for segment in segments) - 1)
 
-    def _recover(self, segments: list[Segment], first: int) -> None:
+    def _recover(self, segments: list[Segment], first: int, doubted: Sequence[Segment]) -> None:
         """Check the segments from `first` on, and cut the log at the first batch that is not sound."""
         self._bytes_to_check += sum(segment.size for segment in segments[first:])
+        if segments:
+            base_offset = segments[first].base_offset
+            self._restore_producers(segments[:first], base_offset, base_offset, doubted)
         for number in range(first, len(segments)):
-            is_cut = self._check_batches(segments[number], segments[number + 1 :])
+            self._replay.take_snapshot(segments[number].base_offset)
+            segments[number].txn_index.clear()
+            later = segments[number + 1 :]
+            # Of what is before the start some may be deleted and some not: a transaction's data, and not its end.
+            is_over = bool(later) and later[0].base_offset <= self._start_offset
+            is_cut = self._check_batches(segments[number], later, None if is_over else self._replay)
             segments[number].sync()  # a power cut must not bring back what a process that died has truncated
             if is_cut:
                 del segments[number + 1 :]
                 break
         self._storage.sync_folder(self._folder)  # for indexes that were not there
 
-    def _check_batches(self, segment: Segment, later: Sequence[Segment] = ()) -> bool:
-        """Check every batch, build the indexes, cut at damage and remove what is `later`; whether that was needed."""
-        scanner = self._scan(segment)
+    def _check_batches(self, segment: Segment, later: Sequence[Segment] = (), replay: Replay | None = None) -> bool:
+        """Check every batch, build the indexes, cut at damage and remove what is `later`; whether that was needed.
+
+        `replay` is told of the sound batches, and has the transaction index to build.
+        """
+        scanner = self._scan(segment, replay)
         error = scanner.error
         if error is not None:
             for behind in reversed(later):
@@ -282,7 +364,7 @@ class Loader:
             segment.cut(scanner.position)
         return error is not None
 
-    def _scan(self, segment: Segment) -> Scanner:
+    def _scan(self, segment: Segment, replay: Replay | None = None) -> Scanner:
         """Check batches up to the first that is not sound, and build the indexes of them."""
         from octavo.log.scanner import Scanner  # brings NumPy, which a clean start does without
 
@@ -294,7 +376,8 @@ class Loader:
             latest_epoch=NO_LEADER_EPOCH if latest is None else latest.epoch,
         )
         segment.clear_indexes()
-        scanner.run(functools.partial(self._take, segment), self._checked)
+        on_table = None if replay is None else functools.partial(replay.take, segment, rebuild=True)
+        scanner.run(functools.partial(self._take, segment), self._checked, on_table)
         segment.time_index.add(scanner.largest)
         self._report.segments_checked += 1
         return scanner
@@ -313,18 +396,36 @@ class Loader:
             self._on_progress(Progress(self._report.partition, self._report.bytes_checked, self._bytes_to_check))
 
     def _end_offset(self, segments: list[Segment]) -> int:
-        """Where the log ends. One that ends before its start offset is begun anew there; so is one without segments."""
+        """Where the log ends. After a crash, one that ends before its start offset is begun anew there.
+
+        So is one without segments.
+        """
         if segments:
             end_offset = segments[-1].end_offset()[0]
             if end_offset >= self._start_offset:
+                return end_offset
+            if self._clean:  # a crash may lose what was written behind a new start offset; but there was none
+                reason = f"the log starts at {self._start_offset} by it, and ends at {end_offset}"
+                self._report.ignored.append(Ignored(LOG_START, reason))
+                self._start_offset = 0
                 return end_offset
             for segment in reversed(segments):
                 for path in segment.files():
                     self._remove(path.name)
             segments.clear()
             self._epochs.clear()
+            self._replay.begin(self._start_offset, NO_OFFSET, self._now_ms)
         segments.append(Segment.create(self._storage, self._folder, self._start_offset, created_ms=self._now_ms))
         return self._start_offset
+
+
+def _has_epoch(segments: Sequence[Segment]) -> bool:
+    """Whether the newest batches tell which leader wrote them."""
+    newest = next((segment for segment in reversed(segments) if segment.size), None)
+    if newest is None:
+        return False
+    header = newest.file.read_at(BATCH_HEADER.size, 0)
+    return len(header) == BATCH_HEADER.size and header[MAGIC_AT] == 2 and BATCH_HEADER.read(header).leader_epoch >= 0
 
 
 def _base_offset(folder: Path, name: str) -> int:

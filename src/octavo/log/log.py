@@ -8,17 +8,19 @@ crash leaves a hole, and none brings back what was cut.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
-from octavo.errors import ErrorCode, InvalidInput, LogError, OffsetOutOfRange
-from octavo.log.appendable import AppendableLog, Appended, Clock, wall_clock_ms
+from octavo.errors import InvalidInput, OffsetOutOfRange
+from octavo.log.appendable import Appended, Clock, wall_clock_ms
 from octavo.log.checkpoints import Checkpoints, Kept
+from octavo.log.compaction.compactable import CompactableLog, PolicyViolation
 from octavo.log.config import LogConfig
 from octavo.log.epochs import LeaderEpochs
 from octavo.log.loader import Loader
-from octavo.log.names import LEADER_EPOCHS, SNAPSHOT, TopicPartition, base_offset_of
+from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.reading import View
 from octavo.log.report import OnProgress, RecoveryReport
 from octavo.log.retention import Expired, LogView, SegmentView, expired_segments
@@ -32,13 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Appended", "Clock", "Log", "PolicyViolation", "wall_clock_ms"]
 
 
-class PolicyViolation(LogError):
-    """The topic's configuration forbids it."""
-
-    code = ErrorCode.POLICY_VIOLATION
-
-
-class Log(AppendableLog):
+class Log(CompactableLog):
     """One partition on disk. `DataDirectory.log` gives it, or `Log.open` for a single one."""
 
     def __init__(
@@ -56,7 +52,7 @@ class Log(AppendableLog):
         on_progress: OnProgress | None = None,
     ) -> None:
         """Open it to be written; the caller has the directory's lock, and has had `check_partition` look at it."""
-        epochs = LeaderEpochs(storage, folder / LEADER_EPOCHS)
+        epochs, damage = LeaderEpochs.open(storage, folder / LEADER_EPOCHS)
         loaded = Loader(
             storage,
             folder,
@@ -66,10 +62,13 @@ class Log(AppendableLog):
             start_offset=checkpoints.start_offset(partition),
             index_interval=config.index_interval_bytes,
             epochs=epochs,
+            epochs_damage=damage,
             now_ms=clock(),
             on_progress=on_progress,
         ).load()
-        super().__init__(folder, partition, config, epochs, leader_epoch=leader_epoch, storage=storage, clock=clock)
+        super().__init__(
+            folder, partition, config, epochs, loaded.replay, leader_epoch=leader_epoch, storage=storage, clock=clock
+        )
         self.config_is_known = config_is_known  # else nothing is deleted
         self.recovery: Final[RecoveryReport] = loaded.report
         self.recovery_point = loaded.end_offset
@@ -77,6 +76,7 @@ class Log(AppendableLog):
         self._checkpoints = checkpoints
         self._leaving: list[Segment] = []  # no longer in the log, and not yet put away
         self._deleted: list[tuple[int, Segment]] = []  # put away, and when they may be removed
+        self._compacting = threading.RLock()
         self._publish(loaded.segments, loaded.start_offset, loaded.end_offset, loaded.end_offset, generation=0)
         self.forget_files()
 
@@ -170,6 +170,7 @@ class Log(AppendableLog):
         self.recovery_point = min(self.recovery_point, offset)
         self._checkpoints.lower_recovery_point(self.partition, self.recovery_point)
         view = self._view
+        self._checkpoints.lower_cleaner_offset(self.partition, self._clean_up_to(offset))
         if offset < view.bases[0]:
             self._start_anew(offset, now_ms)
             return
@@ -177,7 +178,7 @@ class Log(AppendableLog):
         cut = stay[-1].find(offset, stay[-1].size)
         start_offset = min(view.start_offset, offset)
         size = stay[-1].size if cut is None else cut.position
-        self._publish(stay, start_offset, offset, view.high_watermark, view.generation + 1, size=size)
+        self._publish(stay, start_offset, offset, view.high_watermark, view.generation + 1, size=size, is_cut=True)
         with self._or_fail():
             if offset < view.start_offset:
                 self._checkpoints.set_start_offset(self.partition, offset)
@@ -188,7 +189,11 @@ class Log(AppendableLog):
             data_end = stay[-1].end_offset()[0]
             self._data_end = data_end if data_end < offset else None
             self._epochs.truncate_from_end(offset)
-            self._remove_snapshots(offset)
+            had_producers = self._producers.has_any
+            self._replay.begin(start_offset, offset, now_ms)
+            self._storage.sync_folder(self.folder)  # no snapshot of what is gone may come back
+            if had_producers:
+                self._replay.run(stay, offset)
         self._publish(stay, start_offset, offset, self._view.high_watermark, view.generation + 2)
 
     def _start_anew(self, offset: int, now_ms: int) -> None:
@@ -199,17 +204,10 @@ class Log(AppendableLog):
             for segment in reversed(view.segments):
                 self._put_away_for_good(segment, now_ms)
             self._epochs.clear()
-            self._remove_snapshots(NO_OFFSET)
+            self._replay.begin(offset, NO_OFFSET, now_ms)
             new = Segment.create(self._storage, self.folder, offset, created_ms=now_ms)
         self._data_end = None
         self._publish([new], offset, offset, offset, view.generation + 1)
-
-    def _remove_snapshots(self, offset: int) -> None:
-        """Remove what is known of producers at offsets that are no more."""
-        for path in self.folder.glob("*" + SNAPSHOT):
-            base_offset = base_offset_of(path.name)
-            if base_offset is not None and base_offset > offset:
-                self._storage.remove(path)
 
     # --------------------------------------------------------------------------------------------------------- delete
 
@@ -235,7 +233,12 @@ class Log(AppendableLog):
         """Readers first: so whoever writes the checkpoints at this moment writes nothing that is over."""
         view = self._view
         if offset > view.start_offset:
-            self._view = view._replace(start_offset=offset, high_watermark=max(view.high_watermark, offset))
+            self._producers.see_up_to(offset)
+            self._view = view._replace(
+                start_offset=offset,
+                high_watermark=max(view.high_watermark, offset),
+                first_unstable_offset=self._producers.first_unstable_offset,
+            )
             self._checkpoints.set_start_offset(self.partition, offset)
             self._epochs.truncate_from_start(offset)
 
@@ -325,7 +328,7 @@ class Log(AppendableLog):
 
         Raises `OSError`, and is closed nevertheless. One with a `failure` is left as it is: opening it again mends it.
         """
-        with self._lock:
+        with self._ending_compaction(), self._lock:
             if not self._is_open:
                 return
             self._is_open = False
@@ -341,6 +344,8 @@ class Log(AppendableLog):
         with self._or_fail():
             self._view.segments[-1].seal()
             self._flush(now_ms, also_active=True)
+            if self._replay.take_snapshot(self._view.end_offset, sync=True):
+                self._storage.sync_folder(self.folder)
         with contextlib.suppress(OSError):  # they are out of the log, and go when it is opened again
             self._put_away(now_ms)
             for _, segment in self._deleted:

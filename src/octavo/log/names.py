@@ -34,7 +34,9 @@ LOCK: Final = ".lock"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 METADATA_TOPIC: Final = "__cluster_metadata"
-_INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
+_INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
 
 _OFFSET_DIGITS: Final = 20
 _MAX_TOPIC_NAME: Final = 249  # leaves room for the partition in a folder's name

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
 
+from octavo.log.producer_batch import producer_batches
 from octavo.log.refusal import EPOCH, NO_EPOCH, OFFSET_TOO_HIGH, ends_before_it_begins, out_of_order, refused
 from octavo.log.span import BatchSpan, Validated
 from octavo.records.arrow.checksums import first_mismatch
@@ -43,9 +45,10 @@ def numbered(
     kernel_set = kernels(len(array))
     table = np.empty((_ROWS, scan.COLUMNS), np.int64)
     spans: list[BatchSpan] = []
-    size, outcome, last_offset = 0, scan.MORE, -1
+    size, outcome, last_offset, has_producers = 0, scan.MORE, -1, False
     while outcome == scan.MORE:
         position, rows, outcome, _ = kernel_set.scan(array, size, len(array), table, MAX_INT64, *_EVERYTHING)
+        has_producers |= bool((table[:rows, scan.PRODUCER_ID] >= 0).any())
         wrong = first_mismatch(kernel_set, array, table[:rows])
         for row, (start, attributes, *fields) in enumerate(table[:rows, _COLUMNS].tolist()):
             span = BatchSpan._make(fields)
@@ -68,7 +71,9 @@ def numbered(
                 raise refused(rule, position)
     if spans and spans[0].base_offset < end_offset:
         raise out_of_order(0, spans[0].base_offset, end_offset)
-    return Validated([view[:size]] if size else [], size, spans, NO_TIMESTAMP)
+    parts: list[Buffer] = [view[:size]] if size else []
+    producers = producer_batches(parts, map(attrgetter("size"), spans)) if has_producers else ()
+    return Validated(parts, size, spans, NO_TIMESTAMP, producers)
 
 
 def _judged(span: BatchSpan, attributes: int, only_epoch: int | None, max_size: int, *, damaged: bool) -> int:

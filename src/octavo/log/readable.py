@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
 from octavo.errors import FormatError, InvalidInput
-from octavo.log.reading import Isolation, LogReader, ReadResult, View, read_view
+from octavo.log.reading import Isolation, LogReader, ReadResult, View, indexed_aborts, read_view
 from octavo.log.segment import Segment
+from octavo.log.txn_index import AbortedEntry
 
 T = TypeVar("T")
 
@@ -55,6 +56,17 @@ class ReadableLog(ABC):
         return self._view.high_watermark
 
     @property
+    def last_stable_offset(self) -> int:
+        """The offset behind the last that consumers of committed data may see: no transaction before it is open."""
+        return self._view.last_stable_offset
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the first transaction begins that is not decided, or whose end consumers may not see; None for none."""
+        view = self._view
+        return None if view.first_unstable_offset < 0 else max(view.first_unstable_offset, view.start_offset)
+
+    @property
     def generation(self) -> int:
         """Another number whenever a truncation has taken bytes away."""
         return self._view.generation
@@ -96,6 +108,10 @@ class ReadableLog(ABC):
                 if self._view.generation == view.generation:
                     raise
 
+    def _aborted(self, view: View, number: int, offset: int, end: int) -> list[AbortedEntry]:
+        """What was aborted of a read from `offset` on that ends at the position `end` of the segment `number`."""
+        return indexed_aborts(view, number, offset, end)
+
     def reader(
         self,
         offset: int | None = None,
@@ -108,27 +124,31 @@ class ReadableLog(ABC):
         start = self.start_offset if offset is None else offset
         return LogReader(self, start, isolation=isolation, buffer_size=buffer_size, max_buffer_size=max_buffer_size)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record whose timestamp is `timestamp_ms` or larger; None where there is none.
+    def offset_for_timestamp(
+        self, timestamp_ms: int, *, isolation: Isolation = Isolation.HIGH_WATERMARK
+    ) -> TimestampOffset | None:
+        """The first record whose timestamp is `timestamp_ms` or larger; None where there is none, or it is not visible.
 
         As in Kafka, only the first segment is searched that has so large a timestamp.
         """
-        return self._in_view(lambda view: _find_timestamp(view, timestamp_ms))
+        return self._in_view(lambda view: _find_timestamp(view, timestamp_ms, isolation))
 
-    def max_timestamp_offset(self) -> TimestampOffset | None:
+    def max_timestamp_offset(self, *, isolation: Isolation = Isolation.HIGH_WATERMARK) -> TimestampOffset | None:
         """The first record that has the largest timestamp of the log; None where consumers may not see one yet."""
-        return self._in_view(_find_largest_timestamp)
+        return self._in_view(lambda view: _find_largest_timestamp(view, isolation))
 
 
-def _find_timestamp(view: View, timestamp_ms: int) -> TimestampOffset | None:
+def _find_timestamp(view: View, timestamp_ms: int, isolation: Isolation) -> TimestampOffset | None:
     for segment in view.segments:
         if segment.largest_timestamp_ms() >= timestamp_ms:
-            found = segment.find_timestamp(timestamp_ms, view.start_offset)
-            return None if found is None or found[0] >= view.high_watermark else TimestampOffset(*found)
+            return _visible(view, segment.find_timestamp(timestamp_ms, view.start_offset), isolation)
     return None
 
 
-def _find_largest_timestamp(view: View) -> TimestampOffset | None:
+def _find_largest_timestamp(view: View, isolation: Isolation) -> TimestampOffset | None:
     newest = max(view.segments, key=lambda segment: segment.largest.timestamp_ms)
-    found = newest.find_largest_timestamp()
-    return None if found is None or found[0] >= view.high_watermark else TimestampOffset(*found)
+    return _visible(view, newest.find_largest_timestamp(), isolation)
+
+
+def _visible(view: View, found: tuple[int, int, int] | None, isolation: Isolation) -> TimestampOffset | None:
+    return None if found is None or found[0] >= view.bound(isolation) else TimestampOffset(*found)

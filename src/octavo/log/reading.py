@@ -14,9 +14,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import LimitExceeded, OffsetOutOfRange
+from octavo.log.committed import AbortedRanges, AbortedTransaction
 from octavo.log.segment import Segment
 from octavo.log.storage import File
+from octavo.log.txn_index import AbortedEntry
 from octavo.records import Batch, Record, read_batches
+from octavo.records.layout import NO_OFFSET
 
 if TYPE_CHECKING:
     from octavo.log.readable import ReadableLog
@@ -27,6 +30,7 @@ class Isolation(Enum):
 
     LOG_END = "log end"  # everything: replicas
     HIGH_WATERMARK = "high watermark"  # what is on enough replicas: consumers
+    READ_COMMITTED = "read committed"  # of that, up to the first transaction that is not decided
 
 
 class View(NamedTuple):
@@ -39,10 +43,20 @@ class View(NamedTuple):
     end_offset: int
     high_watermark: int
     generation: int  # changes when bytes are taken away that somebody may be reading
+    first_unstable_offset: int = NO_OFFSET  # of the first transaction that is not decided, -1 where all are
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset behind the last that is decided, and may be seen."""
+        if self.first_unstable_offset < 0:
+            return self.high_watermark
+        return min(max(self.first_unstable_offset, self.start_offset), self.high_watermark)
 
     def bound(self, isolation: Isolation) -> int:
         """The offset behind the last that may be seen."""
-        return self.end_offset if isolation is Isolation.LOG_END else self.high_watermark
+        if isolation is Isolation.HIGH_WATERMARK:
+            return self.high_watermark
+        return self.end_offset if isolation is Isolation.LOG_END else self.last_stable_offset
 
     def segment_size(self, number: int) -> int:
         """How far the segment of that number goes."""
@@ -65,12 +79,29 @@ class FileSlice(NamedTuple):
 class ReadResult:
     """What a read found: whole batches from the one that holds the offset on, the last of them perhaps cut."""
 
-    __slots__ = ("_again", "_generation", "_records", "file_slice", "high_watermark", "log_start_offset")
+    __slots__ = (
+        "_again",
+        "_generation",
+        "_records",
+        "aborted",
+        "file_slice",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+    )
 
-    def __init__(self, view: View, file_slice: FileSlice | None, again: _Again | None) -> None:
+    def __init__(
+        self,
+        view: View,
+        file_slice: FileSlice | None,
+        again: _Again | None,
+        aborted: list[AbortedEntry] | None = None,
+    ) -> None:
         self.file_slice: Final = file_slice  # None where there is nothing
         self.high_watermark: Final = view.high_watermark
+        self.last_stable_offset: Final = view.last_stable_offset
         self.log_start_offset: Final = view.start_offset
+        self.aborted = aborted  # by what has to be left out; None unless only committed data were asked for
         self._generation = view.generation
         self._again = again
         self._records: bytes | None = None
@@ -81,8 +112,23 @@ class ReadResult:
         return 0 if self.file_slice is None else self.file_slice.size
 
     @property
+    def aborted_transactions(self) -> list[AbortedTransaction] | None:
+        """What a fetch tells a consumer to leave out; None unless only committed data were asked for."""
+        if self.aborted is None:
+            return None
+        return [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in self.aborted]
+
+    @property
+    def aborted_ranges(self) -> AbortedRanges:
+        """By which to tell what is aborted among the batches."""
+        return AbortedRanges(entry[:3] for entry in self.aborted or ())
+
+    @property
     def records(self) -> bytes:
-        """The bytes; read when first asked for. Raises `OffsetOutOfRange` where they were truncated away meanwhile."""
+        """The bytes; read when first asked for. Raises `OffsetOutOfRange` where they were truncated away meanwhile.
+
+        Where others are in their place, `aborted` is of these from then on: ask for it afterwards.
+        """
         if self._records is None:
             self._records = self._read()
         return self._records
@@ -94,7 +140,10 @@ class ReadResult:
         data = file.read_at(size, position)
         if self._again.log.generation == self._generation:
             return data
-        return self._again.read().records
+        again = self._again.read()
+        records = again.records
+        self.aborted = again.aborted  # other data have others
+        return records
 
 
 class _Again(NamedTuple):
@@ -117,8 +166,9 @@ def read_view(
     bound = view.bound(isolation)
     if not view.start_offset <= offset <= view.end_offset:
         raise OffsetOutOfRange(offset, view.start_offset, view.end_offset)
+    nothing: list[AbortedEntry] | None = [] if isolation is Isolation.READ_COMMITTED else None
     if offset >= bound:
-        return ReadResult(view, None, None)
+        return ReadResult(view, None, None, nothing)
     number = bisect_right(view.bases, offset) - 1
     for at in range(max(number, 0), len(view.segments)):
         segment = view.segments[at]
@@ -133,8 +183,27 @@ def read_view(
         if size <= 0:
             break
         again = _Again(log, offset, max_bytes, isolation, at_least_one)
-        return ReadResult(view, FileSlice(segment.file, found.position, size), again)
-    return ReadResult(view, None, None)
+        aborted = None if nothing is None else log._aborted(view, at, offset, found.position + size)
+        return ReadResult(view, FileSlice(segment.file, found.position, size), again, aborted)
+    return ReadResult(view, None, None, nothing)
+
+
+def indexed_aborts(view: View, number: int, offset: int, end: int) -> list[AbortedEntry]:
+    """The aborted transactions, by the indexes, of a read from `offset` on that ends at `end` in that segment."""
+    bound = abort_bound(view, number, end)
+    found: list[AbortedEntry] = []
+    for segment in view.segments[number:]:
+        if segment.txn_index.collect(offset, bound, found):
+            break
+    return found
+
+
+def abort_bound(view: View, number: int, end: int) -> int:
+    """An offset behind what is before the position `end` of that segment: the next in the index, as Kafka has it."""
+    behind = view.segments[number].offset_index.behind(end)
+    if behind is not None:
+        return behind.offset
+    return view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
 
 
 def _end_before(view: View, number: int, end: int, bound: int) -> int:
@@ -150,7 +219,8 @@ def _end_before(view: View, number: int, end: int, bound: int) -> int:
 class LogReader(Iterator[Batch]):
     """Batches from an offset on, to where the log ends now; iterating again later goes on from there.
 
-    Reads as much as its buffer holds. For a batch that does not fit the buffer is doubled, up to its maximum.
+    Reads as much as its buffer holds. For a batch that does not fit the buffer is doubled, up to its maximum. Batches
+    come as they are; with `READ_COMMITTED`, `records` leaves out what was aborted.
     """
 
     def __init__(
@@ -162,6 +232,7 @@ class LogReader(Iterator[Batch]):
         self._isolation = isolation
         self._max_buffer_size = max_buffer_size
         self._batches: Iterator[Batch] = iter(())
+        self._aborted = AbortedRanges()
 
     def __next__(self) -> Batch:
         """Raises `OffsetOutOfRange`, and `LimitExceeded` for a batch larger than the largest buffer."""
@@ -169,24 +240,25 @@ class LogReader(Iterator[Batch]):
             for batch in self._batches:
                 self.offset = batch.last_offset + 1
                 return batch
-            data = self._read()
-            if not data:
+            part = self._read()
+            if not part.size:
                 raise StopIteration
-            self._batches = read_batches(data)
+            self._batches = read_batches(part.records)
+            self._aborted = part.aborted_ranges
 
     def records(self) -> Iterator[Record]:
-        """The records of the batches, from the offset on; without those of control batches."""
+        """The records of the batches, from the offset on; without those of control batches, and aborted ones."""
         first = self.offset
         for batch in self:
-            if not batch.is_control:
+            if self._aborted.shows(batch):
                 yield from (record for record in batch if record.offset >= first)
 
-    def _read(self) -> bytes:
+    def _read(self) -> ReadResult:
         """At least one whole batch; nothing at the end."""
         while True:
             part = self._log.read(self.offset, self.buffer_size, isolation=self._isolation, at_least_one=False)
             if not part.size or next(iter(read_batches(part.records, verify=False)), None) is not None:
-                return part.records
+                return part
             if self.buffer_size >= self._max_buffer_size:
                 raise LimitExceeded(0, f"the batch at offset {self.offset}", None, self._max_buffer_size)
             self.buffer_size = min(2 * self.buffer_size, self._max_buffer_size)

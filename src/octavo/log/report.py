@@ -18,6 +18,13 @@ class Cut(NamedTuple):
     reason: str
 
 
+class Ignored(NamedTuple):
+    """A file that could not be used, and why; what it should hold was made anew from the data."""
+
+    file: str
+    reason: str
+
+
 @dataclass(slots=True)
 class RecoveryReport:
     """What opening one partition found and did."""
@@ -32,11 +39,12 @@ class RecoveryReport:
     removed: list[str] = field(default_factory=list)  # files: leftovers, and segments behind a cut
     rebuilt: list[str] = field(default_factory=list)  # indexes of segments that were not checked for another reason
     renamed: list[str] = field(default_factory=list)  # files that had been written and not yet put in their place
+    ignored: list[Ignored] = field(default_factory=list)  # snapshots, transaction indexes and checkpoints
 
     @property
     def is_unremarkable(self) -> bool:
         """Whether everything was as it should be."""
-        return not (self.cuts or self.damaged or self.removed or self.rebuilt or self.renamed)
+        return not (self.cuts or self.damaged or self.removed or self.rebuilt or self.renamed or self.ignored)
 
     def __str__(self) -> str:
         if self.is_unremarkable and self.was_clean:
@@ -47,6 +55,7 @@ class RecoveryReport:
             f"{found.file} is damaged at byte {found.position}, and left as it is: {found.reason}"
             for found in self.damaged
         ]
+        said += [f"{found.file} could not be used: {found.reason}" for found in self.ignored]
         if self.rebuilt:
             said.append(f"indexes rebuilt: {', '.join(self.rebuilt)}")
         if self.renamed:

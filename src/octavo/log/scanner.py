@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from octavo.errors import BadRecord, ChecksumMismatch, FormatError, Truncated
 from octavo.log.epochs import EpochEntry
-from octavo.log.index import OffsetIndex, TimeEntry, TimeIndex
+from octavo.log.index import TimeEntry
+from octavo.log.index_entries import Int64s, packed_offsets, packed_times
 from octavo.log.storage import File
 from octavo.records.arrow.checksums import first_mismatch, mismatch
 from octavo.records.checksum import covered_from, crc32, crc32c
@@ -35,12 +35,7 @@ _BLOCK: Final = 4 << 20  # bytes: many batches a call, and still in the processo
 _ROWS: Final = 1 << 15
 _EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 
-_OFFSET_ENTRY: Final[np.dtype[np.void]] = np.dtype([("offset", ">i4"), ("position", ">i4")])
-_TIME_ENTRY: Final[np.dtype[np.void]] = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
-assert _OFFSET_ENTRY.itemsize == OffsetIndex.ENTRY_SIZE
-assert _TIME_ENTRY.itemsize == TimeIndex.ENTRY_SIZE
-
-Int64s = npt.NDArray[np.int64]
+OnTable = Callable[[Int64s, int], None]
 
 
 class Found(NamedTuple):
@@ -61,6 +56,7 @@ class Scanner:
         self._end = file.size()
         self._base_offset = base_offset
         self._interval = interval
+        self._on_table: OnTable | None = None
         self._kernels = kernels(self._end)
         self._memory = np.empty(min(_BLOCK, max(self._end, 1)), np.uint8)
         self._table = np.empty((_ROWS, scan.COLUMNS), np.int64)
@@ -83,8 +79,13 @@ class Scanner:
         """The largest timestamp so far, and the last offset of its batch."""
         return TimeEntry(int(self._state[index.LARGEST_TIMESTAMP]), int(self._state[index.LARGEST_OFFSET]))
 
-    def run(self, take: Callable[[Found], None], on_bytes: Callable[[int], None]) -> None:
-        """Scan the file. `take` gets what the indexes should hold, bit by bit; `on_bytes` how many were checked."""
+    def run(
+        self, take: Callable[[Found], None], on_bytes: Callable[[int], None], on_table: OnTable | None = None
+    ) -> None:
+        """Scan the file. `take` gets what the indexes should hold, bit by bit; `on_bytes` how many were checked;
+        `on_table` the headers of sound batches (see `kernels.scan`), and what their positions count from.
+        """
+        self._on_table = on_table
         while self.error is None and self.position < self._end:
             before = self.position
             size = self._file.read_into(self._memory.data, before)
@@ -139,23 +140,18 @@ class Scanner:
         if offset_count or epoch_count:
             take(
                 Found(
-                    self._packed(self._offset_entries[:offset_count], _OFFSET_ENTRY, relative=0),
-                    self._packed(self._time_entries[:time_count], _TIME_ENTRY, relative=1),
+                    packed_offsets(self._offset_entries[:offset_count], self._base_offset),
+                    packed_times(self._time_entries[:time_count], self._base_offset),
                     [EpochEntry(*entry) for entry in self._epochs[:epoch_count].tolist()],
                 )
             )
         if sound == 0:
             return int(self._table[0, scan.POSITION])
+        if self._on_table is not None:
+            self._on_table(self._table[:sound], shift)
         end = int(self._table[sound - 1, scan.POSITION] + self._table[sound - 1, scan.SIZE])
         self.position = shift + end
         return end
-
-    def _packed(self, entries: Int64s, form: np.dtype[np.void], relative: int) -> bytes:
-        """Entries in the form of an index file; the column `relative` holds offsets."""
-        packed = np.empty(len(entries), form)
-        for column, name in enumerate(form.names or ()):
-            packed[name] = entries[:, column] - (self._base_offset if column == relative else 0)
-        return packed.tobytes()
 
     def _take_large(self, position: int, take: Callable[[Found], None]) -> None:
         """Take one batch that is larger than the memory: its header is there, and its end lies in the file or not."""

@@ -1,4 +1,4 @@
-"""A segment: the file that holds batches, and the two indexes that find them.
+"""A segment: the file that holds batches, the two indexes that find them, and that of aborted transactions.
 
 What `append` has returned from is in the page cache. `size` tells readers, who take no lock, how far complete batches
 go; it is set last. Files are opened when they are needed, and stay open while somebody reads from them, also when the
@@ -8,6 +8,7 @@ segment has been deleted meanwhile.
 from __future__ import annotations
 
 import contextlib
+import os
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from octavo.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDE
 from octavo.log.small_file import CorruptFile
 from octavo.log.span import BatchSpan
 from octavo.log.storage import File, Storage
+from octavo.log.txn_index import TransactionIndex
 from octavo.log.walk import Entry, walk
 from octavo.records import read_batches
 from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_INT32, MIN_LENGTH, NO_TIMESTAMP, Buffer
@@ -51,15 +53,17 @@ class Segment:
         self.base_offset: Final = base_offset
         self.size = size
         self.created_ms = created_ms
-        self.is_new = is_new  # its names may not be on the disk yet
+        self.synced_names = 0  # of `name_count`
+        self._is_made = is_new
         self.is_put_away = False  # then its files could not be opened by their names again
         self.path: Final = folder / file_name(base_offset, LOG)
         self.offset_index: Final = OffsetIndex(storage, folder / file_name(base_offset, INDEX), base_offset)
         self.time_index: Final = TimeIndex(storage, folder / file_name(base_offset, TIME_INDEX), base_offset)
+        self.txn_index: Final = TransactionIndex(storage, folder / file_name(base_offset, TXN_INDEX), base_offset)
         self._storage = storage
         self._folder = folder
         self._file: File | None = None
-        self._writable = False
+        self._out: File | None = None  # open to be written; a reader that opens the file meanwhile takes only `_file`
         self._unindexed = 0  # bytes since the last entry; starts anew when a segment is opened, as Kafka's does
         self._largest: TimeEntry | None = None
         self._first_timestamp_ms: int | None = None
@@ -75,7 +79,18 @@ class Segment:
         if preallocate:
             file.truncate(preallocate)
         segment.clear_indexes()
+        segment.txn_index.clear()
         return segment
+
+    @property
+    def name_count(self) -> int:
+        """How often files of it were made here: the one of aborted transactions comes later than the others."""
+        return self._is_made + self.txn_index.name_count
+
+    @property
+    def is_new(self) -> bool:
+        """Whether its names may not all be on the disk yet."""
+        return self.name_count > self.synced_names
 
     # ------------------------------------------------------------------------------------------------------- writing
 
@@ -140,6 +155,7 @@ class Segment:
         self._to_write().sync()
         self.offset_index.sync()
         self.time_index.sync()
+        self.txn_index.sync()
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Remove the batches that reach to `offset` or behind; how many bytes that were."""
@@ -149,6 +165,7 @@ class Segment:
             self.size = found.position  # first, so that no reader begins what is about to go
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
         file = self._to_write()
         if file.size() != self.size:
             file.truncate(self.size)
@@ -167,22 +184,27 @@ class Segment:
         self.size = position
 
     def clear_indexes(self) -> None:
-        """Make both indexes empty, for who builds them anew."""
+        """Make the indexes of offsets and times empty, for who builds them anew."""
         self.offset_index.clear()
         self.time_index.clear()
         self._unindexed = 0
         self._largest = None
 
-    def put_away(self) -> None:
-        """Give the files the names of deleted ones. Who has begun to read goes on: the files are open by then."""
+    def put_away(self, *, keep_snapshot: bool = False) -> None:
+        """Give the files the names of deleted ones. Who has begun to read goes on: the files are open by then.
+
+        `keep_snapshot`: another segment begins at the same offset, to which the snapshot of producers belongs.
+        """
         self.is_put_away = True
         if self._file is None:
             with contextlib.suppress(FileNotFoundError):
                 self._file = self._storage.open(self.path)
         self.offset_index.hold()
         self.time_index.hold()
+        self.txn_index.hold()
         for path in self.files():
-            self._storage.rename(path, path.with_name(path.name + DELETED))
+            if not (keep_snapshot and path.name.endswith(SNAPSHOT)):
+                self._storage.rename(path, path.with_name(path.name + DELETED))
 
     def remove_deleted(self) -> None:
         """Remove the files that `put_away` left."""
@@ -197,10 +219,10 @@ class Segment:
 
     def forget(self) -> None:
         """Close the files until they are needed again."""
-        self._file = None
-        self._writable = False
+        self._file = self._out = None
         self.offset_index.forget()
         self.time_index.forget()
+        self.txn_index.forget()
 
     # ------------------------------------------------------------------------------------------------------- reading
 
@@ -246,7 +268,11 @@ class Segment:
 
     def modified_ms(self) -> int:
         """When the file was last written."""
-        return self.path.stat().st_mtime_ns // 1_000_000
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            status = os.fstat(self.file.descriptor)  # put away, while somebody has it in view
+        return status.st_mtime_ns // 1_000_000
 
     def first_timestamp_ms(self) -> int:
         """The largest timestamp of the first batch, by which the segment's age is told."""
@@ -323,6 +349,7 @@ class Segment:
         self.size = size
         self.offset_index.refresh()
         self.time_index.refresh()
+        self.txn_index.refresh()
         self._largest = None
 
     def find(self, offset: int, end: int) -> Entry | None:
@@ -384,8 +411,7 @@ class Segment:
         return hint.position if hint is not None and 0 < hint.position < end else 0
 
     def _to_write(self, *, create: bool = False) -> File:
-        file = self._file
-        if file is None or not self._writable:
-            file = self._file = self._storage.open_to_write(self.path, create=create)
-            self._writable = True
+        file = self._out
+        if file is None:
+            file = self._out = self._file = self._storage.open_to_write(self.path, create=create)
         return file

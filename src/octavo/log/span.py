@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from octavo.log.producer_batch import ProducerBatch
 from octavo.records.layout import Buffer
 
 
@@ -34,3 +36,4 @@ class Validated(NamedTuple):
     size: int  # of all of them
     spans: list[BatchSpan]  # one a batch; none where there was nothing to append
     append_time_ms: int  # of a topic with append times, else -1
+    producers: Sequence[ProducerBatch] = ()  # of the batches that have one

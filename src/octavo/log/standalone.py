@@ -58,6 +58,7 @@ def open_partition(
     except BaseException as error:
         abandon([folder], error)
         raise
+    log.recovery.ignored.extend(folder.checkpoints.ignored)
     log.on_close = folder.close
     return log
 

@@ -98,6 +98,11 @@ class Storage:
         """Remove a file's name. Who has it open can go on reading."""
         path.unlink()
 
+    def set_modified(self, path: Path, modified_ms: int) -> None:
+        """Have a file say that it was last written at this time. After a crash it may say another."""
+        nanoseconds = modified_ms * 1_000_000
+        os.utime(path, ns=(nanoseconds, nanoseconds))
+
     def make_folder(self, path: Path) -> None:
         """Make a folder in an existing one."""
         path.mkdir()

@@ -21,6 +21,8 @@ The roll, the size of a segment and the state of producers are not looked at her
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -37,6 +39,7 @@ from octavo.log.assignment import (
 )
 from octavo.log.config import LogConfig
 from octavo.log.numbered import numbered
+from octavo.log.producer_batch import ProducerBatch, has_producer, producer_batch, producer_batches
 from octavo.log.span import BatchSpan, Origin, Validated
 from octavo.records.kernels import Kernel, kernels, scan, validate
 from octavo.records.layout import BATCH_HEADER, MAX_INT32, MAX_SIZE, NO_TIMESTAMP, Attributes, Buffer
@@ -100,11 +103,16 @@ class Validator:
         if rows == 1 and (outcome == scan.DONE or (how and size == len(view) and not found & NOT_AS_IT_IS)):
             # One batch, all but always: worth not to take the long way.
             span = NEW(BatchSpan, (size, offset, last_offset, max_timestamp_ms, leader_epoch, MAGIC))
-            parts = [bytes(scratch.first_header), view[_HEADER_SIZE:]]
-            return NEW(Validated, (parts, size, [span], append_time_ms))
+            header, records = bytes(scratch.first_header), view[_HEADER_SIZE:size]
+            producers = (producer_batch(header, records),) if has_producer(header) else ()
+            return NEW(Validated, ([header, records], size, [span], append_time_ms, producers))
         assignment = Assignment(topic, self._kernel, view, array, offset, leader_epoch, now_ms, of_client)
         assignment.go_on(plain, how, judged)
-        return Validated(assignment.parts, assignment.size, assignment.spans, append_time_ms)
+        spans = assignment.spans
+        several: Sequence[ProducerBatch] = ()
+        if assignment.has_producers:
+            several = producer_batches(assignment.parts, map(attrgetter("size"), spans))
+        return Validated(assignment.parts, assignment.size, spans, append_time_ms, several)
 
     def check(self, data: Buffer, *, end_offset: int, leader_epoch: int = MAX_INT32) -> Validated:
         """The batches as they are, for a log that ends at `end_offset`.

@@ -16,9 +16,11 @@ from octavo.log.epochs import LeaderEpochs
 from octavo.log.folder import METADATA_PARTITION, find_partitions
 from octavo.log.names import LEADER_EPOCHS, LOG, TopicPartition, base_offset_of
 from octavo.log.readable import ReadableLog
-from octavo.log.reading import View
+from octavo.log.reading import Isolation, ReadResult, View, abort_bound
 from octavo.log.segment import Segment
 from octavo.log.storage import Storage
+from octavo.log.transactions import FoundTransactions
+from octavo.log.txn_index import AbortedEntry
 from octavo.log.walk import walk
 from octavo.records import read_batches
 from octavo.records.layout import BATCH_HEADER
@@ -81,7 +83,8 @@ class WatchedLog(ReadableLog):
         self.config: Final = config
         self._storage = storage
         self._checkpoints = WatchedCheckpoints(storage, folder.parent) if checkpoints is None else checkpoints
-        self._lock = threading.Lock()  # of whoever looks
+        self._lock = threading.RLock()  # of whoever looks
+        self._transactions = FoundTransactions()
         self._seen = self._look(None)
         self._view = self._seen.view
 
@@ -97,6 +100,43 @@ class WatchedLog(ReadableLog):
             self._seen = self._look(before)
             self._view = self._seen.view
             return self._view != before.view
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset behind the last that is decided: found in the data, of which all headers are looked at once."""
+        self._decide()
+        return self._view.last_stable_offset
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the first transaction begins that is not decided; None for none."""
+        self._decide()
+        return super().first_unstable_offset
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        isolation: Isolation = Isolation.HIGH_WATERMARK,
+        at_least_one: bool = True,
+    ) -> ReadResult:
+        """As `ReadableLog.read`. What was aborted is found in the data: the writer's index may be behind."""
+        if isolation is Isolation.READ_COMMITTED:
+            self._decide()
+        return super().read(offset, max_bytes, isolation=isolation, at_least_one=at_least_one)
+
+    def _decide(self) -> None:
+        """Know which transactions are decided in what was last seen."""
+        with self._lock:
+            view = self._seen.view
+            if self._transactions.generation != view.generation:
+                self._transactions = FoundTransactions(view.generation)
+            unstable = self._transactions.go_on(view)
+            self._view = view._replace(first_unstable_offset=unstable)
+
+    def _aborted(self, view: View, number: int, offset: int, end: int) -> list[AbortedEntry]:
+        return self._transactions.between(offset, abort_bound(view, number, end), view.last_stable_offset)
 
     def close(self) -> None:
         """Close the files."""

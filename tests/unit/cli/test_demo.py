@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from octavo.cli import main
-from octavo.cli.demo import bytes_, conversion, crash, damage, formats, keeping, logs, million
+from octavo.cli.demo import bytes_, conversion, crash, damage, delivering, formats, keeping, logs, million
 from octavo.cli.demo.stage import Stage
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
 from octavo.errors import LogError
@@ -32,6 +32,7 @@ def test_every_chapter_fits_and_is_plain_in_a_pipe(
         chapter.show(stage)
     keeping.show(stage, tmp_path)
     crash.show(stage, tmp_path)
+    delivering.show(stage, tmp_path)
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= columns
     assert "\x1b" not in out
@@ -40,6 +41,8 @@ def test_every_chapter_fits_and_is_plain_in_a_pipe(
     assert "ChecksumMismatch at byte 2140" in out
     assert "OffsetOutOfRange offset 1000000 is out" in out
     assert "Closed and opened once more: orders-1: closed cleanly" in out
+    assert re.search(r"transaction 2: aborted +20 +10$", out, re.MULTILINE)
+    assert re.search(r"^ +compacted +20 ", out, re.MULTILINE)
 
 
 def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
@@ -62,7 +65,7 @@ def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
     assert transaction.count('"isTransactional":true') == 3
     assert (int(stopped), int(resynced)) == (100, 200)
     assert f"{tmp_path}/data: ready for Apache Kafka" in handed_over
-    assert "2 topics, 4 partitions" in handed_over
+    assert "5 topics, 8 partitions" in handed_over  # one of Kafka's own, for transactions
 
 
 def test_speeds_are_those_of_the_better_round(monkeypatch: pytest.MonkeyPatch) -> None:

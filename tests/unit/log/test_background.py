@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from octavo.log import Background, DataDirectory
+from octavo.records import BatchBuilder
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.logs import SMALL, TIME_MS, make_batch
 
@@ -22,7 +23,7 @@ def test_background_work_is_done_when_it_is_due(tmp_path: Path) -> None:
         background = Background(data, clock=lambda: TIME_MS, initial_delay_ms=1000, checkpoint_interval_ms=200)
         for number in range(20):
             log.append(make_batch(first=number))
-        assert background.run_once(TIME_MS + 99) == ([], [], 0, False, [])
+        assert background.run_once(TIME_MS + 99) == ([], [], 0, False, [], [], None)
         assert background.run_once(TIME_MS + 100).flushed == [("events", 0)]
         assert log.recovery_point == 20
         assert background.run_once(TIME_MS + 1000).checkpoints_written
@@ -64,7 +65,7 @@ def test_checkpoints_that_cannot_be_written_are_tried_again(tmp_path: Path) -> N
         assert partition is None
         assert isinstance(error, OSError)
         disk.fails = None
-        assert background.run_once()[3:] == (True, [])
+        assert background.run_once()[3:] == (True, [], [], None)
 
 
 def test_folders_that_cannot_be_removed_keep_nothing_else(tmp_path: Path) -> None:
@@ -123,5 +124,17 @@ def test_nothing_is_done_in_a_closed_directory(tmp_path: Path) -> None:
     background = Background(data, initial_delay_ms=0)
     data.close()
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    assert background.run_once(int(time.time() * 1000) + 10**9) == ([], [], 0, False, [])
+    assert background.run_once(int(time.time() * 1000) + 10**9) == ([], [], 0, False, [], [], None)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_producers_that_are_silent_for_a_day_are_forgotten(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path / "data", clock=lambda: TIME_MS) as data:
+        data.create_topic("topic")
+        builder = BatchBuilder(producer_id=7, producer_epoch=0, base_sequence=0)
+        builder.append(b"key", b"value", timestamp_ms=TIME_MS)
+        data.log("topic", 0).append(builder.build())
+        background = Background(data, clock=lambda: TIME_MS, initial_delay_ms=0, compaction=False)
+        assert background.run_once().forgotten == []
+        assert background.run_once(TIME_MS + 599_999).forgotten == []  # it is looked at every ten minutes
+        assert background.run_once(TIME_MS + 86_400_000).forgotten == [(("topic", 0), 7)]

@@ -225,18 +225,22 @@ def test_meta_properties_of_the_future(folder: Path) -> None:
     refuse(folder, (FormatError, LogError), "meta.properties")
 
 
-@pytest.mark.parametrize("name", ["replication-offset-checkpoint", "b-1/leader-epoch-checkpoint"])
-def test_a_checkpoint_of_the_future(folder: Path, name: str) -> None:
-    _replace(folder / name, b"0\n", b"1\n")
-    refuse(folder, (FormatError, LogError), name)
-
-
-@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])
-def test_a_checkpoint_of_the_future_that_can_be_done_without(folder: Path, name: str) -> None:
-    """As in Kafka: all is checked, or nothing is hidden, and nothing is lost."""
+@pytest.mark.parametrize(
+    "name",
+    [
+        "replication-offset-checkpoint",
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "b-1/leader-epoch-checkpoint",
+    ],
+)
+def test_a_checkpoint_of_the_future_can_be_done_without(folder: Path, name: str) -> None:
+    """All is checked, or nothing is hidden, and nothing is lost: see test_damaged_state."""
     _replace(folder / name, b"0\n", b"1\n")
     with DataDirectory.open(folder) as data:
         assert keys(data.log("b", 1)) == list(range(COUNT))
+        named = {found.file for found in (*data.ignored, *data.log("b", 1).recovery.ignored)}
+        assert named == {Path(name).name}
 
 
 @pytest.mark.parametrize("line", [b"version: -1", b"version: x", b"edition: 0"])

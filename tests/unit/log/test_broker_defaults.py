@@ -169,3 +169,13 @@ def test_what_may_be_compacted_may_have_gaps(tmp_path: Path) -> None:
         DataDirectory.open(tmp_path, broker_config={})
     with DataDirectory.open(tmp_path, broker_config={"log.cleanup.policy": "compact"}) as data:
         assert data.log("events", 0).config.is_compacted
+
+
+@pytest.mark.parametrize("missing", [None, "delete.retention.ms", "min.compaction.lag.ms"])
+def test_a_compacted_topic_is_known_by_what_lets_its_tombstones_and_records_go(
+    tmp_path: Path, missing: str | None
+) -> None:
+    settings = {"cleanup.policy": "compact", "delete.retention.ms": "1000", "min.compaction.lag.ms": "0"}
+    make(tmp_path, {name: value for name, value in settings.items() if name != missing}, BROKER)
+    with DataDirectory.open(tmp_path, clock=lambda: TIME_MS) as data:
+        assert data.log("events", 0).config_is_known == (missing is None)

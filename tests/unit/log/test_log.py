@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import AppendRefused, ErrorCode, InvalidInput, LimitExceeded, LogError, OffsetOutOfRange
-from octavo.log import Isolation, Log, LogConfig
+from octavo.log import Appended, Isolation, Log, LogConfig
 from octavo.log.log import PolicyViolation
 from octavo.log.storage import File, Storage
 from octavo.records import read_batches
@@ -18,15 +18,15 @@ from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch, open_log
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:
     with open_log(tmp_path) as log:
-        assert log.append(make_batch(3)) == (0, 2, -1, 0)
-        assert log.append(make_batch(2, first=3)) == (3, 4, -1, 0)
+        assert log.append(make_batch(3)) == Appended(0, 2, -1, 0)
+        assert log.append(make_batch(2, first=3)) == Appended(3, 4, -1, 0)
         assert (log.start_offset, log.end_offset, log.high_watermark) == (0, 5, 5)
         assert keys(log) == [0, 1, 2, 3, 4]
 
 
 def test_several_batches_in_one_call_get_one_offset_after_another(tmp_path: Path) -> None:
     with open_log(tmp_path) as log:
-        assert log.append(make_batch(2) + make_batch(3, first=2)) == (0, 4, -1, 0)
+        assert log.append(make_batch(2) + make_batch(3, first=2)) == Appended(0, 4, -1, 0)
         assert [batch.base_offset for batch in log.reader()] == [0, 2]
 
 
@@ -49,7 +49,7 @@ def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
 def test_nothing_is_appended_when_there_is_nothing(tmp_path: Path) -> None:
     with open_log(tmp_path) as log:
         log.append(make_batch(2))
-        assert log.append_as_follower(b"") == (-1, -1, -1, 0)
+        assert log.append_as_follower(b"") == Appended(-1, -1, -1, 0)
         assert log.end_offset == 2
 
 

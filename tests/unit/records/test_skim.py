@@ -39,7 +39,7 @@ def test_a_quick_look_sees_what_a_full_one_sees_or_nothing() -> None:
         for end in {len(data), len(data) - 1, min(len(data), 9)}:
             quick = quick_record(data, 0, end)
             if quick[0]:
-                assert quick == any_record(data, 0, end, True)
+                assert (*quick[:3], quick[5]) == any_record(data, 0, end, True)
                 seen += 1
     assert seen > 3000
 

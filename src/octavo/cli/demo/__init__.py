@@ -13,7 +13,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "demo",
         help="show what Octavo does, in under a minute",
         description="Builds batches in every format, shows one byte by byte, decodes, converts, damages and mends, "
-        "sends a million records through Arrow, and writes a log, crashes it and recovers it.",
+        "sends a million records through Arrow, writes a log, crashes it and recovers it, sends in transactions, and "
+        "compacts.",
     )
     parser.add_argument(
         "--dir",
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Shows all chapters."""
     from pathlib import Path
 
-    from octavo.cli.demo import bytes_, conversion, crash, damage, formats, keeping, logs, million
+    from octavo.cli.demo import bytes_, conversion, crash, damage, delivering, formats, keeping, logs, million
     from octavo.cli.demo.stage import Stage
 
     folder = logs.write(Path(arguments.dir) if arguments.dir else None)
@@ -41,5 +42,6 @@ def run(arguments: argparse.Namespace) -> int:
     data = logs.place_for_data(folder)
     keeping.show(stage, data)
     crash.show(stage, data)
+    delivering.show(stage, data)
     logs.show(stage, folder, data)
     return FINE

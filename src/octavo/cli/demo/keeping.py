@@ -91,6 +91,7 @@ def listing(folder: Path) -> Iterator[tuple[str, str, str]]:
 def _partition(folder: Path) -> Iterator[tuple[str, str, str]]:
     """The first segment with its indexes, the others without, and what is beside them."""
     first = min(folder.glob("*.log"))
+    last_snapshot = max(folder.glob("*.snapshot"), default=None)
     for path in sorted(folder.iterdir()):
         size = path.stat().st_size
         if path.suffix == ".log":
@@ -98,6 +99,10 @@ def _partition(folder: Path) -> Iterator[tuple[str, str, str]]:
             what = f"segment: offsets {batches[0].base_offset} to {batches[-1].last_offset}"
         elif path.stem != first.stem and path.suffix in {".index", ".timeindex"}:
             continue
+        elif path.suffix == ".snapshot":
+            if path != last_snapshot:
+                continue
+            what = "producers, as known at the end"
         elif path.suffix == ".index":
             what = f"{size // 8} entries: offset, position"
         elif path.suffix == ".timeindex":

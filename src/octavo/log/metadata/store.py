@@ -31,12 +31,15 @@ from octavo.log.metadata.identities import Identities
 from octavo.log.metadata.image import TOPIC_RESOURCE, Image, PartitionState, Topic
 from octavo.log.names import META_PROPERTIES, check_topic_name
 from octavo.log.storage import Storage
+from octavo.records.layout import MAX_INT64
+from octavo.schemas.metadata.progress import ProducerIdsRecord
 from octavo.schemas.metadata.record import MetadataRecord
 from octavo.schemas.metadata.serde import UnknownRecord
 from octavo.schemas.metadata.topics import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 FIRST_NODE: Final = 1
+PRODUCER_IDS: Final = 1000  # as many as Kafka's controller gives to a broker at once
 
 
 def _wall_clock_ms() -> int:
@@ -200,6 +203,21 @@ class MetadataStore:
         records = list(partitions)
         if records:
             self._append(records)
+
+    def allocate_producer_ids(self, at_least: int = 0) -> range:
+        """The next block of producer ids, which nobody gets again, neither here nor from Kafka. Raises as above.
+
+        at_least: the first id that is free for all that the logs tell
+        """
+        node_id = self._take_charge()
+        first = max(self.image.next_producer_id, at_least)
+        if first > MAX_INT64 - PRODUCER_IDS:
+            raise LogError("all producer ids have been given away")
+        broker = self.image.brokers.get(node_id)
+        epoch = -1 if broker is None else broker.broker_epoch
+        ids = range(first, first + PRODUCER_IDS)
+        self._append([ProducerIdsRecord(broker_id=node_id, broker_epoch=epoch, next_producer_id=ids.stop)])
+        return ids
 
     def _topic(self, name: str) -> Topic:
         try:

@@ -65,6 +65,24 @@ class Kernels:
         return self._made(index.index_batches)
 
     @property
+    def partition(self) -> Kernel:
+        from octavo.records.kernels import partition
+
+        return self._made(partition.partition)
+
+    @property
+    def fill(self) -> Kernel:
+        from octavo.records.kernels import compaction_fill
+
+        return self._made(compaction_fill.fill)
+
+    @property
+    def filter_batches(self) -> Kernel:
+        from octavo.records.kernels import compaction_filter
+
+        return self._made(compaction_filter.filter_batches)
+
+    @property
     def checks_fast(self) -> bool:
         """Whether they compute checksums faster than a library that is called for every batch."""
         if not self.compiled:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import os
 import platform
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
@@ -25,11 +26,18 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from octavo.records.kernels import (
     checksum,
+    compaction_fill,
+    compaction_filter,
+    compaction_hash,
+    compaction_map,
+    compaction_read,
+    compaction_write,
     decode,
     encode,
     index,
     machine,
     message,
+    partition,
     record,
     scan,
     skim,
@@ -80,8 +88,8 @@ def _copy(target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
     return checked_copy if CHECKED else copy
 
 
-def _read_big_endian(function: Callable[..., Any], bits: int, *, signed: bool) -> None:
-    """Have `function` of `machine` compiled to one load and a swap of its bytes."""
+def _read_number(function: Callable[..., Any], bits: int, *, signed: bool, swapped: bool = True) -> None:
+    """Have `function` of `machine` compiled to one load and, where it is `swapped`, a swap of its bytes."""
 
     @intrinsic
     def load(_context: Any, data: Any, at: Any) -> Any:
@@ -89,7 +97,8 @@ def _read_big_endian(function: Callable[..., Any], bits: int, *, signed: bool) -
             kind = ir.IntType(bits)
             array = context.make_array(signature.args[0])(context, builder, args[0])
             pointer = builder.bitcast(builder.gep(array.data, [args[1]]), kind.as_pointer())
-            number = builder.bswap(builder.load(pointer, align=1))
+            number = builder.load(pointer, align=1)
+            number = builder.bswap(number) if swapped else number
             if bits == 64:
                 return number
             return (builder.sext if signed else builder.zext)(number, ir.IntType(64))
@@ -111,10 +120,11 @@ def _read_big_endian(function: Callable[..., Any], bits: int, *, signed: bool) -
     overload(function, jit_options=_OPTIONS)(read)
 
 
-_read_big_endian(machine.read_i16, 16, signed=True)
-_read_big_endian(machine.read_i32, 32, signed=True)
-_read_big_endian(machine.read_u32, 32, signed=False)
-_read_big_endian(machine.read_i64, 64, signed=True)
+_read_number(machine.read_i16, 16, signed=True)
+_read_number(machine.read_i32, 32, signed=True)
+_read_number(machine.read_u32, 32, signed=False)
+_read_number(machine.read_i64, 64, signed=True)
+_read_number(machine.read_le64, 64, signed=True, swapped=sys.byteorder == "big")
 
 
 @intrinsic
@@ -163,7 +173,8 @@ def _prefetch_line(_context: Any, data: Any, at: Any) -> Any:
         hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         array = context.make_array(signature.args[0])(context, builder, args[0])
         to_read, keep, of_data = number(0), number(3), number(1)
-        builder.call(hint, [builder.gep(array.data, [args[1]]), to_read, keep, of_data])
+        place = builder.bitcast(builder.gep(array.data, [args[1]]), pointer)
+        builder.call(hint, [place, to_read, keep, of_data])
         return context.get_dummy_value()
 
     return types.void(data, types.int64), generate
@@ -185,6 +196,14 @@ def _wrap64(number: Any) -> Any:
     return wrap64
 
 
+@overload(machine.rotate_left, jit_options=_OPTIONS)
+def _rotate_left(number: Any, bits: Any) -> Any:
+    def rotate_left(number: Any, bits: Any) -> Any:
+        return number << bits | number >> (64 - bits) & (1 << bits) - 1  # one instruction, as the compiler knows
+
+    return rotate_left
+
+
 # What runs for every field or record. Left to itself, the compiler calls these, which doubles the time.
 _INLINED: Final[frozenset[Any]] = frozenset(
     {
@@ -204,6 +223,16 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         decode.put_row,
         encode.timestamp_ms,
         skim.quick_record,
+        compaction_hash.sip_round,
+        compaction_hash.last_word,
+        compaction_hash.sip_hash,
+        compaction_map.slot_of,
+        compaction_map.fetch_slot,
+        compaction_map.find_offset,
+        compaction_map.put_offset,
+        compaction_read.put_key,
+        compaction_write.copy_record,
+        compaction_filter.stays,
     }
 )
 
@@ -263,7 +292,16 @@ def _register(module: ModuleType) -> None:
             register_jitable(forceinline=function in _INLINED, **_OPTIONS)(function)
 
 
-for _module in (varint, scan, checksum, record, message, index, decode, encode, skim, validate):
+_OF_RECORDS = (varint, scan, checksum, record, message, index, decode, encode, skim, partition, validate)
+_OF_COMPACTION = (
+    compaction_hash,
+    compaction_map,
+    compaction_read,
+    compaction_write,
+    compaction_fill,
+    compaction_filter,
+)
+for _module in (*_OF_RECORDS, *_OF_COMPACTION):
     _register(_module)
 
 _TABLES = types.NamedUniTuple(_INT64, len(checksum.Tables._fields), checksum.Tables)
@@ -282,9 +320,28 @@ _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     decode.decode: types.boolean(_TABLES, _BYTES_IN, _BYTES_IN, _TABLE, _INT, _INT64, _WANTED, _SINK),
     encode.encode: _INT(_TABLES, _ROWS, _INT, _TABLE, _INT, _INT, _INT, _INT, _BYTES, _TABLE),
     checksum.verify: _INT(_TABLES, _BYTES_IN, _TABLE),
+    partition.partition: types.void(_BYTES_IN, _INT32_IN, _INT32_IN, _INT, _INT32),
     index.index_batches: _INT(_TABLE, _INT, _INT, _INT, _INT, _INT64, _TABLE, _TABLE, _TABLE),
     validate.validate: types.UniTuple(_INT, 7)(
         _INT64_IN, _BYTES_IN, _INT, _BYTES_IN, _INT, _INT64_IN, _INT, _INT, _INT, _INT, _BYTES, _TABLE
+    ),
+    compaction_fill.fill: types.UniTuple(_INT, 3)(
+        _BYTES_IN, _BYTES_IN, _TABLE, _INT64_IN, _INT, _INT, _INT64_IN, _INT64, _INT64, _TABLE
+    ),
+    compaction_filter.filter_batches: types.UniTuple(_INT, 3)(
+        _TABLES,
+        _BYTES_IN,
+        _BYTES_IN,
+        _TABLE,
+        _INT64_IN,
+        _INT,
+        _INT,
+        _INT64_IN,
+        _INT64_IN,
+        _INT64,
+        _BYTES,
+        _TABLE,
+        _TABLE,
     ),
 }
 

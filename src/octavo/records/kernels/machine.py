@@ -20,6 +20,7 @@ _I16 = struct.Struct(">h").unpack_from
 _I32 = struct.Struct(">i").unpack_from
 _U32 = struct.Struct(">I").unpack_from
 _I64 = struct.Struct(">q").unpack_from
+_LE64 = struct.Struct("<q").unpack_from
 
 
 def copy(target: Array, at: int, source: Array, start: int, size: int) -> None:
@@ -54,6 +55,18 @@ def read_i64(data: Array, position: int) -> int:
     """A signed 64-bit number."""
     number: int = _I64(data, position)[0]
     return number
+
+
+def read_le64(data: Array, position: int) -> int:
+    """A signed little-endian 64-bit number; the caller has checked that it lies inside."""
+    number: int = _LE64(data, position)[0]
+    return number
+
+
+def rotate_left(number: int, bits: int) -> int:
+    """A 64-bit number with its `bits` topmost bits moved to its lower end."""
+    number &= 0xFFFFFFFFFFFFFFFF
+    return wrap64(number << bits | number >> (64 - bits))
 
 
 def crc32(tables: Array, data: Array, start: int, end: int) -> int:

@@ -35,6 +35,8 @@ INNER_LENGTH: Final = 21
 INNER_MAGIC: Final = 22
 WRAPPER_NULL: Final = 23
 CHECKSUM: Final = 24  # no text: the error is made by whoever can tell both checksums
+OFFSET_ORDER: Final = 25
+NEGATIVE_TIME: Final = 26
 
 _TEXT: Final[dict[int, tuple[type[errors.FormatError], str]]] = {
     VARINT_CUT: (errors.BadVarint, "the record ends inside a varint"),
@@ -60,6 +62,8 @@ _TEXT: Final[dict[int, tuple[type[errors.FormatError], str]]] = {
     INNER_LENGTH: (errors.BadLength, "an inner message's length is smaller than the smallest message"),
     INNER_MAGIC: (errors.BadRecord, "an inner message's magic byte is neither 0 nor 1"),
     WRAPPER_NULL: (errors.BadRecord, "a compressed wrapper has no value"),
+    OFFSET_ORDER: (errors.BadRecord, "a record's offset does not go forward from the one before it"),
+    NEGATIVE_TIME: (errors.BadRecord, "a record's timestamp is before the year 1970"),
 }
 
 

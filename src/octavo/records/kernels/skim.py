@@ -11,11 +11,15 @@ from octavo.records.kernels.machine import Array, read_i16, read_i64
 from octavo.records.kernels.record import walk_header, walk_headers, walk_record
 from octavo.records.kernels.varint import CUT, read_varint, read_varlong
 
-# What these return: where the next record begins, timestamp delta, offset delta and the key's length. Where a rule is
-# broken the first number is minus the rule.
+# Where the next record begins, timestamp delta, offset delta and the key's length. Where a rule is broken the first
+# number is minus the rule.
 Skimmed = tuple[int, int, int, int]
 
-_NOT_QUICK = (0, 0, 0, 0)
+# Where the next record begins, timestamp delta, offset delta and where that stands, the key's position and length, and
+# the value's length.
+Quick = tuple[int, int, int, int, int, int, int]
+
+_NOT_QUICK = (0, 0, 0, 0, 0, 0, 0)
 
 
 def skip_record(data: Array, start: int, end: int) -> Skimmed:
@@ -49,23 +53,25 @@ def skip_record(data: Array, start: int, end: int) -> Skimmed:
     return (at, timestamp_delta, offset_delta, key_length)
 
 
-def quick_record(data: Array, start: int, end: int) -> Skimmed:
-    """As `any_record` for what most records are, with 0 first for all others: there, ask that.
+def quick_record(data: Array, start: int, end: int) -> Quick:
+    """Find the fields of what most records are, with 0 first for all others: for these, ask `any_record`.
 
-    The lengths of record, key and value take up to two bytes, both deltas up to three, and there are no headers. Eight
-    bytes are read at once, so that the last records of a batch may be none of these.
+    The lengths of record, key and value take up to two bytes, both deltas up to three, and there are no attributes and
+    no headers. Eight bytes are read at once, so that the last records of a batch may be none of these.
     """
     if end - start < 16:
         return _NOT_QUICK
     word = read_i64(data, start)
     length = word >> 56 & 0xFF
     record_end = start + 1
-    shift = 40
+    shift = 48
     if length >= 0x80:
         length = length & 0x7F | (word >> 48 & 0xFF) << 7
         record_end = start + 2
-        shift = 32
+        shift = 40
     record_end += length >> 1
+    attributes = word >> shift & 0xFF
+    shift -= 8
     stamp = word >> shift & 0xFF
     if stamp >= 0x80:
         shift -= 8
@@ -73,10 +79,10 @@ def quick_record(data: Array, start: int, end: int) -> Skimmed:
         if stamp >= 0x4000:
             shift -= 8
             stamp = stamp & 0x3FFF | (word >> shift & 0xFF) << 14
-    if length & 0x4001 or stamp >= 0x200000 or record_end > end:
+    if length & 0x4001 or attributes or stamp >= 0x200000 or record_end > end:
         return _NOT_QUICK
-    at = start + 8 - (shift >> 3)
-    word = read_i64(data, at)
+    rest = start + 8 - (shift >> 3)
+    word = read_i64(data, rest)
     delta = word >> 56 & 0xFF
     shift = 48
     if delta >= 0x80:
@@ -90,7 +96,8 @@ def quick_record(data: Array, start: int, end: int) -> Skimmed:
         shift -= 8
         key = key & 0x7F | (word >> shift & 0xFF) << 7
     key_length = (key >> 1) ^ -(key & 1)
-    at += 8 - (shift >> 3) + max(key_length, 0)
+    key_at = rest + 8 - (shift >> 3)
+    at = key_at + max(key_length, 0)
     if delta >= 0x200000 or key >= 0x4000 or at + 2 > record_end:
         return _NOT_QUICK
     pair = read_i16(data, at)
@@ -99,10 +106,12 @@ def quick_record(data: Array, start: int, end: int) -> Skimmed:
     if value >= 0x80:
         value = value & 0x7F | (pair & 0xFF) << 7
         at += 1
-    at += max((value >> 1) ^ -(value & 1), 0)
+    value_length = (value >> 1) ^ -(value & 1)
+    at += max(value_length, 0)
     if value >= 0x4000 or at != record_end - 1 or data[at] != 0:
         return _NOT_QUICK
-    return (record_end, (stamp >> 1) ^ -(stamp & 1), (delta >> 1) ^ -(delta & 1), key_length)
+    offset_delta = (delta >> 1) ^ -(delta & 1)
+    return (record_end, (stamp >> 1) ^ -(stamp & 1), offset_delta, rest, key_at, key_length, value_length)
 
 
 def any_record(data: Array, start: int, end: int, lengths_matter: bool) -> Skimmed:

@@ -209,7 +209,7 @@ def judge_records(
     refused_count = 0
     at = start
     for index in range(count):
-        record_end, timestamp_delta, offset_delta, key_length = quick_record(data, at, end)
+        record_end, timestamp_delta, offset_delta, _, _, key_length, _ = quick_record(data, at, end)
         if record_end == 0:
             record_end, timestamp_delta, offset_delta, key_length = any_record(data, at, end, lengths_matter)
             if record_end < 0:

@@ -1,0 +1,185 @@
+"""Both passes of a clean, over one log (Kafka's `Cleaner`).
+
+Nothing of the log is held meanwhile: it goes on to be appended to and read. What comes of a group of segments is put
+in their place as soon as it is written, by who owns the log; so a clean that is broken off has cleaned some groups.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from octavo.log.compaction.filling import Filling
+from octavo.log.compaction.filtering import Filtering
+from octavo.log.compaction.grouping import group_segments
+from octavo.log.compaction.offset_map import OffsetMap
+from octavo.log.compaction.output import CleanedSegment
+from octavo.log.compaction.plan import LastBatch, Plan, segments_between
+from octavo.log.compaction.retention import LastBatches
+from octavo.log.compaction.source import Source
+from octavo.log.compaction.stats import CompactionProgress, CompactionStats, OnCompaction
+from octavo.log.compaction.throttle import Throttle
+from octavo.log.compaction.transactions import CleanedTransactions
+from octavo.log.config import LogConfig
+from octavo.log.names import TopicPartition
+from octavo.log.reading import View
+from octavo.log.segment import Segment
+from octavo.log.storage import Storage
+from octavo.log.txn_index import AbortedEntry
+from octavo.records.kernels import kernels
+from octavo.records.kernels.machine import wrap64
+
+Replace = Callable[[Sequence[Segment], CleanedSegment], None]
+
+
+class Job(NamedTuple):
+    """A log that is to be cleaned, as it was when that was decided, and what its owner does for the cleaner."""
+
+    storage: Storage
+    folder: Path
+    partition: TopicPartition
+    config: LogConfig
+    view: View
+    plan: Plan
+    now_ms: int
+    last_batches: Callable[[], Mapping[int, LastBatch]]  # of the producers that are known now
+    check: Callable[[], None]  # raises where there is no use in going on
+    replace: Replace  # puts the output in the place of a group; raises where that is no longer there
+
+
+class Cleaner:
+    """One clean."""
+
+    def __init__(
+        self,
+        job: Job,
+        *,
+        map_memory: int,
+        throttle: Throttle | None = None,
+        on_progress: OnCompaction | None = None,
+    ) -> None:
+        plan = job.plan
+        self._job = job
+        self._throttle = throttle
+        self._on_progress = on_progress
+        self._kernels: Final = kernels(plan.clean_bytes + 2 * plan.cleanable_bytes)
+        self._source: Final = Source(self._kernels)
+        self._offsets: Final = OffsetMap(
+            map_memory,
+            start_offset=plan.first_dirty_offset,
+            max_keys=plan.first_uncleanable_offset - plan.first_dirty_offset,
+        )
+        self._bytes_done = 0
+        self._bytes_total = plan.clean_bytes + 2 * plan.cleanable_bytes
+        self._segments_before = 0
+        self._segments_after = 0
+
+    def run(self) -> CompactionStats:
+        """Clean. Raises `FormatError` where data are damaged, `OSError`, and what the owner's functions raise."""
+        job, plan = self._job, self._job.plan
+        began = time.monotonic()
+        filling = Filling(self._kernels, self._source, self._offsets, self._transactions(plan.first_dirty_offset))
+        dirty = segments_between(job.view, plan.first_dirty_offset, plan.first_uncleanable_offset)
+        is_complete = filling.fill(dirty, plan.first_dirty_offset, plan.first_uncleanable_offset, self._go_on)
+        filled = time.monotonic()
+        end_offset = self._offsets.latest_offset + 1
+        filtering = Filtering(
+            self._kernels,
+            self._source,
+            self._offsets,
+            CleanedTransactions(),
+            upper_bound=plan.first_uncleanable_offset,
+            now_ms=job.now_ms,
+            horizon_ms=wrap64(job.now_ms + job.config.delete_retention_ms),  # a negative one is none, as in Kafka
+        )
+        self._filter_groups(filtering, end_offset)
+        return CompactionStats(
+            partition=job.partition,
+            first_dirty_offset=plan.first_dirty_offset,
+            end_offset=end_offset,
+            segments_before=self._segments_before,
+            segments_after=self._segments_after,
+            bytes_read=filtering.bytes_read,
+            bytes_written=filtering.bytes_written,
+            records_read=filtering.records_read,
+            records_written=filtering.records_written,
+            records_without_key=filtering.records_without_key,
+            map_bytes_read=filling.bytes_read,
+            map_records_read=self._offsets.records_read + filling.records_passed,
+            map_keys=self._offsets.key_count,
+            map_utilization=self._offsets.utilization,
+            is_complete=is_complete,
+            fill_seconds=filled - began,
+            seconds=time.monotonic() - began,
+        )
+
+    def _filter_groups(self, filtering: Filtering, end_offset: int) -> None:
+        job, plan = self._job, self._job.plan
+        clean = segments_between(job.view, 0, plan.first_dirty_offset)
+        old_horizon_ms = clean[-1].modified_ms() - job.config.delete_retention_ms if clean else 0
+        segments = segments_between(job.view, 0, end_offset)
+        for group in group_segments(segments, job.config, plan.first_uncleanable_offset):
+            output = CleanedSegment(
+                job.storage,
+                job.folder,
+                group[0].base_offset,
+                interval=job.config.index_interval_bytes,
+                kernels=self._kernels,
+            )
+            try:
+                modified_ms = self._filter_group(filtering, group, output, old_horizon_ms)
+                output.finish(modified_ms)
+                job.replace(group, output)
+            except BaseException:
+                with contextlib.suppress(OSError):  # the next clean removes what this one left
+                    output.discard()
+                raise
+            self._segments_before += len(group)
+            self._segments_after += 1
+
+    def _filter_group(
+        self, filtering: Filtering, group: Sequence[Segment], output: CleanedSegment, old_horizon_ms: int
+    ) -> int:
+        """Write what stays of a group; when the last of its segments was written."""
+        filtering.transactions.index = output.txn_index
+        last_batches = LastBatches(self._job.last_batches())
+        ends = [segment.base_offset for segment in group[1:]] + [group[-1].end_offset()[0]]
+        modified_ms = 0
+        for segment, end in zip(group, ends, strict=True):
+            filtering.transactions.add(self._aborted(segment.base_offset, end))
+            modified_ms = segment.modified_ms()
+            filtering.filter(
+                segment.file,
+                segment.size,
+                output,
+                last_batches,
+                self._go_on,
+                old_tombstones_stay=modified_ms > old_horizon_ms,
+            )
+        return modified_ms
+
+    def _transactions(self, start_offset: int) -> CleanedTransactions:
+        transactions = CleanedTransactions()
+        transactions.add(self._aborted(start_offset, self._job.plan.first_uncleanable_offset))
+        return transactions
+
+    def _aborted(self, start_offset: int, upper_bound: int) -> list[AbortedEntry]:
+        """What was aborted before `upper_bound` by a marker in the segment of `start_offset` or behind."""
+        view = self._job.view
+        found: list[AbortedEntry] = []
+        for segment in segments_between(view, start_offset, view.end_offset + 1):
+            if segment.txn_index.collect(view.start_offset, upper_bound, found):
+                break
+        return found
+
+    def _go_on(self, read: int, written: int) -> None:
+        """Note that so many bytes were read and written; raises where there is no use in going on."""
+        self._job.check()
+        self._bytes_done += read
+        if self._throttle is not None:
+            self._throttle.note(read + written, self._job.check)
+        if self._on_progress is not None:
+            self._on_progress(CompactionProgress(self._job.partition, self._bytes_done, self._bytes_total))

@@ -1,0 +1,100 @@
+"""The first pass: put the last offset of every key into the map, from the dirty part of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from octavo.log.compaction.offset_map import OffsetMap
+from octavo.log.compaction.source import Block, Int64s, Source
+from octavo.log.compaction.stats import GoOn
+from octavo.log.compaction.transactions import CleanedTransactions, is_of_transaction, meet
+from octavo.log.segment import Segment
+from octavo.records.kernels import Kernels, rules, scan
+from octavo.records.kernels.compaction_fill import FULL
+from octavo.records.kernels.compaction_read import READ_COLUMNS
+from octavo.records.layout import Attributes
+
+CHUNK: Final = 64  # records that are read before the first is looked up
+_CONTROL: Final = int(Attributes.CONTROL)
+
+
+class Filling:
+    """Fills one map."""
+
+    def __init__(self, kernels: Kernels, source: Source, offsets: OffsetMap, transactions: CleanedTransactions) -> None:
+        self.bytes_read = 0
+        self.records_passed = 0  # of aborted transactions, and markers
+        self._kernels = kernels
+        self._source = source
+        self._offsets = offsets
+        self._transactions = transactions
+        self._read: Final = np.empty((CHUNK, READ_COLUMNS), np.int64)
+
+    def fill(self, segments: Sequence[Segment], start_offset: int, end_offset: int, go_on: GoOn) -> bool:
+        """Take what is between two offsets, which is in these segments; whether the map had room for all of it.
+
+        Offsets that nobody has, between two segments, count as taken. `go_on` is told of every block, and may raise.
+        """
+        ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
+        for segment, end in zip(segments, ends, strict=True):
+            for block in self._source.blocks(segment.file, _start(segment, start_offset), segment.size):
+                if not self._take(block):
+                    return False
+                self.bytes_read += block.size
+                go_on(block.size, 0)
+            self._offsets.latest_offset = end - 1
+        return True
+
+    def _take(self, block: Block) -> bool:
+        """Put a block's keys into the map; whether that had room."""
+        offsets = self._offsets
+        skip, passed = self._skipped(block)
+        first = 0
+        while first < len(block.table):
+            last = self._source.inflate(block, first, skip)
+            reached, rule, at = self._kernels.fill(
+                block.memory,
+                self._source.inflated,
+                block.table,
+                skip,
+                first,
+                last,
+                offsets.seed,
+                offsets.slots,
+                offsets.state,
+                self._read,
+            )
+            self.records_passed += int(passed[first:reached].sum())
+            if rule == FULL:
+                return False
+            if rule != rules.OK:
+                raise block.broken(rule, reached, at)
+            first = last
+        return True
+
+    def _skipped(self, block: Block) -> tuple[Int64s, Int64s]:
+        """For each batch whether it puts nothing into the map, a marker or what was aborted, and its records then."""
+        table = block.table
+        skip = np.zeros(len(table), np.int64)
+        passed = np.zeros(len(table), np.int64)
+        for row in np.flatnonzero(is_of_transaction(table)).tolist():
+            is_control = bool(table[row, scan.ATTRIBUTES] & _CONTROL)
+            if meet(self._transactions, block, row) or is_control:
+                skip[row] = 1
+                passed[row] = 1 if is_control else table[row, scan.COUNT]
+        return skip, passed
+
+
+def _start(segment: Segment, start_offset: int) -> int:
+    """Where to begin in a segment, most of which may be clean: where its index says.
+
+    Where something was aborted in it, that is at its beginning: who begins behind a marker may take what follows for
+    aborted as well, and forget a key's last value. (So does Kafka.)
+    """
+    if start_offset <= segment.base_offset or segment.txn_index.count:
+        return 0
+    hint = segment.offset_index.lookup(start_offset)
+    return hint.position if hint is not None and segment.has_batch_at(hint) else 0

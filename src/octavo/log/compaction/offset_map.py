@@ -1,0 +1,66 @@
+"""The offset map: for every key the last offset that has it, in a bounded piece of memory.
+
+How many keys it takes is Kafka's rule: a slot has 24 bytes, and nine of ten slots are used. Where a log cannot have as
+many keys, less memory is taken.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+import numpy as np
+
+from octavo.errors import InvalidInput
+from octavo.records.kernels import compaction_fill as fill
+from octavo.records.kernels.compaction_map import WORDS
+
+SLOT_SIZE: Final = WORDS * 8
+LOAD_FACTOR: Final = 0.9  # log.cleaner.io.buffer.load.factor
+MAX_MEMORY: Final = 2**31 - 1  # as Kafka limits that of one thread
+_SPARE: Final = 64  # slots of a small map
+
+
+class OffsetMap:
+    """A map that is filled once, and then asked."""
+
+    def __init__(self, memory: int, *, start_offset: int, max_keys: int) -> None:
+        """A map for the keys of records from `start_offset` on, of which there are no more than `max_keys`.
+
+        Raises `InvalidInput` where there is no memory for a single key.
+        """
+        self.slot_count: Final = min(memory, MAX_MEMORY) // SLOT_SIZE
+        max_entries = int(self.slot_count * LOAD_FACTOR)
+        if max_entries < 1:
+            raise InvalidInput(f"an offset map needs memory for a key; {memory} bytes are too few")
+        slots = min(self.slot_count, 2 * max_keys + _SPARE)
+        self.slots: Final = np.zeros(WORDS * slots, np.int64)
+        self.seed: Final = np.frombuffer(secrets.token_bytes(16), np.int64)
+        self.state: Final = np.zeros(fill.FILL_STATE, np.int64)
+        self.state[fill.MAX_ENTRIES] = min(max_entries, slots - 1)  # or a search would never end
+        self.state[fill.LATEST] = -1
+        self.state[fill.START_OFFSET] = start_offset
+
+    @property
+    def latest_offset(self) -> int:
+        """The map speaks for all offsets from the start up to this."""
+        return int(self.state[fill.LATEST])
+
+    @latest_offset.setter
+    def latest_offset(self, offset: int) -> None:
+        self.state[fill.LATEST] = offset
+
+    @property
+    def key_count(self) -> int:
+        """Of keys."""
+        return int(self.state[fill.ENTRIES])
+
+    @property
+    def records_read(self) -> int:
+        """That were looked at."""
+        return int(self.state[fill.RECORDS])
+
+    @property
+    def utilization(self) -> float:
+        """How much of all slots is taken."""
+        return self.key_count / self.slot_count

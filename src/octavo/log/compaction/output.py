@@ -1,0 +1,96 @@
+"""The segment that comes of a group: written under names that end in `.cleaned`, with its indexes, and synced.
+
+Index entries are those that Kafka 4.1 and later write: each batch is looked at, as in an append of one batch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from octavo.errors import BadRecord
+from octavo.log.index import OffsetIndex, TimeEntry, TimeIndex
+from octavo.log.index_entries import packed_offsets, packed_times
+from octavo.log.names import CLEANED, INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from octavo.log.storage import Storage
+from octavo.log.txn_index import TransactionIndex
+from octavo.records.kernels import Kernels, index, scan
+from octavo.records.layout import MAX_INT64, MIN_INT64, NO_TIMESTAMP, Buffer
+
+_ROWS: Final = 1 << 12
+_EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
+
+
+class CleanedSegment:
+    """A segment in the making."""
+
+    def __init__(self, storage: Storage, folder: Path, base_offset: int, *, interval: int, kernels: Kernels) -> None:
+        """Make its files, in place of what may be there from a clean that was broken off."""
+        self.base_offset: Final = base_offset
+        self.size = 0
+        names = (file_name(base_offset, suffix) + CLEANED for suffix in (LOG, INDEX, TIME_INDEX, TXN_INDEX))
+        self.paths: Final = [folder / name for name in names]  # in the order in which they are to be renamed
+        self.txn_index: Final = TransactionIndex(storage, self.paths[3], base_offset)
+        self._storage = storage
+        self._folder = folder
+        self._interval = interval
+        self._kernels = kernels
+        self._offset_index = OffsetIndex(storage, self.paths[1], base_offset)
+        self._time_index = TimeIndex(storage, self.paths[2], base_offset)
+        self._table: Final = np.empty((_ROWS, scan.COLUMNS), np.int64)
+        self._entries: Final = np.empty((3, _ROWS, 2), np.int64)
+        self._state: Final = np.zeros(index.STATE, np.int64)
+        self._state[index.NEXT_OFFSET] = self._state[index.LARGEST_OFFSET] = base_offset
+        self._state[index.LARGEST_TIMESTAMP] = self._state[index.INDEXED_TIMESTAMP] = NO_TIMESTAMP
+        self.discard()
+        self._file = storage.open_to_write(self.paths[0], create=True)
+        self._offset_index.clear()
+        self._time_index.clear()
+
+    def files(self) -> list[Path]:
+        """The files that there are: the transaction index only where something was aborted."""
+        return [path for path in self.paths if path.exists()]
+
+    def append(self, batches: Buffer) -> None:
+        """Write whole batches behind the last. Raises `OSError`, and `BadRecord` where offsets do not go forward."""
+        data = np.frombuffer(batches, np.uint8)
+        at = 0
+        while at < len(data):
+            behind, rows, _, _ = self._kernels.scan(data, at, len(data), self._table, len(data), *_EVERYTHING)
+            assert rows, "the output of compaction is no batch"
+            self._index(rows)
+            at = behind
+        self._file.write_at([batches], self.size)
+        self.size += len(data)
+
+    def _index(self, rows: int) -> None:
+        offsets, times, epochs = self._entries
+        sound = self._kernels.index_batches(
+            self._table, rows, self.size, self.base_offset, self._interval, self._state, offsets, times, epochs
+        )
+        if sound < rows:
+            at = self.size + int(self._table[sound, scan.POSITION])
+            raise BadRecord(at, "the batch's offsets do not follow those before it, or are too far from the segment's")
+        if count := int(self._state[index.OFFSET_ENTRIES]):
+            self._offset_index.append_packed(packed_offsets(offsets[:count], self.base_offset))
+        if count := int(self._state[index.TIME_ENTRIES]):
+            self._time_index.append_packed(packed_times(times[:count], self.base_offset))
+
+    def finish(self, modified_ms: int) -> None:
+        """Leave the files as they are to stay, on the disk, with the time that the last of the sources had."""
+        largest = TimeEntry(int(self._state[index.LARGEST_TIMESTAMP]), int(self._state[index.LARGEST_OFFSET]))
+        self._time_index.add(largest)
+        self._file.sync()
+        self._offset_index.sync()
+        self._time_index.sync()
+        self.txn_index.sync()
+        for path in self.files():
+            self._storage.set_modified(path, modified_ms)
+        self._storage.sync_folder(self._folder)
+
+    def discard(self) -> None:
+        """Remove the files."""
+        for path in self.files():
+            self._storage.remove(path)

@@ -1,0 +1,82 @@
+"""What is decided about whole batches, before any of their records is looked at.
+
+The header of a batch stays, though nothing else may, where it is the last that a producer wrote: it has the sequence
+number by which the next batch is judged. So does that of the last batch of a clean, as no offset may be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from octavo.log.compaction.plan import LastBatch
+from octavo.log.compaction.source import Block, Int64s
+from octavo.log.compaction.transactions import CleanedTransactions, is_of_transaction, meet
+from octavo.records.kernels import scan
+from octavo.records.kernels.compaction_filter import DISCARD, KEEP_EMPTY, MARKS_NOTHING
+from octavo.records.layout import NO_OFFSET, Attributes
+
+_CONTROL: Final = int(Attributes.CONTROL)
+_DELETE_HORIZON: Final = int(Attributes.DELETE_HORIZON)
+
+
+class LastBatches:
+    """What must stay of all producers that are known."""
+
+    def __init__(self, by_producer: Mapping[int, LastBatch]) -> None:
+        self._by_producer = by_producer
+        offsets = [last.last_offset for last in by_producer.values() if last.last_offset != NO_OFFSET]
+        self._offsets: Final = np.sort(np.array(offsets, np.int64))
+
+    def rows_in(self, table: Int64s) -> list[int]:
+        """The batches of a table that are a producer's last."""
+        if not len(self._offsets):
+            return []
+        places = np.searchsorted(self._offsets, table[:, scan.LAST_OFFSET])
+        found = self._offsets[np.minimum(places, len(self._offsets) - 1)] == table[:, scan.LAST_OFFSET]
+        rows = np.flatnonzero(found & (table[:, scan.PRODUCER_ID] >= 0))
+        columns = table[rows][:, [scan.PRODUCER_ID, scan.LAST_OFFSET]].tolist()
+        return [
+            row
+            for row, (producer_id, last_offset) in zip(rows.tolist(), columns, strict=True)
+            if producer_id in self._by_producer and self._by_producer[producer_id].last_offset == last_offset
+        ]
+
+    def is_last_marker(self, producer_id: int, epoch: int) -> bool:
+        """Whether a control batch is all that is known of a producer: it has the epoch."""
+        last = self._by_producer.get(producer_id)
+        return last is not None and last.last_offset == NO_OFFSET and last.epoch == epoch
+
+
+class Retention:
+    """Decides about the batches of one clean, in the order of the log."""
+
+    def __init__(self, transactions: CleanedTransactions, *, upper_bound: int, now_ms: int) -> None:
+        self._transactions = transactions
+        self._upper_bound = upper_bound
+        self._now_ms = now_ms
+
+    def actions(self, block: Block, last_batches: LastBatches) -> Int64s:
+        """For each batch what is to be done with it: see `compaction_filter`."""
+        table = block.table
+        actions = np.zeros(len(table), np.int64)
+        actions[table[:, scan.LAST_OFFSET] + 1 == self._upper_bound] = KEEP_EMPTY
+        actions[last_batches.rows_in(table)] = KEEP_EMPTY
+        for row in np.flatnonzero(is_of_transaction(table)).tolist():
+            is_over = meet(self._transactions, block, row)
+            attributes, producer_id, epoch, base_timestamp_ms = table[row, _TO_DECIDE].tolist()
+            if not attributes & _CONTROL:
+                actions[row] |= DISCARD if is_over else 0
+                continue
+            if producer_id >= 0 and last_batches.is_last_marker(producer_id, epoch):
+                actions[row] |= KEEP_EMPTY
+            if is_over:
+                actions[row] |= MARKS_NOTHING
+                if attributes & _DELETE_HORIZON and base_timestamp_ms <= self._now_ms:
+                    actions[row] |= DISCARD
+        return actions
+
+
+_TO_DECIDE: Final = [scan.ATTRIBUTES, scan.PRODUCER_ID, scan.PRODUCER_EPOCH, scan.BASE_TIMESTAMP]

@@ -1,0 +1,48 @@
+"""Which log is cleaned next: of those that are due, the one with the largest share of dirt (Kafka's order)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from octavo.errors import FormatError, LogError
+from octavo.log.compaction.stats import CompactionAborted, CompactionStats
+from octavo.log.compaction.throttle import Throttle
+from octavo.log.names import TopicPartition
+
+if TYPE_CHECKING:
+    from octavo.log.log import Log
+
+
+OnError = Callable[[TopicPartition, FormatError | OSError], object]
+
+
+def filthiest(logs: Iterable[Log], now_ms: int, on_error: OnError = lambda _, __: None) -> Log | None:
+    """The log to clean next, if any is due. Those that cannot be cleaned, or are being, are passed over.
+
+    `on_error` is told of those that cannot even be looked at; damaged ones are `uncleanable` then.
+    """
+    due: list[tuple[float, Log]] = []
+    for log in logs:
+        if not (log.config_is_known and log.config.is_compacted) or log.uncleanable is not None or log.is_compacting:
+            continue
+        try:
+            plan = log.compaction_plan(now_ms)
+        except LogError:
+            continue  # closed meanwhile, or waiting to be opened again
+        except (FormatError, OSError) as error:
+            if isinstance(error, FormatError):
+                log.uncleanable = error
+            on_error(log.partition, error)
+            continue
+        if plan.is_due(log.config):
+            due.append((plan.dirty_ratio, log))
+    return max(due, key=lambda found: found[0])[1] if due else None
+
+
+def clean(log: Log, now_ms: int, *, map_memory: int, throttle: Throttle | None) -> CompactionStats | None:
+    """Clean a log if it is still due; what was done. What the log lost meanwhile is no error. Raises as `compact`."""
+    try:
+        return log.compact(now_ms, map_memory=map_memory, throttle=throttle, only_if_due=True)
+    except CompactionAborted:
+        return None

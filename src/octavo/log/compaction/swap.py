@@ -1,0 +1,59 @@
+"""Put the output of compaction in the place of the segments that it came from (Kafka's `replaceSegments`).
+
+1. `.cleaned` is on the disk, names and all. A crash before the next step is over undoes everything.
+2. `.cleaned` becomes `.swap`, file by file. From here on the output takes its place, whatever happens: opening a log
+   removes what such a file replaces, and gives it its name.
+3. The old segments become `.deleted`.
+4. `.swap` loses its suffix, the data first: without a `.log.swap` nobody takes other files for replaced.
+
+Each step is on the disk before the next one begins, as a power cut may forget any of the names that it has not synced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from octavo.log.compaction.output import CleanedSegment
+from octavo.log.names import CLEANED, SWAP
+from octavo.log.segment import Segment
+from octavo.log.storage import Storage
+
+
+def offer(storage: Storage, folder: Path, cleaned: CleanedSegment) -> list[Path]:
+    """The second step; the files as they are named then. Where it fails, `withdraw` is to follow."""
+    files = cleaned.files()
+    offered = [_swap(path) for path in files]
+    for path, target in zip(files, offered, strict=True):
+        storage.rename(path, target)
+    storage.sync_folder(folder)
+    return offered
+
+
+def withdraw(storage: Storage, folder: Path, cleaned: CleanedSegment) -> None:
+    """Undo the second step, of which any part may have been done.
+
+    The data go last: an index that is left alone would take the place of the one that belongs to the old data.
+    """
+    for path in reversed(cleaned.paths):
+        if _swap(path).exists():
+            storage.remove(_swap(path))
+            storage.sync_folder(folder)
+    cleaned.discard()
+
+
+def _swap(path: Path) -> Path:
+    return path.with_name(path.name.removesuffix(CLEANED) + SWAP)
+
+
+def take_place(storage: Storage, folder: Path, old: Sequence[Segment], offered: Sequence[Path]) -> None:
+    """The third step and the fourth."""
+    for segment in old:
+        segment.put_away(keep_snapshot=segment is old[0])
+    storage.sync_folder(folder)
+    data, *indexes = offered
+    storage.rename(data, data.with_name(data.name.removesuffix(SWAP)))
+    storage.sync_folder(folder)
+    for path in indexes:
+        storage.rename(path, path.with_name(path.name.removesuffix(SWAP)))
+    storage.sync_folder(folder)

@@ -1,0 +1,50 @@
+"""A limit on the bytes that compaction reads and writes in a second (Kafka's `log.cleaner.io.max.bytes.per.second`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from octavo.errors import InvalidInput
+
+_WINDOW_S: Final = 0.3  # how long it may go on before it is looked at whether that was too fast: as Kafka has it
+_NAP_S: Final = 0.1  # how long it waits before it is looked at whether there is still something to wait for
+
+
+class Throttle:
+    """Lets whoever tells it what was read or written wait where that was too much. For one thread at a time."""
+
+    def __init__(
+        self,
+        bytes_per_second: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Raises `InvalidInput` for a rate at which nothing would ever happen."""
+        if not bytes_per_second > 0:
+            raise InvalidInput(f"nothing can be done at {bytes_per_second} bytes per second")
+        self.bytes_per_second: Final = bytes_per_second
+        self.waited_s = 0.0
+        self._clock = clock
+        self._sleep = sleep
+        self._since = clock()
+        self._size = 0
+
+    def note(self, size: int, check: Callable[[], None] = lambda: None) -> None:
+        """So many bytes were read or written; wait where that came too soon. `check` may break that off by raising."""
+        self._size += size
+        now = self._clock()
+        elapsed = now - self._since
+        if elapsed < _WINDOW_S and self._size < self.bytes_per_second * _WINDOW_S:
+            return
+        early = self._size / self.bytes_per_second - elapsed
+        while early > 0:
+            nap = min(early, _NAP_S)
+            self._sleep(nap)
+            self.waited_s += nap
+            early -= nap
+            check()
+        self._since = self._clock()
+        self._size = 0

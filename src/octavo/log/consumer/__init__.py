@@ -1,0 +1,20 @@
+"""A consumer on a data directory, in this process and without a server."""
+
+from __future__ import annotations
+
+from octavo.log.consumer.config import ConsumerConfig
+from octavo.log.consumer.consumer import Consumer
+from octavo.log.consumer.record import ConsumerRecord
+from octavo.log.consumer.refusals import ConsumerError, DeserializationFailed, NoOffset, WokenUp
+from octavo.log.offset_and_metadata import OffsetAndMetadata
+
+__all__ = [
+    "Consumer",
+    "ConsumerConfig",
+    "ConsumerError",
+    "ConsumerRecord",
+    "DeserializationFailed",
+    "NoOffset",
+    "OffsetAndMetadata",
+    "WokenUp",
+]

@@ -1,0 +1,128 @@
+"""The partitions that a consumer reads, and where it is in each."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from octavo.log.consumer.refusals import ConsumerError
+from octavo.log.names import TopicPartition, is_internal_topic
+from octavo.records.layout import NO_LEADER_EPOCH
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from octavo.log.consumer.fetched import Fetched
+
+
+class Assigned:
+    """One partition that is read."""
+
+    __slots__ = ("_position", "arrow", "committed", "fetched", "is_paused", "leader_epoch", "partition")
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition: Final = partition
+        self.is_paused = False
+        self.leader_epoch = NO_LEADER_EPOCH  # of the last record that was handed out
+        self.committed: int | None = None  # what was last committed of it by this consumer
+        self.fetched: Fetched | None = None  # records from the position on
+        self.arrow: pa.RecordBatch | None = None  # or the same as Arrow
+        self._position: int | None = None
+
+    @property
+    def position(self) -> int | None:
+        """The offset of the next record that is to be handed out; None where that is not known yet."""
+        return self._position
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether there is something to hand out without another fetch."""
+        return self.arrow is not None or (self.fetched is not None and self.fetched.left > 0)
+
+    def move(self, position: int | None) -> None:
+        """Go on from somewhere else."""
+        self._position = position
+        self.fetched = self.arrow = None
+
+    def go_on(self, position: int) -> None:
+        """What was fetched has been handed out up to there."""
+        self._position = position
+
+
+class Assignment:
+    """All partitions that are read: those that were named, or all of the topics that were."""
+
+    def __init__(self, *, exclude_internal: bool) -> None:
+        self._exclude_internal = exclude_internal
+        self._topics: frozenset[str] | re.Pattern[str] | None = None  # None: partitions were named, or nothing was
+        self._states: dict[TopicPartition, Assigned] = {}
+        self._turns: deque[Assigned] = deque()  # who is next; the first is the one that was last read
+
+    def __iter__(self) -> Iterator[Assigned]:
+        return iter(self._states.values())
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        return partition in self._states
+
+    def __getitem__(self, partition: TopicPartition) -> Assigned:
+        """Raises `ConsumerError` for a partition that is not read."""
+        try:
+            return self._states[partition]
+        except KeyError:
+            raise ConsumerError(f"{partition} is not assigned to this consumer") from None
+
+    @property
+    def subscription(self) -> frozenset[str] | re.Pattern[str] | None:
+        """The topics that were named; None where partitions were, or nothing was."""
+        return self._topics
+
+    def turns(self) -> Iterator[Assigned]:
+        """The partitions one after the other. Who breaks off begins with the same one the next time."""
+        for _ in range(len(self._turns)):
+            yield self._turns[0]
+            self._turns.rotate(-1)
+
+    def next_turn(self) -> None:
+        """Begin with another the next time."""
+        self._turns.rotate(-1)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these, and no others. Where one was read before, it goes on."""
+        if self._topics is not None:
+            raise ConsumerError("the consumer has subscribed to topics: unsubscribe first")
+        self._set(partitions)
+
+    def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> None:
+        """Read all partitions of these topics, of which `look` says what there are."""
+        if self._topics is None and self._states:
+            raise ConsumerError("the consumer has partitions assigned: unsubscribe first")
+        self._topics = topics
+
+    def unsubscribe(self) -> None:
+        """Read nothing."""
+        self._topics = None
+        self._set(())
+
+    def look(self, partitions: Iterable[TopicPartition]) -> None:
+        """Of what there is now, read what was subscribed to."""
+        topics = self._topics
+        if topics is None:
+            return
+        if isinstance(topics, frozenset):
+            self._set([partition for partition in partitions if partition.topic in topics])
+            return
+        self._set([partition for partition in partitions if self._matches(topics, partition.topic)])
+
+    def _matches(self, pattern: re.Pattern[str], topic: str) -> bool:
+        return pattern.fullmatch(topic) is not None and not (self._exclude_internal and is_internal_topic(topic))
+
+    def _set(self, partitions: Iterable[TopicPartition]) -> None:
+        wanted = dict.fromkeys(partitions)
+        if wanted.keys() == self._states.keys():
+            return
+        known = self._states
+        self._states = {partition: known.get(partition) or Assigned(partition) for partition in wanted}
+        stay = [state for state in self._turns if state.partition in wanted]
+        self._turns = deque(stay + [state for state in self if state.partition not in known])

@@ -1,0 +1,142 @@
+"""The configuration of a consumer, by the names, limits and defaults of Apache Kafka 4.3's `ConsumerConfig`.
+
+    ConsumerConfig.of({"group.id": "g", "auto.offset.reset": "earliest"})
+    ConsumerConfig.of({}, group_id="g")
+
+What is about brokers, connections and the members of groups is refused: there are none. `client.id` and
+`fetch.max.bytes` are taken and checked, and change nothing: one partition is read at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from octavo.errors import InvalidConfig
+from octavo.log.client_options import NO_INTERCEPTORS, Name, Options, Text, option
+from octavo.log.options import Member, Switch, int32
+from octavo.log.reading import Isolation
+
+_HERE: Final = "it is about brokers and connections, and this consumer has none"
+_ALONE: Final = "it is about the members of a group, and this consumer is alone"
+_ELSEWHERE: Final = {
+    "client.rack": _HERE,
+    "default.api.timeout.ms": _HERE,
+    "request.timeout.ms": _HERE,
+    "retry.backoff.ms": _HERE,
+    "retry.backoff.max.ms": _HERE,
+    "group.instance.id": _ALONE,
+    "group.protocol": _ALONE,
+    "group.remote.assignor": _ALONE,
+    "heartbeat.interval.ms": _ALONE,
+    "max.poll.interval.ms": _ALONE,
+    "partition.assignment.strategy": _ALONE,
+    "session.timeout.ms": _ALONE,
+    "allow.auto.create.topics": "a consumer makes no topics here",
+    "key.deserializer": "give the consumer a function as key_deserializer",
+    "value.deserializer": "give the consumer a function as value_deserializer",
+    "interceptor.classes": NO_INTERCEPTORS,
+}
+
+_DURATION: Final = re.compile(
+    r"P(?:(?P<days>[0-9]+)D)?"
+    r"(?P<time>T(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+)(?:\.(?P<part>[0-9]{0,9}))?S)?)?",
+    re.IGNORECASE,
+)
+_BY_DURATION: Final = "by_duration:"
+_MAX_MS: Final = 1 << 62
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+NONE: Final = "none"
+
+
+class Reset(NamedTuple):
+    """Where to begin where nothing says where."""
+
+    where: str  # earliest, latest, none, or by_duration:
+    duration_ms: int = 0  # of the last
+
+
+class _Resets:
+    """earliest, latest, none, or by_duration with a duration as Java's `Duration` reads it (KIP-1106)."""
+
+    allowed = "earliest, latest, none, or by_duration:P<days>DT<hours>H<minutes>M<seconds>S"
+
+    def read(self, text: str) -> Reset:
+        if text in (EARLIEST, LATEST, NONE):
+            return Reset(text)
+        if not text.startswith(_BY_DURATION):
+            raise ValueError(text)
+        return Reset(_BY_DURATION, _milliseconds(text[len(_BY_DURATION) :]))
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, Reset)
+
+    def write(self, value: Reset) -> str:
+        seconds, ms = divmod(value.duration_ms, 1000)
+        return value.where if value.where != _BY_DURATION else f"{_BY_DURATION}PT{seconds}.{ms:03d}S"
+
+
+class _Perhaps(Switch):
+    """`true`, `false`, or nothing said."""
+
+    def takes(self, value: Any) -> bool:
+        return value is None or type(value) is bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """How a consumer reads. A field has the name that Kafka has, with `_` for `.`."""
+
+    # Where it begins, and what it remembers.
+    group_id: str | None = option(None, Name())
+    auto_offset_reset: Reset = option(Reset(LATEST), _Resets())  # noqa: RUF009 (a field, as the others)
+    enable_auto_commit: bool | None = option(None, _Perhaps())  # None: if there is a group
+    auto_commit_interval_ms: int = option(5_000, int32(0))
+
+    # What it gets.
+    isolation_level: Isolation = option(  # noqa: RUF009 (a field, as the others)
+        Isolation.HIGH_WATERMARK,
+        Member({"read_uncommitted": Isolation.HIGH_WATERMARK, "read_committed": Isolation.READ_COMMITTED}),
+    )
+    exclude_internal_topics: bool = option(True, Switch())
+
+    # How much at once.
+    max_poll_records: int = option(500, int32(1))
+    max_partition_fetch_bytes: int = option(1 << 20, int32(0))
+    fetch_min_bytes: int = option(1, int32(0))
+    fetch_max_bytes: int = option(50 << 20, int32(0))
+    fetch_max_wait_ms: int = option(500, int32(0))
+    check_crcs: bool = option(True, Switch())
+
+    client_id: str = option("", Text())
+
+    @classmethod
+    def of(cls, properties: Mapping[str, Any] | None = None, **more: Any) -> ConsumerConfig:
+        """The configuration that differs from the defaults in `properties`, or `more`, which has `_` for `.`.
+
+        A value is a text, as in a file of properties, or already what it stands for. Raises `InvalidConfig`.
+        """
+        values = _OPTIONS.read(properties, more)
+        config = cls(**values)
+        if config.enable_auto_commit and config.group_id is None:
+            raise InvalidConfig("enable.auto.commit", True, "without group.id it must be false")
+        return config
+
+
+_OPTIONS: Final = Options(ConsumerConfig, "consumer", _ELSEWHERE)
+
+
+def _milliseconds(text: str) -> int:
+    """Of a duration in ISO 8601, without its years and months. Raises `ValueError`."""
+    found = _DURATION.fullmatch(text)
+    if found is None or len(text) == 1 or text[-1] in "tT":
+        raise ValueError(text)
+    days, hours, minutes, seconds = (int(found[name] or 0) for name in ("days", "hours", "minutes", "seconds"))
+    part_ms = int((found["part"] or "").ljust(3, "0")[:3])
+    total = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + part_ms
+    if total > _MAX_MS:
+        raise ValueError(text)
+    return total

@@ -1,0 +1,170 @@
+"""A consumer on a data directory, in this process: `Consumer`.
+
+    with Consumer(data, {"group.id": "g", "auto.offset.reset": "earliest"}) as consumer:
+        consumer.subscribe(["events"])
+        for record in consumer:
+            ...
+
+Kafka's names and habits. One thing is not Kafka's: nobody shares the partitions of a topic among the members of a
+group. A group is where positions are kept, and each consumer of it reads all that it has subscribed to, or is assigned.
+
+For one thread, but for `wakeup`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from octavo.errors import BadDirectory, FormatError, InvalidInput, LogError
+from octavo.log.consumer.assigned import Assigned
+from octavo.log.consumer.positioned import Handing, PositionedConsumer
+from octavo.log.consumer.record import ConsumerRecord
+from octavo.log.consumer.refusals import WokenUp
+from octavo.log.watched import UnknownPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FOREVER: Final = float("inf")
+_NO_TIME: Final = -_FOREVER
+
+
+class Consumer(PositionedConsumer):
+    """Reads partitions of a directory that is open in this process, or watched. `close` it, or use it in a `with`."""
+
+    def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
+        """The next records, at most `max.poll.records` or `max_records`; none where none came in time.
+
+        Raises `NoOffset`, `OffsetOutOfRange`, `DeserializationFailed`, `FormatError` where a log is damaged, `WokenUp`.
+        """
+        if max_records == 1:
+            return self._poll_one(timeout_s)
+        limit = self.config.max_poll_records if max_records is None else max_records
+        last = self._last
+        if last is not None and self._handing is None and not self._woken.is_set() and not self._is_commit_due():
+            fetched = last.fetched  # records are there, all but always: worth not to take the long way
+            if fetched is not None and not last.is_paused and fetched.left > limit > 0:
+                records = fetched.take(limit)
+                last.leader_epoch = records[-1].leader_epoch
+                last.go_on(fetched.next_offset)
+                return records
+        return self._poll(timeout_s, limit)
+
+    def _poll_one(self, timeout_s: float) -> list[ConsumerRecord]:
+        """One record a call is an iteration that the caller drives."""
+        if not self._is_commit_due():
+            for record in self._single:
+                return [record]
+        self._begin()
+        self._commit_if_due()
+        state = self._next(self._fetcher.has_records, time.monotonic() + timeout_s)
+        if state is None:
+            return []
+        self._single = left = self._hand_out(state)
+        if self._woken.is_set():
+            self._single = iter(())
+        return [next(left)]
+
+    def _hand_out(self, state: Assigned) -> Iterator[ConsumerRecord]:
+        """Records of a partition, each of which counts as read when it is given out."""
+        assert state.fetched is not None
+        records = state.fetched.take(self.config.max_poll_records)
+        self._handing = Handing(state, records, iter(records))
+        return self._handing.left
+
+    def _poll(self, timeout_s: float, limit: int) -> list[ConsumerRecord]:
+        if limit < 1:
+            raise InvalidInput(f"a poll gives at least one record, not {limit}")
+        self._begin()
+        self._commit_if_due()
+        records: list[ConsumerRecord] = []
+        deadline = time.monotonic() + timeout_s
+        while len(records) < limit:
+            try:
+                state = self._next(self._fetcher.has_records, _NO_TIME if records else deadline)
+                if state is None or state.fetched is None:
+                    break
+                records += state.fetched.take(limit - len(records))
+            except (FormatError, LogError, OSError):
+                if records:
+                    break  # it is raised when there is nothing before it
+                raise
+            state.leader_epoch = records[-1].leader_epoch
+            state.go_on(state.fetched.next_offset)
+            self._last = state
+            self._end_turn(state)
+        return records
+
+    def poll_arrow(self, timeout_s: float = 0.0, max_records: int | None = None) -> pa.RecordBatch | None:
+        """The next records of one partition as Arrow columns; None where none came in time.
+
+        The columns are those of `octavo.records.to_arrow`, with `topic` and `partition` in front. Without `max_records`
+        there are as many as `max.partition.fetch.bytes` hold. Raises as `poll`.
+        """
+        if max_records is not None and max_records < 1:
+            raise InvalidInput(f"a poll gives at least one record, not {max_records}")
+        self._begin()
+        self._commit_if_due()
+        state = self._next(self._fetcher.has_columns, time.monotonic() + timeout_s)
+        if state is None or state.arrow is None:
+            return None
+        taken = self._fetcher.take_columns(state, max_records)
+        self._end_turn(state)
+        return taken
+
+    def records(self, timeout_s: float | None = None) -> Iterator[ConsumerRecord]:
+        """Record after record, until none comes for so long; without `timeout_s` for ever.
+
+        What a loop over it has been given counts as read, and is what `commit` commits.
+        """
+        self._check_open()
+        while self._is_open:
+            self._begin()
+            self._commit_if_due()
+            deadline = _FOREVER if timeout_s is None else time.monotonic() + timeout_s
+            state = self._next(self._fetcher.has_records, deadline)
+            if state is None:
+                return
+            yield from self._hand_out(state)
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        return self.records()
+
+    def wakeup(self) -> None:
+        """Let a `poll` that waits, or else the next, raise `WokenUp`. For any thread."""
+        self._woken.set()
+        self._single = iter(())  # nothing is lost: it is still being handed out
+
+    def _next(self, has: Callable[[Assigned], bool], deadline: float) -> Assigned | None:
+        """A partition that has something; None where none has, and the time is over."""
+        patience: float | None = None  # until when more is waited for than there is
+        while True:
+            if deadline != _NO_TIME and self._woken.is_set():
+                self._woken.clear()
+                raise WokenUp("wakeup was called")
+            self._look()
+            now = time.monotonic()
+            if self.config.fetch_min_bytes > 1:
+                patience = now + self.config.fetch_max_wait_ms / 1000 if patience is None else patience
+            if patience is None or now >= patience or self._fetcher.has_enough(self._assignment):
+                found = self._find(has)
+                if found is not None:
+                    return found
+            if now >= deadline:
+                return None
+            self._woken.wait(min(self._fetcher.pause_s, deadline - now))
+
+    def _find(self, has: Callable[[Assigned], bool]) -> Assigned | None:
+        for state in self._assignment.turns():
+            try:
+                if not state.is_paused and has(state):
+                    return state
+            except (UnknownPartition, BadDirectory, FileNotFoundError):
+                self._next_look = 0.0
+                self._look()
+                if state.partition in self._assignment:
+                    raise
+                return None  # its topic is deleted
+        return None

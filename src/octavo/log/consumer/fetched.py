@@ -1,0 +1,251 @@
+"""Records of one fetch: decoded all at once, handed out as objects a few at a time.
+
+Decoding fills columns: offsets, timestamps, keys and so on, each a list, or one value for all. Objects are made of
+slices of them, by functions that never come back to Python for a single record. So no more objects are alive than the
+caller holds, which Python's garbage collector would otherwise go through again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise, repeat
+from typing import TYPE_CHECKING, Any, Final
+
+from octavo.errors import FormatError
+from octavo.log.consumer.record import ConsumerRecord
+from octavo.log.consumer.refusals import DeserializationFailed
+from octavo.log.names import TopicPartition
+from octavo.records import read_batches
+from octavo.records.kernels import kernels
+from octavo.records.layout import Buffer, TimestampType
+from octavo.records.record import Header
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Deserializer = Callable[[bytes], Any]
+
+FEW: Final = 16 << 10  # bytes that are decoded record by record sooner than all at once
+_COLUMNS: Final = ("offset", "timestampMs", "timestampType", "key", "value", "headers", "leaderEpoch")
+_TYPES: Final = {int(member): member for member in TimestampType}
+_AT_ONCE: Final = 200  # objects that are made at least
+_NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
+
+
+class _Same:
+    """A column that has one value for all records."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __getitem__(self, rows: slice) -> Iterable[Any]:
+        return repeat(self.value)
+
+
+Column = Sequence[Any] | _Same
+
+
+class Fetched:
+    """Records of a partition, from the first that is not handed out to the last that was fetched."""
+
+    __slots__ = (
+        "_at",
+        "_columns",
+        "_end",
+        "_key",
+        "_made",
+        "_made_from",
+        "_partition",
+        "_value",
+        "count",
+        "offsets",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        offsets: list[int],
+        columns: Sequence[Column],
+        next_offset: int,
+        deserializers: tuple[Deserializer | None, Deserializer | None],
+    ) -> None:
+        """`columns`: the fields of a `ConsumerRecord` from the timestamp on."""
+        self.offsets: Final = offsets
+        self.count: Final = len(offsets)
+        self._partition = partition
+        self._columns = columns
+        self._end = next_offset
+        self._key, self._value = deserializers
+        self._at = 0
+        self._made: list[ConsumerRecord] = []  # objects, of which some wait to be taken
+        self._made_from = 0  # which records those are
+
+    @property
+    def left(self) -> int:
+        """How many records have not been handed out."""
+        return self.count - self._at
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next record is, or will be."""
+        return self.offsets[self._at] if self._at < self.count else self._end
+
+    def offset_at(self, back: int) -> int:
+        """What `next_offset` was so many records ago."""
+        return self.offsets[self._at - back] if back else self.next_offset
+
+    def give_back(self, count: int) -> None:
+        """Have the last so many handed out once more."""
+        self._at -= count
+
+    def take(self, count: int) -> list[ConsumerRecord]:
+        """The next records, at most so many. Raises `DeserializationFailed` at the first of them."""
+        if count >= _AT_ONCE:
+            records = self._make(count)
+        else:
+            first = self._at - self._made_from
+            records = self._made[first : first + count] if first >= 0 else []
+            if len(records) < min(count, self.left):
+                self._made, self._made_from = [], self._at
+                self._made = self._make(_AT_ONCE)
+                records = self._made[:count]
+        self._at += len(records)
+        return records
+
+    def _make(self, count: int) -> list[ConsumerRecord]:
+        rows = slice(self._at, min(self._at + count, self.count))
+        offsets = self.offsets[rows]
+        timestamps, types, keys, values, headers, epochs = (column[rows] for column in self._columns)
+        if self._key is not None or self._value is not None:
+            keys = self._deserialized("key", self._key, keys, offsets)
+            values = self._deserialized("value", self._value, values, offsets)
+        topic, partition = self._partition
+        fields = zip(
+            repeat(topic), repeat(partition), offsets, timestamps, types, keys, values, headers, epochs, strict=False
+        )
+        return list(map(_NEW, repeat(ConsumerRecord), fields))
+
+    def _deserialized(
+        self, what: str, function: Deserializer | None, stored: Iterable[Any], offsets: Sequence[int]
+    ) -> Iterable[Any]:
+        """What a function makes of keys or values, up to the first that it fails with. Null stays null."""
+        if function is None:
+            return stored
+        made: list[Any] = []
+        for offset, each in zip(offsets, stored, strict=False):
+            try:
+                made.append(None if each is None else function(each))
+            except Exception as error:
+                if not made:
+                    raise DeserializationFailed(self._partition, offset, what) from error
+                break
+        return made
+
+
+def fetched(
+    partition: TopicPartition,
+    data: Buffer,
+    offset: int,
+    next_offset: int,
+    *,
+    verify: bool,
+    deserializers: tuple[Deserializer | None, Deserializer | None],
+) -> Fetched:
+    """The records of `data` from `offset` on; behind them the partition goes on at `next_offset`.
+
+    Raises a `FormatError` where the first batch is damaged; a later one ends what was fetched.
+    """
+    if len(data) < FEW or not kernels(len(data)).compiled:
+        offsets, columns, is_whole = _few(data, offset, verify)
+    else:
+        offsets, columns, is_whole = _many(data, offset, verify)
+    if not is_whole:
+        next_offset = offsets[-1] + 1
+    return Fetched(partition, offsets, columns, next_offset, deserializers)
+
+
+_Decoded = tuple[list[int], Sequence[Column], bool]
+
+
+def _few(data: Buffer, offset: int, verify: bool) -> _Decoded:
+    rows: list[tuple[Any, ...]] = []
+    is_whole = True
+    try:
+        for batch in read_batches(data, verify=verify):
+            kind, epoch = batch.timestamp_type, batch.leader_epoch
+            rows += [
+                (record.offset, record.timestamp_ms, kind, record.key, record.value, record.headers, epoch)
+                for record in batch
+                if record.offset >= offset
+            ]
+    except FormatError:
+        if not rows:
+            raise
+        is_whole = False
+    columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * len(_COLUMNS)
+    return columns[0], columns[1:], is_whole
+
+
+def _many(data: Buffer, offset: int, verify: bool) -> _Decoded:
+    from octavo.records.arrow.reader import to_arrow
+
+    chunks: list[pa.RecordBatch] = []
+    is_whole = True
+    try:
+        chunks += to_arrow(data, columns=_COLUMNS, offsets=(offset, None), verify=verify)
+    except FormatError:
+        if not chunks:
+            raise
+        is_whole = False
+    if not chunks:
+        return [], [[]] * (len(_COLUMNS) - 1), is_whole
+    made = [_columns(chunk) for chunk in chunks]
+    if len(made) == 1:
+        return made[0][0], made[0][1], is_whole
+    offsets = [offset for chunk_offsets, _ in made for offset in chunk_offsets]
+    columns = [
+        [item for (chunk_offsets, parts) in made for item in _listed(parts[number], len(chunk_offsets))]
+        for number in range(len(_COLUMNS) - 1)
+    ]
+    return offsets, columns, is_whole
+
+
+def _listed(column: Column, count: int) -> Iterable[Any]:
+    return [column.value] * count if isinstance(column, _Same) else column
+
+
+def _columns(chunk: pa.RecordBatch) -> tuple[list[int], Sequence[Column]]:
+    offsets, timestamps, types, keys, values, headers, epochs = chunk.columns
+    kinds = _numbers(types)
+    return offsets.to_numpy().tolist(), (
+        timestamps.to_numpy().tolist(),
+        _Same(_TYPES[kinds.value]) if isinstance(kinds, _Same) else [_TYPES[kind] for kind in kinds],
+        _byte_strings(keys),
+        _byte_strings(values),
+        _headers(headers),
+        _numbers(epochs),
+    )
+
+
+def _numbers(column: pa.Array) -> Column:
+    numbers = column.to_numpy()
+    first = numbers[0]
+    return _Same(int(first)) if (numbers == first).all() else numbers.tolist()
+
+
+def _byte_strings(column: pa.Array) -> Column:
+    if column.null_count == len(column):
+        return _Same(None)
+    strings: list[bytes | None] = column.to_numpy(zero_copy_only=False).tolist()
+    return strings
+
+
+def _headers(column: pa.Array) -> Column:
+    items = column.values
+    if not len(items):
+        return _Same(())
+    made = list(map(Header, items.field("key").to_pylist(), _listed(_byte_strings(items.field("value")), len(items))))
+    ends = column.offsets.to_numpy().tolist()
+    return [tuple(made[first:last]) for first, last in pairwise(ends)]

@@ -1,0 +1,251 @@
+"""What a consumer reads from: the logs of a directory, with what the configuration says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from octavo.errors import FormatError, InvalidConfig, OctavoError, OffsetOutOfRange
+from octavo.log.consumer.assigned import Assigned
+from octavo.log.consumer.config import EARLIEST, LATEST, NONE, ConsumerConfig
+from octavo.log.consumer.fetched import Deserializer, fetched
+from octavo.log.consumer.positions import positions_of
+from octavo.log.consumer.refusals import ConsumerError, NoOffset
+from octavo.log.consumer.visible import Visible, visible
+from octavo.log.directory import DataDirectory
+from octavo.log.log import wall_clock_ms
+from octavo.log.names import TopicPartition
+from octavo.log.offset_and_metadata import OffsetAndMetadata
+from octavo.log.readable import ReadableLog, TimestampOffset
+from octavo.log.reading import Isolation, ReadResult
+from octavo.log.watched import UnknownPartition, WatchedDirectory, WatchedLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PAUSE_S: Final = 0.005  # between two looks at logs that this process writes,
+_WATCHED_PAUSE_S: Final = 0.03  # and at those that another writes
+
+
+class Fetcher:
+    """Fetches records of one partition after the other."""
+
+    def __init__(
+        self,
+        data: DataDirectory | WatchedDirectory,
+        config: ConsumerConfig,
+        deserializers: tuple[Deserializer | None, Deserializer | None],
+    ) -> None:
+        self._data = data
+        self._config = config
+        self._deserializers = deserializers
+        self._isolation: Final = config.isolation_level
+        self._positions = positions_of(data)
+        self._logs: dict[TopicPartition, WatchedLog] = {}  # of a watched directory
+        is_written = isinstance(data, DataDirectory)
+        self.pause_s: Final = _PAUSE_S if is_written else _WATCHED_PAUSE_S
+        self.now_ms: Final = data.now_ms if isinstance(data, DataDirectory) else wall_clock_ms
+        if config.enable_auto_commit and not is_written:
+            raise InvalidConfig("enable.auto.commit", True, "in a directory that is only watched it must be false")
+        wanted = config.group_id is not None if config.enable_auto_commit is None else config.enable_auto_commit
+        self.commits_by_itself: Final = wanted and is_written
+        if isinstance(data, DataDirectory) and self._isolation is Isolation.READ_COMMITTED:
+            data.coordinator.finish_prepared()
+
+    # ---------------------------------------------------------------------------------------------------------- records
+
+    def has_records(self, state: Assigned) -> bool:
+        """Whether a partition has records to hand out; fetches some where it has none."""
+        if state.fetched is not None and state.fetched.left:
+            return True
+        return self._go_on(state, self._fetch_records)
+
+    def has_columns(self, state: Assigned) -> bool:
+        """The same for records as Arrow."""
+        return state.arrow is not None or self._go_on(state, self._fetch_columns)
+
+    def _go_on(self, state: Assigned, fetch: Callable[[Assigned, Visible, int], bool]) -> bool:
+        """Read on until there is something for an application to see, or the end."""
+        while True:
+            part = self._read(state)
+            position = state.position
+            if part is None or position is None:
+                return False
+            seen = visible(part.records, position, part.aborted_ranges)
+            try:
+                if seen.data and fetch(state, seen, position):
+                    return True
+            except FormatError as error:
+                error.add_note(f"in {state.partition}, where offset {position} was read")
+                raise
+            if seen.next_offset == position:
+                return False
+            state.move(seen.next_offset)
+
+    def _fetch_records(self, state: Assigned, seen: Visible, position: int) -> bool:
+        found = fetched(
+            state.partition,
+            seen.data,
+            position,
+            seen.next_offset,
+            verify=self._config.check_crcs,
+            deserializers=self._deserializers,
+        )
+        if not found.left:
+            return False
+        state.fetched, state.arrow = found, None
+        return True
+
+    def _fetch_columns(self, state: Assigned, seen: Visible, position: int) -> bool:
+        from octavo.records.arrow.reader import to_arrow
+
+        chunk = next(to_arrow(seen.data, offsets=(position, None), verify=self._config.check_crcs), None)
+        if chunk is None:
+            return False
+        state.fetched, state.arrow = None, chunk
+        return True
+
+    def take_columns(self, state: Assigned, count: int | None) -> pa.RecordBatch:
+        """Hand out columns that `has_columns` has found."""
+        import pyarrow as pa
+
+        assert state.arrow is not None
+        chunk = state.arrow if count is None else state.arrow.slice(0, count)
+        rest = state.arrow.slice(len(chunk))
+        position = int(chunk.column("offset")[-1].as_py()) + 1
+        state.go_on(position)
+        state.arrow = rest if len(rest) else None
+        topic, partition = state.partition
+        named = {
+            "topic": pa.repeat(pa.scalar(topic, pa.string()), len(chunk)),
+            "partition": pa.repeat(pa.scalar(partition, pa.int32()), len(chunk)),
+        }
+        fields = [pa.field("topic", pa.string(), nullable=False), pa.field("partition", pa.int32(), nullable=False)]
+        schema = pa.schema([*fields, *chunk.schema])
+        return pa.RecordBatch.from_arrays([*named.values(), *chunk.columns], schema=schema)
+
+    def has_enough(self, states: Iterable[Assigned]) -> bool:
+        """Whether there is as much to read as `fetch.min.bytes` asks for."""
+        total = 0
+        for state in states:
+            if state.is_paused:
+                continue
+            if state.is_fetched:
+                return True
+            try:
+                part = self._read(state)
+            except (OctavoError, OSError):
+                return True  # who reads it is told
+            total += 0 if part is None else part.size
+        return total >= self._config.fetch_min_bytes
+
+    def _read(self, state: Assigned) -> ReadResult | None:
+        """What there is from a partition's position on; None where there is nothing."""
+        if state.position is None:
+            self.find_position(state)
+        while True:
+            try:
+                part = self._read_log(state)
+            except OffsetOutOfRange:
+                if self._config.auto_offset_reset.where == NONE:
+                    raise
+                state.move(self._reset(state.partition))  # which may be deleted by then as well
+            else:
+                return part if part.size else None
+
+    def _read_log(self, state: Assigned) -> ReadResult:
+        log, position = self._log(state.partition), state.position
+        assert position is not None
+        most = self._config.max_partition_fetch_bytes
+        if isinstance(log, WatchedLog):
+            with suppress(OffsetOutOfRange):  # of what was there when it was last looked at
+                part = log.read(position, most, isolation=self._isolation)
+                if part.size:
+                    return part
+            log.refresh()
+        return log.read(position, most, isolation=self._isolation)
+
+    # -------------------------------------------------------------------------------------------------------- positions
+
+    def find_position(self, state: Assigned) -> None:
+        """Begin where the group left off, or where `auto.offset.reset` says. Raises `NoOffset`."""
+        group_id = self._config.group_id
+        known = None
+        if group_id is not None:
+            known = self._positions.committed(group_id, [state.partition])[state.partition]
+        if known is not None:
+            state.move(known.offset)
+            state.committed = known.offset
+            state.leader_epoch = known.leader_epoch
+            return
+        if self._config.auto_offset_reset.where == NONE:
+            raise NoOffset(state.partition)
+        state.move(self._reset(state.partition))
+
+    def _reset(self, partition: TopicPartition) -> int:
+        where, duration_ms = self._config.auto_offset_reset
+        if where == EARLIEST:
+            return self.start_offset(partition)
+        if where == LATEST:
+            return self.end_offset(partition)
+        return self.offset_since(partition, max(0, self.now_ms() - duration_ms))
+
+    def start_offset(self, partition: TopicPartition) -> int:
+        """The first offset of a partition."""
+        return self._fresh(partition).start_offset
+
+    def end_offset(self, partition: TopicPartition) -> int:
+        """The offset behind the last that may be seen."""
+        log = self._fresh(partition)
+        return log.last_stable_offset if self._isolation is Isolation.READ_COMMITTED else log.high_watermark
+
+    def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> TimestampOffset | None:
+        """The first record with that timestamp or a later one; None where there is none that may be seen."""
+        return self._fresh(partition).offset_for_timestamp(timestamp_ms, isolation=self._isolation)
+
+    def offset_since(self, partition: TopicPartition, timestamp_ms: int) -> int:
+        """The offset of that record, else that of the end."""
+        found = self.offset_for_timestamp(partition, timestamp_ms)
+        return self.end_offset(partition) if found is None else found.offset
+
+    # ----------------------------------------------------------------------------------------------------------- groups
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Keep positions of the group."""
+        self._positions.commit(self._group(), offsets)
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The positions of the group."""
+        return dict(self._positions.committed(self._group(), [TopicPartition(*each) for each in partitions]))
+
+    def _group(self) -> str:
+        if self._config.group_id is None:
+            raise ConsumerError("without group.id there is nothing to remember positions by")
+        return self._config.group_id
+
+    # ------------------------------------------------------------------------------------------------------------- logs
+
+    def _log(self, partition: TopicPartition) -> ReadableLog:
+        """A partition's log; of a watched directory as it was when it was last looked at."""
+        if isinstance(self._data, DataDirectory):
+            return self._data.log(*partition)
+        log = self._logs.get(partition)
+        if log is None:
+            log = self._logs[partition] = self._data.log(*partition)
+        return log
+
+    def _fresh(self, partition: TopicPartition) -> ReadableLog:
+        """A partition's log as it is now."""
+        log = self._log(partition)
+        if isinstance(log, WatchedLog):
+            log.refresh()
+        return log
+
+    def has_partition(self, partition: TopicPartition) -> bool:
+        """Whether it is there, and has not been deleted."""
+        try:
+            self._log(partition)
+        except UnknownPartition:
+            return False
+        return True

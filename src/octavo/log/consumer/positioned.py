@@ -1,0 +1,314 @@
+"""What a consumer has to know before it reads: which partitions, from where, and what its group remembers.
+
+Reading itself is in `consumer`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from octavo.errors import InvalidInput
+from octavo.log.consumer.assigned import Assigned, Assignment
+from octavo.log.consumer.config import ConsumerConfig
+from octavo.log.consumer.fetched import Deserializer
+from octavo.log.consumer.fetcher import Fetcher
+from octavo.log.consumer.record import ConsumerRecord
+from octavo.log.consumer.refusals import ConsumerError
+from octavo.log.names import TopicPartition
+from octavo.log.offset_and_metadata import OffsetAndMetadata
+from octavo.log.readable import TimestampOffset
+
+if TYPE_CHECKING:
+    from octavo.log.directory import DataDirectory
+    from octavo.log.watched import WatchedDirectory
+
+_LOOK_AGAIN_S: Final = 0.1  # for topics and partitions that are new
+
+
+class Handing(NamedTuple):
+    """Records that an iteration hands out one by one."""
+
+    state: Assigned
+    records: list[ConsumerRecord]
+    left: Iterator[ConsumerRecord]
+
+    @property
+    def left_count(self) -> int:
+        count: int = self.left.__length_hint__()  # type: ignore[attr-defined]
+        return count if self.records else 0
+
+    @property
+    def last(self) -> ConsumerRecord | None:
+        """The one that was handed out last."""
+        left = self.left_count
+        return self.records[-1 - left] if left < len(self.records) else None
+
+
+class PositionedConsumer:
+    """A consumer, as far as it does not read."""
+
+    def __init__(
+        self,
+        data: DataDirectory | WatchedDirectory,
+        config: Mapping[str, Any] | None = None,
+        *,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+        **more: Any,
+    ) -> None:
+        """`config` by Kafka's names; `more` with `_` for `.`. Raises `InvalidConfig`.
+
+        A deserializer makes of a key or a value that is not null what records have instead.
+        """
+        self.config: Final = ConsumerConfig.of(config, **more)
+        self._fetcher = Fetcher(data, self.config, (key_deserializer, value_deserializer))
+        self._data = data
+        self._assignment = Assignment(exclude_internal=self.config.exclude_internal_topics)
+        self._auto_commit = self._fetcher.commits_by_itself
+        self._next_commit_ms = self._fetcher.now_ms() + self.config.auto_commit_interval_ms
+        self._next_look = 0.0
+        self._last: Assigned | None = None  # what the last poll has read, if it is still assigned
+        self._handing: Handing | None = None
+        self._single: Iterator[ConsumerRecord] = iter(())  # of that, what polls for one record are given
+        self._woken = threading.Event()
+        self._is_open = True
+
+    # ---------------------------------------------------------------------------------------------------- what it reads
+
+    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Read these partitions, and no others."""
+        self._begin()
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        self._commit_by_itself()
+        self._assignment.assign(wanted)
+        self._last = None
+
+    def subscribe(self, topics: Sequence[str] | re.Pattern[str]) -> None:
+        """Read all partitions of these topics, or of those whose whole name the pattern matches; also later ones."""
+        self._begin()
+        if isinstance(topics, str):
+            raise InvalidInput(f"topics are named in a list, or by a pattern; not by {topics!r}")
+        self._commit_by_itself()
+        self._assignment.subscribe(topics if isinstance(topics, re.Pattern) else frozenset(topics))
+        self._next_look = 0.0
+        self._look()
+
+    def unsubscribe(self) -> None:
+        """Read nothing."""
+        self._begin()
+        self._commit_by_itself()
+        self._assignment.unsubscribe()
+        self._last = None
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that are read."""
+        self._look()
+        return sorted(state.partition for state in self._assignment)
+
+    def subscription(self) -> frozenset[str] | re.Pattern[str] | None:
+        """The topics that were subscribed to; None where partitions were assigned, or nothing was."""
+        return self._assignment.subscription
+
+    def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """The partitions of a topic; none where there is no such topic."""
+        return [partition for partition in self._data.partitions() if partition.topic == topic]
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hand out nothing from these, until they are resumed."""
+        self._begin()
+        for state in self._states(partitions):
+            state.is_paused = True
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Go on with these."""
+        for state in self._states(partitions):
+            state.is_paused = False
+
+    def paused(self) -> list[TopicPartition]:
+        """The partitions that are paused."""
+        return sorted(state.partition for state in self._assignment if state.is_paused)
+
+    # -------------------------------------------------------------------------------------------------------- positions
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Go on from an offset. One that is not there is noticed when it is read: `auto.offset.reset` has it then."""
+        self._begin()
+        at = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
+        if at < 0:
+            raise InvalidInput(f"there is no offset {at}")
+        self._look()
+        self._assignment[partition].move(at)
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Go on from the first offset of these partitions, or of all that are assigned."""
+        self._begin()
+        for state in self._states(partitions):
+            state.move(self._fetcher.start_offset(state.partition))
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Go on from what comes next to these partitions, or to all that are assigned."""
+        self._begin()
+        for state in self._states(partitions):
+            state.move(self._fetcher.end_offset(state.partition))
+
+    def seek_to_timestamp(self, timestamp_ms: int, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Go on from the first record that has this timestamp or a later one; where there is none, from the end."""
+        self._begin()
+        for state in self._states(partitions):
+            state.move(self._fetcher.offset_since(state.partition, timestamp_ms))
+
+    def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record. Raises `NoOffset` where nothing says where to begin."""
+        self._look()
+        state = self._assignment[partition]
+        if state.position is None:
+            self._fetcher.find_position(state)
+        return self._position(state) or 0
+
+    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        return {partition: self._fetcher.start_offset(partition) for partition in partitions}
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset behind the last that this consumer may see, of each partition."""
+        return {partition: self._fetcher.end_offset(partition) for partition in partitions}
+
+    def offsets_for_times(
+        self, timestamps_ms: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, TimestampOffset | None]:
+        """The first record of each partition that has its timestamp or a later one; None where there is none."""
+        return {
+            partition: self._fetcher.offset_for_timestamp(partition, timestamp_ms)
+            for partition, timestamp_ms in timestamps_ms.items()
+        }
+
+    def lag(self, partition: TopicPartition) -> int:
+        """How many offsets there are from the position to the end."""
+        return max(0, self._fetcher.end_offset(partition) - self.position(partition))
+
+    # ------------------------------------------------------------------------------------------------------- committing
+
+    def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
+        """Let the group go on from these offsets; without any, from behind all that was handed out.
+
+        It survives the process when this returns. Raises `ConsumerError` without `group.id`, and `CoordinatorRefused`.
+        """
+        self._check_open()
+        if offsets is None:
+            self._commit(self._positions())
+            return
+        self._fetcher.commit(
+            {
+                TopicPartition(*partition): at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at)
+                for partition, at in offsets.items()
+            }
+        )
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Where the group would go on in each of the partitions, None where it has never been."""
+        self._check_open()
+        return self._fetcher.committed(partitions)
+
+    def _positions(self) -> dict[Assigned, OffsetAndMetadata]:
+        """What has been read since the last commit."""
+        found = {}
+        for state in self._assignment:
+            position = self._position(state)
+            if position is not None and position != state.committed and self._fetcher.has_partition(state.partition):
+                found[state] = OffsetAndMetadata(position, leader_epoch=self._leader_epoch(state))
+        return found
+
+    def _commit(self, positions: Mapping[Assigned, OffsetAndMetadata]) -> None:
+        self._fetcher.commit({state.partition: position for state, position in positions.items()})
+        for state, position in positions.items():
+            state.committed = position.offset
+
+    def _commit_by_itself(self) -> None:
+        if self._auto_commit:
+            self._commit(self._positions())
+
+    def _is_commit_due(self) -> bool:
+        return self._auto_commit and self._fetcher.now_ms() >= self._next_commit_ms
+
+    def _commit_if_due(self) -> None:
+        if self._is_commit_due():
+            self._next_commit_ms = self._fetcher.now_ms() + self.config.auto_commit_interval_ms
+            self._commit(self._positions())
+
+    def _position(self, state: Assigned) -> int | None:
+        """Behind the last record that was handed out, also by an iteration that is under way."""
+        if self._handing is None or self._handing.state is not state or state.fetched is None:
+            return state.position
+        return state.fetched.offset_at(self._handing.left_count)
+
+    def _leader_epoch(self, state: Assigned) -> int:
+        """Of that record."""
+        if self._handing is None or self._handing.state is not state:
+            return state.leader_epoch
+        last = self._handing.last
+        return state.leader_epoch if last is None else last.leader_epoch
+
+    # ------------------------------------------------------------------------------------------------------------ state
+
+    def close(self) -> None:
+        """Commit what has been read, if that is done automatically. What was read by `poll` counts as read."""
+        if self._is_open:
+            try:
+                self._settle()
+                self._commit_by_itself()
+            finally:
+                self._is_open = False
+                self._last = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _begin(self) -> None:
+        self._check_open()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Take back from an iteration what it has not handed out."""
+        handing, self._handing = self._handing, None
+        self._single = iter(())
+        if handing is None or handing.state.fetched is None:
+            return
+        if handing.last is not None:
+            handing.state.leader_epoch = handing.last.leader_epoch
+        handing.state.fetched.give_back(handing.left_count)
+        handing.state.go_on(handing.state.fetched.next_offset)
+        handing.records.clear()  # which ends the iteration over them
+        self._end_turn(handing.state)
+
+    def _end_turn(self, state: Assigned) -> None:
+        """Let another partition come next, if all that was fetched of this one is handed out."""
+        if not state.is_fetched:
+            self._assignment.next_turn()
+
+    def _look(self) -> None:
+        """Know of partitions that are new, and of those that are gone."""
+        now = time.monotonic()
+        if self._assignment.subscription is not None and now >= self._next_look:
+            self._next_look = now + _LOOK_AGAIN_S
+            self._assignment.look(self._data.partitions())
+            self._last = None
+
+    def _states(self, partitions: Iterable[TopicPartition] | None) -> list[Assigned]:
+        self._look()
+        if partitions is None:
+            return list(self._assignment)
+        return [self._assignment[partition] for partition in partitions]
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ConsumerError("the consumer is closed")

@@ -1,0 +1,38 @@
+"""What a consumer cannot do, or was told not to."""
+
+from __future__ import annotations
+
+from octavo.errors import LogError
+from octavo.log.names import TopicPartition
+
+
+class ConsumerError(LogError):
+    """A consumer cannot do what it was asked for."""
+
+
+class NoOffset(ConsumerError):
+    """There is no position to begin at, and `auto.offset.reset` is none."""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        super().__init__(partition)
+        self.partition = partition
+
+    def __str__(self) -> str:
+        return f"there is no committed offset for {self.partition}, and auto.offset.reset is none: seek to one"
+
+
+class DeserializationFailed(ConsumerError):
+    """A function for keys or values has failed with a record; `seek` behind its offset to go on without it."""
+
+    def __init__(self, partition: TopicPartition, offset: int, what: str) -> None:
+        super().__init__(partition, offset, what)
+        self.partition = partition
+        self.offset = offset
+        self.what = what  # the key or the value
+
+    def __str__(self) -> str:
+        return f"the {self.what} of the record at offset {self.offset} of {self.partition} cannot be deserialized"
+
+
+class WokenUp(ConsumerError):
+    """Another thread has called `wakeup`."""

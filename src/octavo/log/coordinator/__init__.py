@@ -1,0 +1,38 @@
+"""What Kafka's brokers do for producers and consumers beside the logs: `Coordinator`.
+
+    producer ids         in blocks, by records of the metadata log
+    committed offsets    in `__consumer_offsets`
+    transactions         in `__transaction_state`
+
+All of it in Kafka's own records, so that a stock Kafka goes on with it when it is given the directory.
+"""
+
+from __future__ import annotations
+
+from octavo.log.coordinator.coordinator import Coordinator
+from octavo.log.coordinator.refusals import (
+    CoordinatorRefused,
+    MetadataTooLarge,
+    ProducerFenced,
+    TransactionIsEnding,
+    UnknownProducer,
+    WrongGroup,
+    WrongTimeout,
+    WrongTransactionState,
+)
+from octavo.log.coordinator.transaction_log import ProducerIdentity
+from octavo.log.offset_and_metadata import OffsetAndMetadata
+
+__all__ = [
+    "Coordinator",
+    "CoordinatorRefused",
+    "MetadataTooLarge",
+    "OffsetAndMetadata",
+    "ProducerFenced",
+    "ProducerIdentity",
+    "TransactionIsEnding",
+    "UnknownProducer",
+    "WrongGroup",
+    "WrongTimeout",
+    "WrongTransactionState",
+]

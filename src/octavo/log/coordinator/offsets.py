@@ -1,0 +1,256 @@
+"""Committed offsets: where groups are to go on, kept in `__consumer_offsets` in Kafka's records.
+
+A commit is one record for each partition. One that is part of a transaction is in a transactional batch of its
+producer, and counts when the producer's commit marker is in that partition of `__consumer_offsets` (KIP-98); of several
+commits for one partition the one that was written last counts, not the one whose transaction ended last.
+
+Offsets do not expire here (`offsets.retention.minutes`): Kafka's coordinator sees to that when it has the directory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
+
+from octavo.errors import InvalidInput
+from octavo.log.coordinator.internal_topic import InternalTopic, replay
+from octavo.log.coordinator.refusals import MetadataTooLarge, WrongGroup
+from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
+from octavo.log.offset_and_metadata import OffsetAndMetadata
+from octavo.log.readable import ReadableLog
+from octavo.log.span import Origin
+from octavo.records import Batch, BatchBuilder, Record
+from octavo.records.control import ControlType, EndTransactionMarker, read_control
+from octavo.records.layout import MAX_INT64
+from octavo.records.text import write_text
+from octavo.schemas.offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
+from octavo.schemas.primitives import MAX_STRING, NO_UUID
+from octavo.schemas.versioned import read_value, write_key, write_value
+
+if TYPE_CHECKING:
+    from octavo.log.coordinator.transaction_log import ProducerIdentity
+    from octavo.log.directory import DataDirectory
+
+MAX_METADATA: Final = 4096  # bytes: offset.metadata.max.bytes
+_VALUE_VERSION: Final = 4  # what Kafka 4.x writes; all of 4.x and the later 3.x read it
+_MAX_BATCH: Final = 512 << 10
+
+
+class _Stored(NamedTuple):
+    position: OffsetAndMetadata
+    topic_id: UUID
+    record_offset: int  # where it stands in `__consumer_offsets`
+
+
+_Key = tuple[str, TopicPartition]
+
+
+class OffsetState:
+    """What the records of `__consumer_offsets` come to, one after the other."""
+
+    def __init__(self) -> None:
+        self._groups: Final[dict[str, dict[TopicPartition, _Stored]]] = {}
+        self._pending: Final[dict[int, dict[_Key, _Stored]]] = {}  # by producer: counts when it commits
+        self._next_offsets: Final[dict[TopicPartition, int]] = {}
+
+    def read(self, partition: TopicPartition, log: ReadableLog) -> None:
+        """Take what has come to a partition of the topic since this was last called."""
+        self._next_offsets[partition] = replay(log, self._next_offsets.get(partition, 0), self.take)
+
+    def take(self, batch: Batch) -> None:
+        """Take the next batch. Raises a `FormatError`."""
+        for record in batch:
+            if batch.is_control:
+                control = read_control(record, position=batch.position)
+                if isinstance(control, EndTransactionMarker):
+                    self.end_transaction(batch.producer_id, commit=control.type is ControlType.COMMIT)
+            elif record.key is not None:
+                key = read_offset_key(record.key)
+                if key is not None:
+                    self._take(key, record, batch.producer_id if batch.is_transactional else None)
+
+    def _take(self, key: OffsetCommitKey, record: Record, producer_id: int | None) -> None:
+        partition = TopicPartition(key.topic, key.partition)
+        if record.value is None:
+            self.forget(key.group, partition)
+            return
+        value = read_value(OffsetCommitValue, record.value)
+        position = OffsetAndMetadata(value.offset, value.metadata, value.leader_epoch)
+        stored = _Stored(position, value.topic_id, record.offset)
+        if producer_id is None:
+            self._groups.setdefault(key.group, {})[partition] = stored
+        else:
+            self._pending.setdefault(producer_id, {})[key.group, partition] = stored
+
+    def end_transaction(self, producer_id: int, *, commit: bool) -> None:
+        """What the producer has committed in its transaction counts from now on, or never did."""
+        for (group, partition), stored in self._pending.pop(producer_id, {}).items():
+            offsets = self._groups.setdefault(group, {})
+            known = offsets.get(partition)
+            if commit and (known is None or known.record_offset < stored.record_offset):
+                offsets[partition] = stored
+            if not offsets:
+                del self._groups[group]
+
+    def forget(self, group: str, partition: TopicPartition) -> None:
+        """A position is taken away, and with it those that wait for the end of a transaction."""
+        offsets = self._groups.get(group, {})
+        offsets.pop(partition, None)
+        if not offsets:
+            self._groups.pop(group, None)
+        for pending in self._pending.values():
+            pending.pop((group, partition), None)
+
+    def position(self, group: str, partition: TopicPartition, topic_id: UUID | None) -> OffsetAndMetadata | None:
+        """Where a group is; None where it is nowhere, or was in another topic of the same name."""
+        stored = self._groups.get(group, {}).get(partition)
+        if stored is None or (topic_id is not None and stored.topic_id not in (NO_UUID, topic_id)):
+            return None
+        return stored.position
+
+    def groups(self) -> list[str]:
+        """The groups that have a position anywhere."""
+        return sorted(self._groups)
+
+    def partitions(self, group: str) -> list[TopicPartition]:
+        """The partitions in which a group has a position."""
+        return sorted(self._groups.get(group, {}))
+
+
+class Offsets:
+    """The committed offsets of a directory that is open to be written. Any thread may use it."""
+
+    def __init__(self, data: DataDirectory) -> None:
+        self._data = data
+        self._topic = InternalTopic(data, CONSUMER_OFFSETS)
+        self._lock = threading.RLock()
+        self._state: OffsetState | None = None  # read when it is first needed,
+        self._read_from: UUID | None = None  # from the topic of this id
+
+    def committed(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Where a group is in each of the partitions, None for nowhere; without `partitions` wherever it is."""
+        with self._lock:
+            state = self._read()
+            wanted = state.partitions(group_id) if partitions is None else partitions
+            return {partition: state.position(group_id, partition, self._topic_id(partition)) for partition in wanted}
+
+    def groups(self) -> list[str]:
+        """The groups that have committed anything."""
+        with self._lock:
+            return self._read().groups()
+
+    def partition_for(self, group_id: str) -> TopicPartition:
+        """The partition of `__consumer_offsets` that has a group's records; made if it is not there."""
+        return self._topic.partition_for(group_id)
+
+    def commit(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        producer: ProducerIdentity | None = None,
+    ) -> None:
+        """Write positions; as part of the producer's transaction, if there is one. Raises `UnknownPartition`."""
+        check_commit(group_id, offsets)
+        for partition in offsets:
+            self._data.log(*partition)  # raises: another topic of that name must not begin where this one was
+        now_ms = self._data.now_ms()
+        records: list[tuple[bytes, bytes | None]] = []
+        for partition, position in offsets.items():
+            value = OffsetCommitValue(
+                offset=position.offset,
+                leader_epoch=position.leader_epoch,
+                metadata=position.metadata,
+                commit_timestamp=now_ms,
+                topic_id=self._topic_id(partition) or NO_UUID,
+            )
+            records.append((_key(group_id, partition), write_value(value, _VALUE_VERSION)))
+        self._append(group_id, records, now_ms, producer)
+
+    def forget_topic(self, topic: str) -> None:
+        """Take away all positions in a topic that was deleted, as Kafka does."""
+        with self._lock:
+            state = self._read()
+            for group_id in state.groups():
+                gone = [partition for partition in state.partitions(group_id) if partition.topic == topic]
+                self._append(group_id, [(_key(group_id, each), None) for each in gone], self._data.now_ms(), None)
+
+    def note_marker(self, partition: TopicPartition) -> None:
+        """A producer's marker has been written to a partition of the topic."""
+        with self._lock:
+            if self._state is not None:  # else it is found when all is read
+                self._read().read(partition, self._data.log(*partition))
+
+    def _append(
+        self,
+        group_id: str,
+        records: list[tuple[bytes, bytes | None]],
+        now_ms: int,
+        producer: ProducerIdentity | None,
+    ) -> None:
+        if not records:
+            return
+        with self._lock:
+            log = self._topic.log_for(group_id)
+            state = self._read()
+            log.append(_batches(records, now_ms, producer), origin=Origin.COORDINATOR)
+            state.read(log.partition, log)
+
+    def _read(self) -> OffsetState:
+        topic_id = self._topic.id
+        if self._state is None or self._read_from != topic_id:
+            state = OffsetState()
+            for log in self._topic.logs():
+                state.read(log.partition, log)
+            self._state, self._read_from = state, topic_id
+        return self._state
+
+    def _topic_id(self, partition: TopicPartition) -> UUID | None:
+        topic = self._data.topics.get(partition.topic)
+        return None if topic is None else topic.id
+
+
+def check_commit(group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    """Raises `CoordinatorRefused` and `InvalidInput` for what Kafka would not take."""
+    if not group_id or len(write_text(group_id)) > MAX_STRING:
+        raise WrongGroup(f"a group needs an id of at most {MAX_STRING} bytes, not {group_id[:80]!r}")
+    for partition, position in offsets.items():
+        if not 0 <= position.offset <= MAX_INT64:
+            raise InvalidInput(f"a group cannot be at offset {position.offset} of {partition}")
+        size = len(write_text(position.metadata))
+        if size > MAX_METADATA:
+            raise MetadataTooLarge(f"the metadata of {partition} take {size} bytes, more than {MAX_METADATA}")
+
+
+def _key(group_id: str, partition: TopicPartition) -> bytes:
+    return write_key(OffsetCommitKey(group=group_id, topic=partition.topic, partition=partition.partition))
+
+
+def _batches(
+    records: Iterable[tuple[bytes, bytes | None]], timestamp_ms: int, producer: ProducerIdentity | None
+) -> bytes:
+    """The records as Kafka's group coordinator writes them: in a transaction with the sequence 0, always."""
+    built: list[bytes] = []
+    builder = _builder(producer)
+    for key, value in records:
+        if builder.append(key, value, timestamp_ms=timestamp_ms) is None:
+            built.append(builder.build())
+            builder = _builder(producer)
+            builder.append(key, value, timestamp_ms=timestamp_ms)
+    built.append(builder.build())
+    return b"".join(built)
+
+
+def _builder(producer: ProducerIdentity | None) -> BatchBuilder:
+    if producer is None:
+        return BatchBuilder(max_size=_MAX_BATCH)
+    return BatchBuilder(
+        max_size=_MAX_BATCH,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        base_sequence=0,
+        transactional=True,
+    )

@@ -1,0 +1,149 @@
+"""The records of `__transaction_state`, read and written: what is known of each transactional id."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
+
+from octavo.log.coordinator.internal_topic import InternalTopic, replay
+from octavo.log.coordinator.refusals import ProducerFenced, UnknownProducer
+from octavo.log.names import TRANSACTION_STATE, TopicPartition
+from octavo.log.span import Origin
+from octavo.records import Batch, BatchBuilder
+from octavo.records.layout import NO_PRODUCER_ID
+from octavo.schemas.transactions import (
+    PartitionsSchema,
+    TransactionLogKey,
+    TransactionLogValue,
+    TransactionState,
+    read_transaction_key,
+)
+from octavo.schemas.versioned import read_value, write_key, write_value
+
+if TYPE_CHECKING:
+    from octavo.log.directory import DataDirectory
+
+_FEATURE: Final = "transaction.version"  # from 1 on the records are flexible
+
+
+class ProducerIdentity(NamedTuple):
+    """By what a producer's batches are known."""
+
+    producer_id: int
+    epoch: int
+
+
+class Transaction:
+    """The last transaction of a transactional id. Whoever has `lock` may change it."""
+
+    __slots__ = ("id", "lock", "value")
+
+    def __init__(self, transactional_id: str) -> None:
+        self.id: Final = transactional_id
+        self.lock: Final = threading.RLock()
+        self.value: TransactionLogValue | None = None  # as it stands in the topic
+
+    def of(self, producer: ProducerIdentity) -> TransactionLogValue:
+        """What it is, if the producer may go on with it. Raises `CoordinatorRefused`."""
+        value = self.value
+        if value is None or value.producer_id != producer.producer_id:
+            raise UnknownProducer(f"transactional id {self.id!r} is not that of producer {producer.producer_id}")
+        if value.producer_epoch != producer.epoch:
+            raise ProducerFenced(
+                f"another producer has the transactional id {self.id!r} now: epoch {producer.epoch} of producer "
+                f"{producer.producer_id} is over, {value.producer_epoch} has begun"
+            )
+        return value
+
+
+class TransactionLog:
+    """The topic. Who writes has the lock of the transaction."""
+
+    def __init__(self, data: DataDirectory) -> None:
+        self._data = data
+        self._topic = InternalTopic(data, TRANSACTION_STATE)
+        self._known_id: UUID | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the topic that was read, or written to, has been deleted since."""
+        return self._known_id is not None and self._known_id != self._topic.id
+
+    def read(self) -> dict[str, Transaction]:
+        """All transactional ids. Raises `BadDirectory`."""
+        self._known_id = self._topic.id
+        found: dict[str, Transaction] = {}
+        for log in self._topic.logs():
+            replay(log, 0, lambda batch: _take(found, batch))
+        return found
+
+    def put(self, transaction: Transaction, value: TransactionLogValue, *, flush: bool = False) -> None:
+        """Write what has become of a transaction. It is so from then on."""
+        log = self._topic.log_for(transaction.id)
+        self._known_id = self._topic.id
+        version = 1 if self._data.feature_level(_FEATURE) else 0
+        if not version:
+            value = replace(value, previous_producer_id=NO_PRODUCER_ID, next_producer_id=NO_PRODUCER_ID)
+        builder = BatchBuilder()
+        key = write_key(TransactionLogKey(transactional_id=transaction.id))
+        builder.append(key, write_value(value, version), timestamp_ms=self._data.now_ms())
+        log.append(builder.build(), origin=Origin.COORDINATOR)
+        transaction.value = value
+        if flush:
+            log.flush()
+
+    def coordinator_epoch(self, transaction: Transaction) -> int:
+        """Of the coordinator of a transaction, which is the leader of that partition of the topic."""
+        return self._topic.log_for(transaction.id).leader_epoch
+
+
+def changed(
+    value: TransactionLogValue,
+    state: TransactionState,
+    now_ms: int,
+    *,
+    partitions: Iterable[TopicPartition] | None = None,
+    begun_ms: int | None = None,
+) -> TransactionLogValue:
+    """What becomes of a transaction; what is not said stays as it is."""
+    return replace(
+        value,
+        previous_producer_id=value.producer_id,
+        transaction_status=state,
+        transaction_partitions=value.transaction_partitions if partitions is None else _schema(partitions),
+        transaction_last_update_timestamp_ms=now_ms,
+        transaction_start_timestamp_ms=value.transaction_start_timestamp_ms if begun_ms is None else begun_ms,
+    )
+
+
+def partitions_of(value: TransactionLogValue) -> list[TopicPartition]:
+    """The partitions of a transaction."""
+    return [
+        TopicPartition(each.topic, number)
+        for each in value.transaction_partitions or ()
+        for number in each.partition_ids
+    ]
+
+
+def _schema(partitions: Iterable[TopicPartition]) -> tuple[PartitionsSchema, ...]:
+    topics: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        topics.setdefault(topic, []).append(number)
+    return tuple(PartitionsSchema(topic=topic, partition_ids=tuple(numbers)) for topic, numbers in topics.items())
+
+
+def _take(found: dict[str, Transaction], batch: Batch) -> None:
+    if batch.is_control:
+        return
+    for record in batch:
+        key = None if record.key is None else read_transaction_key(record.key)
+        if key is None:
+            continue
+        if record.value is None:
+            found.pop(key.transactional_id, None)
+        else:
+            transaction = found.setdefault(key.transactional_id, Transaction(key.transactional_id))
+            transaction.value = read_value(TransactionLogValue, record.value)

@@ -1,0 +1,37 @@
+"""Sending records to a data directory with no server: `Producer`, with Kafka's names and habits.
+
+    producer = Producer(data, {"linger.ms": 20, "compression.type": "lz4"})
+    future = producer.send("events", b"value", key=b"key")
+    future.result()                     # RecordMetadata(topic, partition, offset, timestamp_ms)
+
+Importing this imports neither NumPy nor Numba; the first record that is appended does.
+"""
+
+from __future__ import annotations
+
+from octavo.log.producer.config import ProducerConfig
+from octavo.log.producer.future import RecordMetadata, SendFuture
+from octavo.log.producer.partitioner import Partitioner
+from octavo.log.producer.producer import Producer
+from octavo.log.producer.refusals import (
+    ProducerClosed,
+    RecordTooLarge,
+    SendTimedOut,
+    TransactionAborted,
+    TransactionFailed,
+    WrongTransactionOrder,
+)
+
+__all__ = [
+    "Partitioner",
+    "Producer",
+    "ProducerClosed",
+    "ProducerConfig",
+    "RecordMetadata",
+    "RecordTooLarge",
+    "SendFuture",
+    "SendTimedOut",
+    "TransactionAborted",
+    "TransactionFailed",
+    "WrongTransactionOrder",
+]

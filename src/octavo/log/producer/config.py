@@ -1,0 +1,141 @@
+"""The configuration of a producer, by the names, limits and defaults of Apache Kafka 4.3's `ProducerConfig`.
+
+    ProducerConfig.of({"linger.ms": 20, "compression.type": "lz4"})
+    ProducerConfig.of({}, linger_ms=20)
+
+What is about brokers and connections is refused: there are none. Some settings are taken and checked, and change
+nothing, since a log in the same process gives them no meaning: `acks`, `max.in.flight.requests.per.connection`,
+`request.timeout.ms`, `client.id` and those of adaptive partitioning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from octavo.errors import InvalidConfig
+from octavo.log.client_options import NO_INTERCEPTORS, Name, Options, Text, option
+from octavo.log.options import Member, Switch, Word, int32, int64
+from octavo.records.layout import MAX_INT32, Codec
+
+_MAX_IN_FLIGHT: Final = 5  # as many batches as a log remembers of a producer
+_ELSEWHERE: Final = {
+    "key.serializer": "give the producer a function as key_serializer",
+    "value.serializer": "give the producer a function as value_serializer",
+    "partitioner.class": "give the producer a function as partitioner",
+    "interceptor.classes": NO_INTERCEPTORS,
+    "transaction.two.phase.commit.enable": "transactions in two phases are not known here",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig:
+    """How a producer sends. A field has the name that Kafka has, with `_` for `.`; raises `InvalidConfig`."""
+
+    # What goes into a batch, and when it goes.
+    batch_size: int = option(16_384, int32(0))
+    linger_ms: int = option(5, int64(0))
+    buffer_memory: int = option(32 << 20, int64(0))
+    max_block_ms: int = option(60_000, int64(0))
+    max_request_size: int = option(1 << 20, int32(0))
+    compression_type: Codec = option(  # noqa: RUF009 (a field, as the others)
+        Codec.NONE,
+        Member(
+            {
+                "none": Codec.NONE,
+                "gzip": Codec.GZIP,
+                "snappy": Codec.SNAPPY,
+                "lz4": Codec.LZ4,
+                "zstd": Codec.ZSTD,
+            }
+        ),
+    )
+    compression_gzip_level: int = option(-1, int32(1, 9, also=-1))
+    compression_lz4_level: int = option(9, int32(1, 17))
+    compression_zstd_level: int = option(3, int32(-(1 << 17), 22))
+
+    # Where it goes.
+    partitioner_ignore_keys: bool = option(False, Switch())
+    partitioner_adaptive_partitioning_enable: bool = option(True, Switch())
+    partitioner_availability_timeout_ms: int = option(0, int64(0))
+
+    # What happens when it fails.
+    acks: str = option("all", Word(("all", "-1", "0", "1")))
+    retries: int = option(MAX_INT32, int32(0))
+    retry_backoff_ms: int = option(100, int64(0))
+    retry_backoff_max_ms: int = option(1_000, int64(0))
+    delivery_timeout_ms: int = option(120_000, int32(0))
+    request_timeout_ms: int = option(30_000, int32(0))
+    max_in_flight_requests_per_connection: int = option(5, int32(1))
+
+    # Who sends.
+    client_id: str = option("", Text())
+    enable_idempotence: bool = option(True, Switch())
+    transactional_id: str | None = option(None, Name())
+    transaction_timeout_ms: int = option(60_000, int32())
+
+    @classmethod
+    def of(cls, properties: Mapping[str, Any] | None = None, **more: Any) -> ProducerConfig:
+        """The configuration that differs from the defaults in `properties`, or `more`, which has `_` for `.`.
+
+        A value is a text, as in a file of properties, or already what it stands for. Raises `InvalidConfig`.
+        """
+        values = _OPTIONS.read(properties, more)
+        config = cls(**_settled(values))
+        config._check(values)
+        return config
+
+    def _check(self, given: Mapping[str, Any]) -> None:
+        """Kafka's rules on what goes together."""
+        least = min(self.linger_ms + self.request_timeout_ms, MAX_INT32)
+        if self.delivery_timeout_ms < least:
+            limit = f"it must not be below linger.ms and request.timeout.ms together, which is {least}"
+            raise InvalidConfig("delivery.timeout.ms", self.delivery_timeout_ms, limit)
+        if not self.enable_idempotence:
+            if self.transactional_id is not None:
+                raise InvalidConfig("transactional.id", self.transactional_id, "it needs enable.idempotence")
+            return
+        for name, value, allowed, limit in _against_idempotence(self):
+            if not allowed:
+                raise InvalidConfig(name, value, f"{limit} with enable.idempotence")
+
+    @property
+    def level(self) -> int | None:
+        """The level of the codec; None is the codec's default."""
+        codec = self.compression_type
+        if codec == Codec.GZIP:
+            return None if self.compression_gzip_level == -1 else self.compression_gzip_level
+        if codec == Codec.LZ4:
+            return self.compression_lz4_level
+        return self.compression_zstd_level if codec == Codec.ZSTD else None
+
+
+_OPTIONS: Final = Options(ProducerConfig, "producer", _ELSEWHERE)
+
+
+def _settled(values: dict[str, Any]) -> dict[str, Any]:
+    """With what Kafka changes by itself where nothing was said: too short a timeout, idempotence that cannot be."""
+    config = ProducerConfig(**values)
+    settled = dict(values)
+    least = min(config.linger_ms + config.request_timeout_ms, MAX_INT32)
+    if "delivery_timeout_ms" not in values and config.delivery_timeout_ms < least:
+        settled["delivery_timeout_ms"] = least
+    if "enable_idempotence" not in values and config.transactional_id is None:
+        settled["enable_idempotence"] = all(allowed for _, _, allowed, _ in _against_idempotence(config))
+    return settled
+
+
+def _against_idempotence(config: ProducerConfig) -> list[tuple[str, Any, bool, str]]:
+    """What idempotence asks for: name, value, whether it will do, what it must be."""
+    in_flight = config.max_in_flight_requests_per_connection
+    return [
+        ("acks", config.acks, config.acks in ("all", "-1"), "it must be all"),
+        ("retries", config.retries, config.retries > 0, "it must be above 0"),
+        (
+            "max.in.flight.requests.per.connection",
+            in_flight,
+            in_flight <= _MAX_IN_FLIGHT,
+            f"it must be at most {_MAX_IN_FLIGHT}",
+        ),
+    ]

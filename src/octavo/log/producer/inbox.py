@@ -1,0 +1,192 @@
+"""What was sent to one topic and is in no batch yet: `Inbox`.
+
+Sending has to be quick, from any number of threads, and a lock alone would take as long as all the rest. So a record is
+four items of one plain list, put there by one operation that no other thread can interrupt, and taken from its front.
+What few records have (headers, a partition or a timestamp of their own) is in place of the time, and that there is
+such is noted beside the list, so that nobody looks for it in vain.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from octavo.errors import InvalidInput
+from octavo.log.producer.future import Finisher
+from octavo.log.producer.refusals import RecordTooLarge
+from octavo.records.fields import check_range
+from octavo.records.kernels.record import nullable_size
+from octavo.records.kernels.varint import varint_size
+from octavo.records.layout import BATCH_HEADER, MAX_INT32, MAX_INT64, Buffer
+from octavo.records.text import write_text
+
+# The items of a record.
+KEY: Final = 0
+VALUE: Final = 1
+TIME: Final = 2  # as the clock has it, or a `Special`
+FUTURE: Final = 3
+ITEMS: Final = 4
+
+Headers = tuple[tuple[bytes, bytes | None], ...]
+HeaderLike = tuple[str, Buffer | None]
+
+_MAX_RECORD_OVERHEAD: Final = 21  # Kafka's: what all varints of a record take at the most
+_FIRST_COUNT: Final = 1024  # records to be taken together, until it is known how large they are
+_MOST_COUNT: Final = 16_384
+_LEAST_COUNT: Final = 64
+
+
+class Special(NamedTuple):
+    """What most records do not have."""
+
+    time: int  # as the clock has it
+    timestamp_ms: int | None
+    partition: int | None
+    headers: Headers
+
+
+class Limits(NamedTuple):
+    """How large things may be."""
+
+    max_request_size: int
+    buffer_memory: int
+
+
+class Inbox:
+    """The records of one topic that wait."""
+
+    __slots__ = (
+        "_limits",
+        "_lock",
+        "assigned",
+        "finisher",
+        "full",
+        "has_keys",
+        "has_special",
+        "held",
+        "held_since_ms",
+        "is_idle",
+        "large_size",
+        "partition_count",
+        "room",
+        "rows",
+        "share",
+        "since_ms",
+        "small",
+        "small_key",
+        "taken_since_ms",
+        "topic",
+    )
+
+    def __init__(self, topic: str, partition_count: int, finisher: Finisher, limits: Limits) -> None:
+        self.topic: Final = topic
+        self.partition_count = partition_count
+        self.finisher = finisher
+        self.rows: Final[list[Any]] = []
+        self.held: list[Any] = []  # taken, and not appended because a batch is not full; before all of `rows`
+        self.assigned: list[int] = []  # the partitions of the first of them
+        self.held_since_ms = 0  # since when the oldest of them waits
+        self.taken_since_ms = 0  # since when the oldest waited that was taken from `rows` last
+        self.since_ms = 0  # since when the oldest of `rows` waits, at the most
+        self.is_idle = True
+        self.has_keys = False
+        self.has_special = False
+        self.large_size = 0  # bytes of records that are not small
+        self._limits = limits
+        self._lock = threading.Lock()
+        self.full = _FIRST_COUNT * ITEMS  # a length of `rows` from which on they are to be taken
+        self.set_share(limits.buffer_memory)
+
+    def set_share(self, share: int) -> None:
+        """Have so many bytes for what waits."""
+        self.share = share
+        self.set_count(self.full // ITEMS)
+
+    def set_count(self, count: int) -> None:
+        """Have so many records taken together."""
+        count = max(_LEAST_COUNT, min(count, _MOST_COUNT))
+        most = (self._limits.max_request_size - BATCH_HEADER.size - _MAX_RECORD_OVERHEAD - 16) // 2
+        self.small = min(self.share // count // 2, most)  # a key and a value up to here need no further look
+        self.small_key = self.small if self.has_keys else -1
+        self.full = count * ITEMS
+        self.set_idle(self.is_idle)
+
+    def set_idle(self, is_idle: bool) -> None:
+        """Say whether nobody looks after it: whoever puts something here has to see to it then."""
+        self.is_idle = is_idle
+        self.room = 0 if is_idle else self.full  # a length of `rows` from which on there is something to be done
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all that waits is to be taken before more comes."""
+        return len(self.rows) >= self.full or self.large_size >= self.share
+
+    def checked(
+        self,
+        key: Buffer | None,
+        value: Buffer | None,
+        time: int,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Iterable[HeaderLike] | None,
+    ) -> tuple[bytes | None, bytes | None, int | Special]:
+        """Key, value and time of a record that is not the most usual one. Raises `InvalidInput`."""
+        key, value = _bytes("key", key), _bytes("value", value)
+        written = _written(headers) if headers else ()
+        if partition is not None and not 0 <= partition < self.partition_count:
+            raise InvalidInput(f"topic {self.topic!r} has no partition {partition}: it has {self.partition_count}")
+        if timestamp_ms is not None:
+            check_range("timestamp_ms", timestamp_ms, 0, MAX_INT64)
+        self._count(_size_at_most(key, value, written))
+        if key is not None and not self.has_keys:
+            self.has_keys = True
+            self.small_key = self.small
+        if partition is None and timestamp_ms is None and not written:
+            return key, value, time
+        self.has_special = True
+        return key, value, Special(time, timestamp_ms, partition, written)
+
+    def _count(self, size: int) -> None:
+        """Check the size of a record, and have it counted where it is not a small one."""
+        limits = self._limits
+        if size > limits.max_request_size:
+            raise RecordTooLarge(size, limits.max_request_size, "max.request.size")
+        if size > limits.buffer_memory:
+            raise RecordTooLarge(size, limits.buffer_memory, "buffer.memory")
+        if size > self.small:
+            with self._lock:
+                self.large_size += size
+                if self.large_size >= self.share:
+                    self.room = 0
+
+
+def _size_at_most(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """What a record takes in a batch of its own, at the most, as Kafka's producer estimates it."""
+    size = BATCH_HEADER.size + _MAX_RECORD_OVERHEAD + varint_size(len(headers))
+    size += nullable_size(-1 if key is None else len(key)) + nullable_size(-1 if value is None else len(value))
+    for name, content in headers:
+        size += nullable_size(len(name)) + nullable_size(-1 if content is None else len(content))
+    return size
+
+
+def _bytes(what: str, content: object) -> bytes | None:
+    if content is None or type(content) is bytes:
+        return content
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    raise InvalidInput(f"a record's {what} must be bytes or None, not {type(content).__name__}")
+
+
+def _written(headers: Iterable[HeaderLike]) -> Headers:
+    written = []
+    for header in headers:
+        try:
+            name, content = header
+        except (TypeError, ValueError):
+            raise InvalidInput(f"a header is a pair of a name and bytes, not {header!r}") from None
+        if not isinstance(name, str):
+            raise InvalidInput(f"a header's name must be a text, not {type(name).__name__}")
+        written.append((write_text(name), _bytes("header", content)))
+    check_range("the count of headers", len(written), 0, MAX_INT32)
+    return tuple(written)

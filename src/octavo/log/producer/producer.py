@@ -1,0 +1,335 @@
+"""`Producer`: sends records to the topics of a data directory, as Kafka's producer sends them to brokers."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from octavo.errors import InvalidInput, LogError
+from octavo.log.log import Clock, wall_clock_ms
+from octavo.log.names import TopicPartition
+from octavo.log.producer.config import ProducerConfig
+from octavo.log.producer.future import SendFuture
+from octavo.log.producer.identity import Identity
+from octavo.log.producer.inbox import HeaderLike, Inbox, Limits
+from octavo.log.producer.linger import Linger, LingerThread
+from octavo.log.producer.partitioner import Partitioner, chosen_partition
+from octavo.log.producer.refusals import ProducerClosed, TransactionAborted, WrongTransactionOrder
+from octavo.log.producer.sender import Sender
+from octavo.log.watched import UnknownPartition
+from octavo.records.layout import Buffer
+
+if TYPE_CHECKING:
+    from octavo.log.coordinator import OffsetAndMetadata
+    from octavo.log.directory import DataDirectory
+    from octavo.log.producer.deliverer import Deliverer
+    from octavo.log.producer.packer import Packer
+    from octavo.log.producer.transactions import Transactions
+
+Serializer = Callable[[Any], Buffer | None]
+
+_NS_IN_MS: Final = 1_000_000
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // _NS_IN_MS
+
+
+class Producer:
+    """Sends records. Any number of threads may use it. `close` it, or use it in a `with`.
+
+    A record waits until its batch is full (`batch.size`) or until it has waited for `linger.ms`, and no longer than
+    until `flush`, `close` or somebody asks its future. Appended means: in the page cache, as with `Log.append`.
+
+    config, or keywords with `_` for `.`: by Kafka's names; see `ProducerConfig`
+    key_serializer, value_serializer: make bytes of what is sent
+    partitioner: called with topic, key, value and the count of partitions, of records without a partition
+    clock: milliseconds by which `linger.ms` is counted. If one is given no thread is started: call `run_once`
+
+    Raises `InvalidConfig`.
+    """
+
+    def __init__(
+        self,
+        data: DataDirectory,
+        config: Mapping[str, Any] | None = None,
+        *,
+        key_serializer: Serializer | None = None,
+        value_serializer: Serializer | None = None,
+        partitioner: Partitioner | None = None,
+        clock: Clock | None = None,
+        choose: Callable[[int], int] = random.randrange,
+        **settings: Any,
+    ) -> None:
+        self.config: Final = ProducerConfig.of(config, **settings)
+        self._data: Final = data
+        self._key_serializer: Final = key_serializer
+        self._value_serializer: Final = value_serializer
+        self._partitioner: Final = partitioner
+        self._prepares: Final = any((key_serializer, value_serializer, partitioner))
+        self._identity: Final = Identity(data, idempotent=self.config.enable_idempotence)
+        self._choose: Final = choose
+        # The clock of the wall is read in the unit that is quickest to get, and divided for many records at once.
+        is_wall_clock = data._clock is wall_clock_ms
+        self._now: Final[Callable[[], int]] = time.time_ns if is_wall_clock else data._clock
+        self._clock_unit: Final = _NS_IN_MS if is_wall_clock else 1
+        self._clock: Final = clock or _monotonic_ms
+        self._sender: Final = Sender(self.config, self._make_packer, self._make_deliverer, self._clock)
+        self._linger: Final = Linger(self._sender, self.config.linger_ms, self._clock)
+        self._has_thread: Final = clock is None
+        self._thread: LingerThread | None = None
+        self._lock: Final = threading.RLock()  # of whoever opens inboxes, ends transactions, closes
+        self._checked: dict[str, Inbox] = {}  # to which something may be sent now
+        self._inboxes: dict[str, Inbox] = {}  # the same, but none where there is something to prepare
+        self._is_closed = False
+        self._transactions: Final = self._make_transactions()
+
+    def _make_packer(self) -> Packer:
+        from octavo.log.producer.packer import Packer
+
+        return Packer(self.config, self._identity, clock_unit=self._clock_unit, choose=self._choose)
+
+    def _make_deliverer(self) -> Deliverer:
+        from octavo.log.producer.deliverer import Deliverer
+
+        return Deliverer(self._data, self.config, self._identity, self._transactions, on_unknown=self._forget)
+
+    def _make_transactions(self) -> Transactions | None:
+        if self.config.transactional_id is None:
+            return None
+        from octavo.log.producer.transactions import Transactions
+
+        timeout_ms = self.config.transaction_timeout_ms
+        return Transactions(
+            self._data, self.config.transactional_id, timeout_ms, self._identity, on_error=self._stop_sends
+        )
+
+    # ------------------------------------------------------------------------------------------------------------ send
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Iterable[HeaderLike] | None = None,
+    ) -> SendFuture:
+        """Send a record. The future knows its offset once it has been appended, or why it was not.
+
+        Raises `InvalidInput` for what cannot be a record, or is too large (`RecordTooLarge`); `UnknownPartition`,
+        `ProducerClosed`, and `WrongTransactionOrder` outside of a transaction.
+        """
+        try:
+            inbox = self._inboxes[topic]
+        except KeyError:
+            inbox = self._checked.get(topic) or self._inbox(topic)
+            return self._send(inbox, value, key, partition, timestamp_ms, headers)
+        if (
+            partition is None
+            and timestamp_ms is None
+            and headers is None
+            and type(value) is bytes
+            and len(value) <= inbox.small
+            and (key is None or (type(key) is bytes and len(key) <= inbox.small_key))
+        ):
+            future = SendFuture()
+            future._holder = inbox
+            rows = inbox.rows
+            rows += (key, value, self._now(), future)  # at once, whatever other threads do
+            if len(rows) >= inbox.room:
+                self._tend(inbox)
+            return future
+        return self._send(inbox, value, key, partition, timestamp_ms, headers)
+
+    def _send(
+        self,
+        inbox: Inbox,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Iterable[HeaderLike] | None,
+    ) -> SendFuture:
+        """Send any record; what `send` does itself are those that are usual, and it is all about time."""
+        if self._prepares:
+            key, value, partition = self._prepared(inbox, key, value, partition)
+        key, value, time = inbox.checked(key, value, self._now(), partition, timestamp_ms, headers)
+        future = SendFuture()
+        future._holder = inbox
+        inbox.rows.extend((key, value, time, future))
+        if len(inbox.rows) >= inbox.room:
+            self._tend(inbox)
+        return future
+
+    def _prepared(
+        self, inbox: Inbox, key: Any, value: Any, partition: int | None
+    ) -> tuple[Buffer | None, Buffer | None, int | None]:
+        if self._key_serializer is not None:
+            key = self._key_serializer(key)
+        if self._value_serializer is not None:
+            value = self._value_serializer(value)
+        if self._partitioner is not None and partition is None:
+            partition = chosen_partition(self._partitioner, inbox.topic, key, value, inbox.partition_count)
+        return key, value, partition
+
+    def _inbox(self, topic: str) -> Inbox:
+        """The inbox of a topic to which something may be sent; raises why not."""
+        with self._lock:
+            self._check_open()
+            if self._transactions is not None:
+                self._transactions.check_may_send()
+            inbox = self._sender.inboxes.get(topic)
+            if inbox is None:
+                limits = Limits(self.config.max_request_size, self.config.buffer_memory)
+                inbox = Inbox(topic, self._partition_count(topic), self._sender, limits)
+                self._sender.add(inbox)
+            inbox.partition_count = self._partition_count(topic)
+            if self._thread is None and self._has_thread:
+                self._thread = LingerThread(self._linger, f"octavo-producer {self.config.client_id}".rstrip())
+                self._sender.on_waiting = self._thread.wake
+            self._checked[topic] = inbox
+            if not self._prepares:
+                self._inboxes[topic] = inbox
+            return inbox
+
+    def _forget(self, topic: str) -> None:
+        """Look again how many partitions a topic has when something is next sent to it."""
+        self._inboxes.pop(topic, None)
+        self._checked.pop(topic, None)
+
+    def _partition_count(self, topic: str) -> int:
+        if not isinstance(topic, str):
+            raise InvalidInput(f"a topic's name is a text, not {type(topic).__name__}")
+        return len(self.partitions_for(topic))
+
+    def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """The partitions of a topic. Raises `UnknownPartition`."""
+        known = self._data.topics.get(topic)
+        if known is not None:
+            return [TopicPartition(topic, number) for number in sorted(known.partitions)]
+        found = [partition for partition in self._data.partitions() if partition.topic == topic]
+        if not found:
+            raise UnknownPartition(f"there is no topic {topic!r}: create it first")
+        return [TopicPartition(topic, number) for number in range(found[-1].partition + 1)]
+
+    def _tend(self, inbox: Inbox) -> None:
+        """Have somebody look after an inbox that was empty, and append what is in one that is full."""
+        if inbox.is_idle:
+            inbox.since_ms = self._clock()
+            inbox.set_idle(False)
+            if self._thread is not None:
+                self._thread.wake()
+        if inbox.is_full:
+            self._sender.send_full(inbox)
+
+    def run_once(self) -> int | None:
+        """Append what has waited for `linger.ms`; in how many milliseconds there will be more, None for nothing.
+
+        For a producer that was given a clock; any other has a thread for it.
+        """
+        return self._linger.run_once()
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Append all that was sent until now. Whether that failed their futures tell. Raises `TimeoutError`."""
+        self._sender.finish(timeout)
+
+    # ---------------------------------------------------------------------------------------------------- transactions
+
+    def init_transactions(self) -> None:
+        """Take over the `transactional.id`: who had it is fenced off, and what it left is ended.
+
+        Raises `CoordinatorRefused`, and `WrongTransactionOrder`, as all that follow.
+        """
+        with self._lock:
+            self._transactional("init_transactions").init()
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction: all that is sent from now on is part of it."""
+        with self._lock:
+            self._transactional("begin_transaction").begin()
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group_id: str
+    ) -> None:
+        """Have a consumer group go on from these offsets if the transaction is committed."""
+        from octavo.log.coordinator import OffsetAndMetadata
+
+        with self._lock:
+            given = {
+                TopicPartition(*partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+                for partition, offset in offsets.items()
+            }
+            self._transactional("send_offsets_to_transaction").send_offsets(given, group_id)
+
+    def commit_transaction(self) -> None:
+        """Append all that was sent, and let readers see it: all of it, on the disk, when this returns.
+
+        Raises `TransactionFailed` where something could not be appended: abort it then.
+        """
+        with self._lock:
+            transactions = self._transactional("commit_transaction")
+            self._stop_sends()
+            transactions.commit(self.flush)
+
+    def abort_transaction(self) -> None:
+        """Drop what was sent and not appended yet, and keep readers from seeing what was."""
+        with self._lock:
+            transactions = self._transactional("abort_transaction")
+            self._stop_sends()
+            transactions.abort(self._drop_transaction)
+
+    def _stop_sends(self) -> None:
+        """Have `send` look whether anything may be sent at all."""
+        self._inboxes = {}
+        self._checked = {}
+
+    def _drop_transaction(self) -> None:
+        self._sender.drop(TransactionAborted("the transaction was aborted before the record was appended"))
+
+    def _transactional(self, what: str) -> Transactions:
+        self._check_open()
+        if self._transactions is None:
+            raise WrongTransactionOrder(what, "by a producer without transactions", "give it a transactional.id")
+        return self._transactions
+
+    # ----------------------------------------------------------------------------------------------------------- close
+
+    def close(self, timeout: float | None = None) -> None:
+        """Append all that was sent, and take no more. A transaction that is open is aborted.
+
+        Raises `TimeoutError`, and is closed nevertheless.
+        """
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._stop_sends()
+        try:
+            if self._transactions is not None and self._transactions.is_open:
+                with self._transactions.unless_fenced():
+                    self._transactions.abort(self._drop_transaction)
+            else:
+                self._sender.finish(timeout)
+        finally:
+            if self._thread is not None:
+                self._thread.stop()
+            self._sender.close(ProducerClosed("the producer was closed before the record was appended"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ProducerClosed("the producer is closed")
+        if not self._data.is_open:
+            raise LogError("the data directory is closed")

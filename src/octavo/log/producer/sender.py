@@ -1,0 +1,196 @@
+"""From the inboxes into the logs: `Sender`.
+
+One thread at a time sends, be it the producer's own or one that calls it; so the records of a partition are appended in
+the order in which they were put in. What has been made into batches is in the outbox until it is known what became of
+it: whoever is interrupted in between leaves it there, and the next to come sends the same batches with the same
+sequence numbers, of which the log knows whether it has them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from octavo.log.appendable import Clock
+from octavo.log.producer.config import ProducerConfig
+from octavo.log.producer.future import DoneCallback, SendFuture
+from octavo.log.producer.inbox import Inbox
+from octavo.log.producer.refusals import SendTimedOut
+
+if TYPE_CHECKING:
+    from octavo.log.producer.batches import Parcel
+    from octavo.log.producer.deliverer import Deliverer
+    from octavo.log.producer.packer import Packer
+
+
+class Sender:
+    """Makes batches of what waits, and appends them."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        make_packer: Callable[[], Packer],
+        make_deliverer: Callable[[], Deliverer],
+        clock: Clock,
+    ) -> None:
+        """Packer and deliverer bring NumPy, and are made when there is something to send."""
+        self.inboxes: Final[dict[str, Inbox]] = {}
+        self.on_waiting: Callable[[], object] = lambda: None  # told where something waits on
+        self._buffer_memory: Final = config.buffer_memory
+        self._max_block_ms: Final = config.max_block_ms
+        self._make_packer: Final = make_packer
+        self._make_deliverer: Final = make_deliverer
+        self._clock: Final = clock
+        self._packer: Packer | None = None
+        self._deliverer: Deliverer | None = None
+        self._sending: Final = threading.Lock()
+        self._outbox: list[Parcel] = []
+        self._closed: Exception | None = None
+        self._waiting: list[tuple[SendFuture, DoneCallback]] = []
+        self._callbacks: Final = threading.Lock()  # of `_waiting`
+
+    def add(self, inbox: Inbox) -> None:
+        """Look after one more inbox; all together have the memory, of which half may be in batches in the making."""
+        self.inboxes[inbox.topic] = inbox
+        for each in list(self.inboxes.values()):
+            each.set_share(self._buffer_memory // 2 // len(self.inboxes))
+
+    # --------------------------------------------------------------------------------------------------------- futures
+
+    def finish(self, timeout_s: float | None) -> None:
+        """Append all that was put in until now. Raises `TimeoutError`."""
+        self.send(list(self.inboxes.values()), everything=True, timeout_s=timeout_s)
+
+    def call_back(self, future: SendFuture, callback: DoneCallback) -> None:
+        """Have `callback` called when `future` is done, be that now."""
+        with self._callbacks:
+            self._waiting.append((future, callback))
+        if future.done():
+            self._call_back()
+
+    def _call_back(self) -> None:
+        with self._callbacks:  # none is out of sight of whoever has just appended its record
+            looked_at = [(*entry, entry[0].done()) for entry in self._waiting]
+            self._waiting = [(future, callback) for future, callback, is_done in looked_at if not is_done]
+        for future, callback, is_done in looked_at:
+            if not is_done:
+                continue
+            try:
+                callback(future)
+            except Exception:
+                kind, error, trace = sys.exc_info()
+                assert kind is not None
+                threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
+
+    # --------------------------------------------------------------------------------------------------------- sending
+
+    def send(
+        self, inboxes: Sequence[Inbox], *, everything: bool, in_bulk: bool = False, timeout_s: float | None = None
+    ) -> None:
+        """Append what waits in some inboxes; unless it is to be `everything`, only what fills batches (see `Packer`).
+
+        Raises `TimeoutError` where others send for so long. What cannot be appended its futures tell.
+        """
+        if not self._sending.acquire(timeout=-1 if timeout_s is None else max(0.0, timeout_s)):
+            raise TimeoutError("the record was not appended in time")
+        try:
+            self._deliver()
+            for inbox in inboxes:
+                self._pack(inbox, everything=everything, in_bulk=in_bulk)
+                self._deliver()
+                while everything and inbox.held:  # there was too much for one time
+                    self._pack(inbox, everything=True, in_bulk=in_bulk)
+                    self._deliver()
+                inbox.set_idle(True)  # before it is looked at: who puts something in meanwhile sees it
+                if inbox.held or inbox.rows:
+                    inbox.set_idle(False)
+                    self.on_waiting()
+        finally:
+            self._sending.release()
+        if self._waiting:
+            self._call_back()
+
+    def send_full(self, inbox: Inbox) -> None:
+        """Append what fills batches in an inbox that has no more room; who puts more in waits for it.
+
+        Raises `SendTimedOut` where others send for longer than `max.block.ms`.
+        """
+        try:
+            timeout_s = min(self._max_block_ms / 1000, threading.TIMEOUT_MAX)
+            self.send((inbox,), everything=False, in_bulk=True, timeout_s=timeout_s)
+        except TimeoutError:
+            raise SendTimedOut(f"there was no room for records for {self._max_block_ms} ms (max.block.ms)") from None
+
+    def close(self, error: Exception) -> None:
+        """Give up everything that has not been appended, for that reason, and whatever comes after."""
+        self._closed = error
+        self.drop(error)
+
+    def drop(self, error: Exception) -> None:
+        """Give up everything that has not been appended, for that reason."""
+        with self._sending:
+            for parcel in self._outbox:
+                parcel.delivery.fail(parcel.rows, error)
+            self._outbox = []
+            for inbox in self.inboxes.values():
+                items = self._all_items(inbox)
+                if items:
+                    self._give_up(inbox, items, error)
+                inbox.held = []
+                inbox.assigned = []
+        self._call_back()
+
+    def _deliver(self) -> None:
+        """Have the outbox empty."""
+        outbox = self._outbox
+        if outbox and self._deliverer is None:
+            self._deliverer = self._make_deliverer()
+        while outbox:
+            assert self._deliverer is not None
+            self._deliverer.deliver(outbox[0])
+            del outbox[0]
+
+    def _pack(self, inbox: Inbox, *, everything: bool, in_bulk: bool) -> None:
+        """Make batches of what waits in an inbox, for the outbox, which is empty."""
+        items = self._all_items(inbox)
+        if not items:
+            return
+        try:
+            if self._closed is not None:
+                raise self._closed
+            if self._packer is None:
+                self._packer = self._make_packer()
+            packed = self._packer.pack(inbox, items, everything=everything, in_bulk=in_bulk)
+            parcels, left, assigned, has_waited = packed
+        except Exception as error:  # whatever it is, the futures tell it
+            self._give_up(inbox, items, error)
+            parcels, left, assigned, has_waited = [], [], [], False
+        if not has_waited:
+            inbox.held_since_ms = inbox.taken_since_ms
+        self._outbox = parcels  # no signal is handled between these lines
+        inbox.held = left
+        inbox.assigned = assigned
+
+    @staticmethod
+    def _give_up(inbox: Inbox, items: list[Any], error: Exception) -> None:
+        from octavo.log.producer.columns import failed_delivery
+
+        failed_delivery(inbox, items, error)
+
+    def _all_items(self, inbox: Inbox) -> list[Any]:
+        """Everything that waits in an inbox, what waited longest first."""
+        rows = inbox.rows
+        if rows:
+            held = inbox.held
+            inbox.taken_since_ms = inbox.since_ms
+            if not held:
+                inbox.held_since_ms = inbox.since_ms
+            inbox.since_ms = self._clock()
+            inbox.large_size = 0
+            items = held + rows
+            count = len(items) - len(held)
+            inbox.held = items  # no signal is handled between this and the next line: nothing is lost, or there twice
+            del rows[:count]
+        return inbox.held

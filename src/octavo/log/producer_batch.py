@@ -1,0 +1,111 @@
+"""Batches of idempotent and transactional producers, as their headers tell; of control batches also what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from octavo.errors import FormatError
+from octavo.records.control import ControlType, EndTransactionMarker, read_control
+from octavo.records.layout import BATCH_HEADER, MAGIC_AT, MAX_SEQUENCE, NO_SEQUENCE, Attributes, Buffer
+from octavo.records.reader import read_batches
+
+_PRODUCER: Final = BATCH_HEADER.only(
+    "base_offset",
+    "attributes",
+    "last_offset_delta",
+    "max_timestamp_ms",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+)
+PRODUCER_ID_AT: Final = BATCH_HEADER.at("producer_id")  # the byte is below 128 where there is one
+_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the byte that counts
+_TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
+_CONTROL: Final = int(Attributes.CONTROL)
+_NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
+
+
+class Marker(NamedTuple):
+    """The end of a transaction."""
+
+    is_commit: bool
+    coordinator_epoch: int
+    timestamp_ms: int
+
+
+class ProducerBatch(NamedTuple):
+    """What the state of a producer needs to know of a batch."""
+
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    max_timestamp_ms: int
+    is_transactional: bool
+    is_control: bool
+    marker: Marker | None  # of a control batch, unless that is empty
+
+
+def has_producer(header: Buffer) -> bool:
+    """Whether a batch of magic 2 is of a producer."""
+    return header[PRODUCER_ID_AT] < 0x80
+
+
+def producer_batch(header: Buffer, records: Buffer) -> ProducerBatch:
+    """The batch of a producer that has this header. The `records` behind it are looked at if they hold a marker."""
+    base_offset, attributes, delta, max_timestamp_ms, producer_id, epoch, sequence = _PRODUCER.unpack_from(header, 0)
+    is_control = attributes & _CONTROL != 0
+    fields = (
+        producer_id,
+        epoch,
+        sequence,
+        (sequence + delta) & MAX_SEQUENCE if sequence >= 0 else NO_SEQUENCE,
+        base_offset,
+        base_offset + delta,
+        max_timestamp_ms,
+        attributes & _TRANSACTIONAL != 0,
+        is_control,
+        read_marker(bytes(header) + bytes(records)) if is_control else None,
+    )
+    return _NEW(ProducerBatch, fields)
+
+
+def read_marker(batch: Buffer) -> Marker | None:
+    """What a control batch says of a transaction; None where it says nothing of any."""
+    try:
+        for found in read_batches(batch, verify=False):
+            for record in found:
+                control = read_control(record)
+                if isinstance(control, EndTransactionMarker):
+                    is_commit = control.type is ControlType.COMMIT
+                    return Marker(is_commit, control.coordinator_epoch, record.timestamp_ms)
+                return None
+    except FormatError:
+        pass  # what a checksum vouches for, and nobody can read, ends nothing
+    return None
+
+
+def producer_batches(parts: Sequence[Buffer], sizes: Iterable[int]) -> list[ProducerBatch]:
+    """Those batches in `parts` that have a producer. A part begins with a header, and no header goes over its end."""
+    found = []
+    rest = iter(parts)
+    part = memoryview(b"")
+    for size in sizes:
+        while not part:
+            part = memoryview(next(rest))
+        batch, left = part[:size], size
+        if batch[MAGIC_AT] == 2 and has_producer(batch):
+            records: Buffer = b""
+            if batch[_ATTRIBUTES_AT] & _CONTROL and len(batch) < size:
+                part = memoryview(next(rest))
+                left -= len(batch)
+                records = part[:left]
+            found.append(producer_batch(batch, records))
+        while left > len(part):
+            left -= len(part)
+            part = memoryview(next(rest))
+        part = part[left:]
+    return found

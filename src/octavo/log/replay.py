@@ -1,0 +1,166 @@
+"""Know again what a partition knew of its producers: from its newest snapshot that can be used, and the data behind.
+
+Snapshots may be missing, damaged or of a log that has been cut since; the data decide. What could not be used is told
+in the report, and removed. Transaction indexes are made anew on the way where they are in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from octavo.log.committed import MARKER_SIZE
+from octavo.log.names import SNAPSHOT, base_offset_of, file_name
+from octavo.log.producer_batch import ProducerBatch, read_marker
+from octavo.log.producers import EXPIRATION_MS, ProducerEntry, ProducerStates
+from octavo.log.report import Ignored, RecoveryReport
+from octavo.log.segment import Segment
+from octavo.log.small_file import CorruptFile
+from octavo.log.snapshot import read_snapshot, write_snapshot
+from octavo.log.storage import File, Storage
+from octavo.records.layout import MAX_SEQUENCE, NO_OFFSET, NO_SEQUENCE, Attributes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
+_CONTROL: Final = int(Attributes.CONTROL)
+
+
+def snapshots_of(folder: Path) -> list[int]:
+    """The offsets of the snapshots in a partition's folder, in order."""
+    offsets = (base_offset_of(path.name) for path in folder.glob("*" + SNAPSHOT))
+    return sorted(offset for offset in offsets if offset is not None)
+
+
+class Replay:
+    """The state of a partition's producers in the making."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        folder: Path,
+        report: RecoveryReport | None = None,
+        *,
+        expiration_ms: int = EXPIRATION_MS,
+    ) -> None:
+        self.states: Final = ProducerStates()
+        self.offset = 0  # everything below is known
+        self.snapshot_offset = 0  # of the newest snapshot; at 0 nobody writes one, as there is nothing to know
+        self._storage = storage
+        self._folder = folder
+        self._report = report
+        self._expiration_ms = expiration_ms
+
+    def begin(self, start_offset: int, limit: int, now_ms: int) -> None:
+        """Read the newest snapshot at or below `limit`. Those behind it, and those below the log, are removed."""
+        offsets = snapshots_of(self._folder)
+        usable = [offset for offset in offsets if start_offset < offset <= limit]
+        for offset in offsets:
+            if offset not in usable:
+                self._remove(offset)
+        self.states.clear()
+        while usable:
+            offset = usable.pop()
+            path = self._path(offset)
+            try:
+                entries = self._read(offset)
+            except CorruptFile as error:
+                if self._report is not None:
+                    self._report.ignored.append(Ignored(path.name, error.rule))
+                self._remove(offset)
+                continue
+            self.states.load(entries, now_ms, self._expiration_ms)
+            self.offset = self.snapshot_offset = offset
+            return
+        self.offset = self.snapshot_offset = start_offset
+
+    def _read(self, offset: int) -> dict[int, ProducerEntry]:
+        """A snapshot. Raises `CorruptFile`, also where it knows of what was not there when it was made."""
+        path = self._path(offset)
+        entries = read_snapshot(self._storage, path)
+        latest = max((max(entry.last_offset, entry.txn_first_offset) for entry in entries.values()), default=NO_OFFSET)
+        if latest >= offset:
+            raise CorruptFile(path, 0, f"it is of the offset {offset}, and knows of a batch at {latest}")
+        return entries
+
+    def run(self, segments: Sequence[Segment], end_offset: int, rebuild: Collection[Segment] = ()) -> None:
+        """Take the batches from where it is known to `end_offset`; `rebuild`: whose transaction index was cleared."""
+        ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
+        for segment, end in zip(segments, ends, strict=False):
+            if end > self.offset and segment.size:
+                self._run_segment(segment, rebuild)
+        self.offset = max(self.offset, end_offset)
+
+    def _run_segment(self, segment: Segment, rebuild: Collection[Segment]) -> None:
+        from octavo.log.headers import scan_headers
+
+        found = segment.find(self.offset, segment.size)
+        if found is not None:
+            for table, shift in scan_headers(segment.file, found.position, segment.size):
+                self.take(segment, table, shift, rebuild=segment in rebuild)
+
+    def take(self, segment: Segment, table: npt.NDArray[np.int64], shift: int, *, rebuild: bool) -> None:
+        """Take the batches of a table of headers (see `kernels.scan`), which are in order."""
+        from octavo.records.kernels import scan
+
+        with_producer = table[:, scan.PRODUCER_ID] >= 0
+        if not with_producer.any():
+            return
+        columns = [
+            scan.PRODUCER_ID,
+            scan.PRODUCER_EPOCH,
+            scan.BASE_SEQUENCE,
+            scan.BASE_OFFSET,
+            scan.LAST_OFFSET,
+            scan.MAX_TIMESTAMP,
+            scan.ATTRIBUTES,
+            scan.POSITION,
+            scan.SIZE,
+        ]
+        index = segment.txn_index if rebuild else None
+        for row in table[with_producer][:, columns].tolist():
+            self.states.take(_batch_of(row, segment.file, shift), index)
+
+    def take_snapshot(self, offset: int, *, sync: bool = False) -> bool:
+        """Write what is known, which is all below `offset`, unless there is such a snapshot; whether it was written."""
+        if offset <= self.snapshot_offset:
+            return False
+        write_snapshot(self._storage, self._path(offset), self.states.entries, sync=sync)
+        self.snapshot_offset = offset
+        return True
+
+    def remove_strays(self, segments: Sequence[Segment]) -> None:
+        """Remove snapshots that belong to no segment, but for one of a closing behind the last of them."""
+        bases = {segment.base_offset for segment in segments}
+        strays = [offset for offset in snapshots_of(self._folder) if offset not in bases]
+        for offset in strays[:-1] if strays and strays[-1] > max(bases, default=0) else strays:
+            self._remove(offset)
+
+    def _remove(self, offset: int) -> None:
+        self._storage.remove(self._path(offset))
+
+    def _path(self, offset: int) -> Path:
+        return self._folder / file_name(offset, SNAPSHOT)
+
+
+def _batch_of(row: list[int], file: File, shift: int) -> ProducerBatch:
+    producer_id, epoch, sequence, base_offset, last_offset, max_timestamp_ms, attributes, position, size = row
+    is_control = attributes & _CONTROL != 0
+    marker = read_marker(file.read_at(min(size, MARKER_SIZE), shift + position)) if is_control else None
+    last_sequence = (sequence + last_offset - base_offset) & MAX_SEQUENCE if sequence >= 0 else NO_SEQUENCE
+    is_transactional = attributes & _TRANSACTIONAL != 0
+    return ProducerBatch(
+        producer_id,
+        epoch,
+        sequence,
+        last_sequence,
+        base_offset,
+        last_offset,
+        max_timestamp_ms,
+        is_transactional,
+        is_control,
+        marker,
+    )

@@ -1,0 +1,95 @@
+"""`.snapshot` files: what is known of all producers of a partition at an offset, in Kafka's form.
+
+    version   int16     1
+    crc       uint32    CRC-32C of what follows
+    count     int32     and as many entries, of 46 bytes each
+
+The file is named after the offset up to which it knows everything. Of each producer it has the last batch alone. It is
+written in place and not synced, but when a log is closed: a snapshot can be made anew from the data at any time, and
+one that is not all there is found out by its checksum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from octavo.log.producers import ProducerEntry, RememberedBatch
+from octavo.log.small_file import CorruptFile, read_small_file
+from octavo.log.storage import Storage
+from octavo.records.checksum import crc32c
+from octavo.records.layout import Int16, Int32, Int64, Layout, UInt32
+
+_VERSION: Final = 1
+
+
+class _Start(NamedTuple):
+    version: Int16
+    crc: UInt32
+    entry_count: Int32
+
+
+class _Entry(NamedTuple):
+    producer_id: Int64
+    epoch: Int16
+    last_sequence: Int32  # -1 where it has no batch, as offset and delta below
+    last_offset: Int64
+    offset_delta: Int32
+    timestamp_ms: Int64
+    coordinator_epoch: Int32
+    txn_first_offset: Int64  # -1 where no transaction is open
+
+
+_START: Final = Layout(_Start)
+_ENTRY: Final = Layout(_Entry)
+assert _START.size == 10
+assert _ENTRY.size == 46
+_COVERED_FROM: Final = _START.at("entry_count")
+_MAX_SIZE: Final = 1 << 30  # of twenty million producers
+_ROWS: Final = _ENTRY.only(*_Entry._fields)  # as it is read and written many times over
+
+
+def write_snapshot(storage: Storage, path: Path, entries: Mapping[int, ProducerEntry], *, sync: bool = False) -> None:
+    """Write a snapshot in place of what may be there. Raises `OSError`."""
+    pack = _ROWS.pack
+    rows = [
+        pack(
+            producer_id,
+            entry.epoch,
+            entry.last_sequence,
+            entry.last_offset,
+            entry.offset_delta,
+            entry.last_timestamp_ms,
+            entry.coordinator_epoch,
+            entry.txn_first_offset,
+        )
+        for producer_id, entry in entries.items()
+    ]
+    covered = b"".join([len(rows).to_bytes(4, "big"), *rows])
+    file = storage.open_to_write(path, create=True)
+    file.truncate(0)
+    file.write_at([_START.write(_Start(_VERSION, crc32c(covered), 0))[:_COVERED_FROM], covered], 0)
+    if sync:
+        file.sync()
+
+
+def read_snapshot(storage: Storage, path: Path) -> dict[int, ProducerEntry]:
+    """What was known of each producer. Raises `CorruptFile`, and `FileNotFoundError`."""
+    data = read_small_file(storage, path, _MAX_SIZE)
+    if len(data) < _START.size:
+        raise CorruptFile(path, len(data), "a snapshot of producers ends before its entries begin")
+    version, stored, count = _START.read(data)
+    if version != _VERSION:
+        raise CorruptFile(path, 0, f"version {version} of the producer snapshot format is unknown")
+    if len(data) != _START.size + count * _ENTRY.size:
+        raise CorruptFile(path, _COVERED_FROM, f"there is no room for exactly the {count} entries that are announced")
+    computed = crc32c(memoryview(data)[_COVERED_FROM:])
+    if computed != stored:
+        raise CorruptFile(path, 2, f"checksum is {stored:#010x} but the bytes give {computed:#010x}")
+    entries = {}
+    for row in _ROWS.iter_unpack(memoryview(data)[_START.size :]):
+        producer_id, epoch, sequence, offset, delta, timestamp_ms, coordinator_epoch, txn_first_offset = row
+        batch = RememberedBatch(sequence, offset, delta, timestamp_ms) if offset >= 0 else None
+        entries[producer_id] = ProducerEntry(epoch, coordinator_epoch, timestamp_ms, txn_first_offset, batch)
+    return entries

@@ -1,0 +1,175 @@
+"""`.txnindex`: the aborted transactions whose markers are in a segment, in the order of the markers.
+
+    version               int16    0
+    producer_id           int64
+    first_offset          int64    of the transaction's first batch, which may be in an earlier segment
+    last_offset           int64    of the marker
+    last_stable_offset    int64    up to where all was decided, once this was
+
+There is no file where nothing was aborted. A read of committed data looks here for what it has to leave out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from octavo.log.small_file import CorruptFile
+from octavo.log.storage import File, Storage
+from octavo.records.layout import Int16, Int64, Layout
+
+_VERSION: Final = 0
+_CHUNK: Final = 1024  # entries that are read at once
+
+
+class _Row(NamedTuple):
+    version: Int16
+    producer_id: Int64
+    first_offset: Int64
+    last_offset: Int64
+    last_stable_offset: Int64
+
+
+_ROW: Final = Layout(_Row)
+assert _ROW.size == 34
+
+
+class AbortedEntry(NamedTuple):
+    """A transaction that was aborted."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int  # of the marker
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """The index in `path`, of the segment with that base."""
+
+    ENTRY_SIZE: Final = _ROW.size
+
+    def __init__(self, storage: Storage, path: Path, base_offset: int) -> None:
+        self.path: Final = path
+        self.name_count = 0  # how often the file was made here
+        self._storage = storage
+        self._base_offset = base_offset
+        self._file: File | None = None
+        self._out: File | None = None  # open to be written; a reader that opens the file meanwhile takes only `_file`
+        self._count: int | None = None
+
+    @property
+    def count(self) -> int:
+        """Of entries."""
+        if self._count is None:
+            file = self._to_read()
+            count = 0 if file is None else file.size() // _ROW.size
+            if self._count is None:  # else a writer knows better: it may have appended since the file was looked for
+                self._count = count
+        return self._count
+
+    def append(self, entry: AbortedEntry) -> None:
+        """Add an entry behind the last; the file is made with the first. Raises `OSError`, and is then as it was."""
+        count = self.count
+        file = self._to_write()
+        file.write_at([_ROW.write(_Row(_VERSION, *entry))], count * _ROW.size)
+        self._count = count + 1
+
+    def entries(self, first: int = 0) -> Iterator[AbortedEntry]:
+        """All entries, or those from the number `first` on. Raises `CorruptFile` for one of an unknown version."""
+        count = self.count
+        file = self._to_read() if count else None
+        if file is None:
+            return
+        for start in range(first, count, _CHUNK):
+            data = file.read_at(min(_CHUNK, count - start) * _ROW.size, start * _ROW.size)
+            for at in range(0, len(data) - _ROW.size + 1, _ROW.size):
+                version, *fields = _ROW.read(data, at)
+                if version != _VERSION:
+                    rule = f"version {version} of an entry of the transaction index is unknown"
+                    raise CorruptFile(self.path, start * _ROW.size + at, rule)
+                yield AbortedEntry._make(fields)
+
+    def collect(self, offset: int, upper_bound: int, found: list[AbortedEntry]) -> bool:
+        """Add to `found` what was aborted between `offset` and before `upper_bound`; whether that is all of it."""
+        first = bisect_left(range(self.count), offset, key=self._last_offset_of)
+        for entry in self.entries(first):
+            if entry.first_offset < upper_bound:
+                found.append(entry)
+            if entry.last_stable_offset >= upper_bound:
+                return True
+        return False
+
+    def check(self, end_offset: int) -> None:
+        """Raises `CorruptFile` where this cannot be the index of a segment that ends at `end_offset`."""
+        file = self._to_read()
+        if file is None:
+            return
+        if file.size() % _ROW.size:
+            raise CorruptFile(self.path, file.size(), f"an entry takes {_ROW.size} bytes, and the last is cut")
+        before = self._base_offset - 1
+        for number, entry in enumerate(self.entries()):
+            if not before < entry.last_offset < end_offset or not 0 <= entry.first_offset < entry.last_offset:
+                rule = f"no transaction of this segment goes from {entry.first_offset} to {entry.last_offset}"
+                raise CorruptFile(self.path, number * _ROW.size, rule)
+            before = entry.last_offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the entries whose markers are at `offset` or behind."""
+        count = self.count
+        self._cut(bisect_left(range(count), offset, key=self._last_offset_of), count)
+
+    def clear(self) -> None:
+        """Remove all entries; where there is no file none is made."""
+        self._cut(0, self.count)
+
+    def take_back(self, count: int) -> None:
+        """Have no more than the first `count` entries; what is behind them will be written over, or cut."""
+        self._count = min(count, self.count)
+
+    def _cut(self, count: int, before: int) -> None:
+        self._count = count
+        if self._to_read() is not None:
+            file = self._to_write()
+            if count < before or file.size() != count * _ROW.size:
+                file.truncate(count * _ROW.size)
+
+    def _last_offset_of(self, number: int) -> int:
+        file = self._to_read()
+        data = b"" if file is None else file.read_at(_ROW.size, number * _ROW.size)
+        return _ROW.read(data).last_offset if len(data) == _ROW.size else self._base_offset
+
+    def sync(self) -> None:
+        """Have the entries on the disk."""
+        if self._to_read() is not None:
+            self._to_write().sync()
+
+    def hold(self) -> None:
+        """Open the file, so that it can be read whatever becomes of its name."""
+        self._to_read()
+
+    def refresh(self) -> None:
+        """Know nothing any more of a file that another process writes."""
+        self._count = None
+        self._file = None
+
+    def forget(self) -> None:
+        """Close the file until it is needed again."""
+        self._file = self._out = None
+
+    def _to_read(self) -> File | None:
+        file = self._file
+        if file is None:
+            try:
+                file = self._file = self._storage.open(self.path)
+            except FileNotFoundError:
+                return None
+        return file
+
+    def _to_write(self) -> File:
+        file = self._out
+        if file is None:
+            self.name_count += self._to_read() is None
+            file = self._out = self._file = self._storage.open_to_write(self.path, create=True)
+        return file

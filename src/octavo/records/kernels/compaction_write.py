@@ -1,0 +1,151 @@
+"""Batches as compaction writes them: what stays of one, as a batch of magic 2 (Kafka's `buildRetainedRecordsInto`)."""
+
+from __future__ import annotations
+
+from octavo.records.kernels.checksum import Tables
+from octavo.records.kernels.compaction_read import (
+    DELTA,
+    KEY_AT,
+    KEY_LENGTH,
+    OFFSET,
+    RECORD_END,
+    RECORD_START,
+    REST,
+    VALUE_LENGTH,
+)
+from octavo.records.kernels.machine import Array, copy, crc32c_of
+from octavo.records.kernels.record import record_body_size, write_nullable, write_record_start
+from octavo.records.kernels.scan import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_SEQUENCE,
+    LAST_OFFSET,
+    LEADER_EPOCH,
+    MAGIC,
+    MAX_TIMESTAMP,
+    POSITION,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    SIZE,
+)
+from octavo.records.kernels.varint import varint_size, write_i16, write_i64, write_u32, write_varint
+from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_AT, NO_TIMESTAMP, Attributes
+
+HEADER_SIZE = BATCH_HEADER.size
+_LENGTH_AT = BATCH_HEADER.at("length")
+_LEADER_EPOCH_AT = BATCH_HEADER.at("leader_epoch")
+_CRC_AT = BATCH_HEADER.at("crc")
+_ATTRIBUTES_AT = BATCH_HEADER.at("attributes")
+_LAST_OFFSET_DELTA_AT = BATCH_HEADER.at("last_offset_delta")
+_BASE_TIMESTAMP_AT = BATCH_HEADER.at("base_timestamp_ms")
+_MAX_TIMESTAMP_AT = BATCH_HEADER.at("max_timestamp_ms")
+_PRODUCER_ID_AT = BATCH_HEADER.at("producer_id")
+_PRODUCER_EPOCH_AT = BATCH_HEADER.at("producer_epoch")
+_BASE_SEQUENCE_AT = BATCH_HEADER.at("base_sequence")
+_COUNT_AT = BATCH_HEADER.at("record_count")
+_CODEC = int(Attributes.CODEC)
+_DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
+_LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
+_FLAGS = (0, _LOG_APPEND_TIME, _LOG_APPEND_TIME | int(Attributes.TRANSACTIONAL | Attributes.CONTROL))  # by magic
+
+NO_ROOM = -1  # in place of a position: the output has no room
+
+
+def copy_record(data: Array, read: Array, row: int, delta: int, out: Array, at: int) -> int:
+    """Write a record of magic 2 with another timestamp delta; the position behind it, or `NO_ROOM`.
+
+    What stands behind the timestamp stays as it is.
+    """
+    start = read[row, RECORD_START]
+    if delta == read[row, DELTA]:
+        size = read[row, RECORD_END] - start
+        if at + size > len(out):
+            return NO_ROOM
+        copy(out, at, data, start, size)
+        return int(at + size)
+    rest = read[row, REST]
+    size = read[row, RECORD_END] - rest
+    body = 1 + varint_size(delta) + size
+    if at + varint_size(body) + body > len(out):
+        return NO_ROOM
+    at = write_varint(out, at, body)
+    out[at] = 0
+    at = write_varint(out, at + 1, delta)
+    copy(out, at, data, rest, size)
+    return int(at + size)
+
+
+def convert_message(data: Array, read: Array, row: int, delta: int, base_offset: int, out: Array, at: int) -> int:
+    """Write an old message as a record of magic 2; the position behind it, or `NO_ROOM`."""
+    key_length = read[row, KEY_LENGTH]
+    value_length = read[row, VALUE_LENGTH]
+    offset_delta = read[row, OFFSET] - base_offset
+    body = record_body_size(delta, offset_delta, key_length, value_length, 0, 0)
+    if at + varint_size(body) + body > len(out):
+        return NO_ROOM
+    at = write_record_start(out, at, body, delta, offset_delta)
+    at = write_nullable(out, at, data, read[row, KEY_AT], key_length)
+    at = write_nullable(out, at, data, read[row, REST], value_length)
+    out[at] = 0
+    return at + 1
+
+
+def copy_batch(plain: Array, table: Array, batch: int, out: Array, at: int) -> int:
+    """Write a batch as it is; the position behind it, or `NO_ROOM`."""
+    size = table[batch, SIZE]
+    if at + size > len(out):
+        return NO_ROOM
+    copy(out, at, plain, table[batch, POSITION], size)
+    return int(at + size)
+
+
+def write_kept(
+    tables: Tables,
+    table: Array,
+    batch: int,
+    base_offset: int,
+    last_offset: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    horizon: int,
+    count: int,
+    out: Array,
+    start: int,
+    end: int,
+) -> int:
+    """Write the header of what stays of a batch in `out[start:end]`; `end`, or `NO_ROOM`.
+
+    Where there is a codec the records are still to be compressed: length and checksum have to be written then. A batch
+    that is empty has no codec. `horizon` is negative where there is none.
+    """
+    if start + HEADER_SIZE > len(out):
+        return NO_ROOM
+    attributes = table[batch, ATTRIBUTES] & _FLAGS[table[batch, MAGIC]]
+    if count:
+        attributes |= table[batch, ATTRIBUTES] & _CODEC
+    if horizon >= 0:
+        attributes |= _DELETE_HORIZON
+    write_i64(out, start, base_offset)
+    write_u32(out, start + _LENGTH_AT, end - start - LOG_OVERHEAD)
+    write_u32(out, start + _LEADER_EPOCH_AT, table[batch, LEADER_EPOCH])
+    out[start + MAGIC_AT] = 2
+    write_i16(out, start + _ATTRIBUTES_AT, attributes)
+    write_u32(out, start + _LAST_OFFSET_DELTA_AT, last_offset - base_offset)
+    write_i64(out, start + _BASE_TIMESTAMP_AT, base_timestamp)
+    write_i64(out, start + _MAX_TIMESTAMP_AT, max_timestamp)
+    write_i64(out, start + _PRODUCER_ID_AT, table[batch, PRODUCER_ID])
+    write_i16(out, start + _PRODUCER_EPOCH_AT, table[batch, PRODUCER_EPOCH])
+    write_u32(out, start + _BASE_SEQUENCE_AT, table[batch, BASE_SEQUENCE])
+    write_u32(out, start + _COUNT_AT, count)
+    if attributes & _CODEC == 0:
+        write_u32(out, start + _CRC_AT, crc32c_of(tables, out, start + _ATTRIBUTES_AT, end, 0))
+    return end
+
+
+def write_empty(tables: Tables, table: Array, batch: int, out: Array, at: int) -> int:
+    """Write what stays of a batch that has no records any more; the position behind it, or `NO_ROOM`."""
+    last_offset = table[batch, LAST_OFFSET]
+    base_offset = table[batch, BASE_OFFSET] if table[batch, MAGIC] == 2 else last_offset
+    max_timestamp = table[batch, MAX_TIMESTAMP]
+    end = at + HEADER_SIZE
+    return write_kept(tables, table, batch, base_offset, last_offset, NO_TIMESTAMP, max_timestamp, -1, 0, out, at, end)

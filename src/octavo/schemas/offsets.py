@@ -1,0 +1,48 @@
+"""The records of `__consumer_offsets` that hold the committed positions of groups.
+
+The topic has records of many other kinds, about the members of groups. Who reads positions passes over them.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+from uuid import UUID
+
+from octavo.schemas.entity import entity, kafka
+from octavo.schemas.primitives import NO_UUID
+from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue, read_key, read_number
+
+_OLD_TYPE: Final = 0  # the same structure: before Kafka 0.9 there were no others
+
+
+@entity
+class OffsetCommitKey(CoordinatorKey):
+    """A group's position in a partition."""
+
+    TYPE: ClassVar = 1
+
+    group: str = kafka("string")
+    topic: str = kafka("string")
+    partition: int = kafka("int32")
+
+
+@entity
+class OffsetCommitValue(CoordinatorValue):
+    """The position. A record without a value takes it away."""
+
+    VERSIONS: ClassVar = range(5)
+    FIRST_FLEXIBLE: ClassVar = 4
+
+    offset: int = kafka("int64")
+    leader_epoch: int = kafka("int32", since=3, default=-1)
+    metadata: str = kafka("string")
+    commit_timestamp: int = kafka("int64")
+    expire_timestamp: int = kafka("int64", since=1, until=1, default=-1)
+    topic_id: UUID = kafka("uuid", since=4, tag=0, default=NO_UUID)
+
+
+def read_offset_key(key: bytes) -> OffsetCommitKey | None:
+    """The key of a record of `__consumer_offsets`; None where it is of another kind. Raises a `FormatError`."""
+    if read_number(key) not in (_OLD_TYPE, OffsetCommitKey.TYPE):
+        return None
+    return read_key(OffsetCommitKey, key)

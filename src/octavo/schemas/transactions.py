@@ -1,0 +1,64 @@
+"""The records of `__transaction_state`: what became of the last transaction of each transactional id."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+from octavo.schemas.entity import entity, kafka
+from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue, read_key, read_number
+
+
+class TransactionState(IntEnum):
+    """How far a transaction has come; Kafka's numbers."""
+
+    EMPTY = 0  # none yet, since the producer came
+    ONGOING = 1
+    PREPARE_COMMIT = 2  # it is committed: what is left is to say so in every partition
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6  # the id has expired; never written
+    PREPARE_EPOCH_FENCE = 7  # never written
+
+
+@entity
+class TransactionLogKey(CoordinatorKey):
+    """A transactional id."""
+
+    TYPE: ClassVar = 0
+
+    transactional_id: str = kafka("string")
+
+
+@entity
+class PartitionsSchema:
+    """Partitions of a topic."""
+
+    topic: str = kafka("string")
+    partition_ids: tuple[int, ...] = kafka("[]int32")
+
+
+@entity
+class TransactionLogValue(CoordinatorValue):
+    """Whose the id is now, and its last transaction. A record without a value takes the id away."""
+
+    VERSIONS: ClassVar = range(2)
+    FIRST_FLEXIBLE: ClassVar = 1
+
+    producer_id: int = kafka("int64")
+    previous_producer_id: int = kafka("int64", since=1, tag=0, default=-1)
+    next_producer_id: int = kafka("int64", since=1, tag=1, default=-1)
+    producer_epoch: int = kafka("int16")
+    next_producer_epoch: int = kafka("int16", since=1, tag=3, default=-1)
+    transaction_timeout_ms: int = kafka("int32")
+    transaction_status: int = kafka("int8")
+    transaction_partitions: tuple[PartitionsSchema, ...] | None = kafka("[]", nullable=True)
+    transaction_last_update_timestamp_ms: int = kafka("int64")
+    transaction_start_timestamp_ms: int = kafka("int64")
+    client_transaction_version: int = kafka("int16", since=1, tag=2, default=0)
+
+
+def read_transaction_key(key: bytes) -> TransactionLogKey | None:
+    """The key of a record of `__transaction_state`; None where it is of another kind. Raises a `FormatError`."""
+    return read_key(TransactionLogKey, key) if read_number(key) == TransactionLogKey.TYPE else None

@@ -1,0 +1,1 @@
+"""Compaction: small logs, exact results."""

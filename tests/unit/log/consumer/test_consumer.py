@@ -1,0 +1,597 @@
+"""A consumer: what it reads, from where, and what it remembers."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from octavo.errors import ChecksumMismatch, InvalidInput, OffsetOutOfRange
+from octavo.log import DataDirectory
+from octavo.log.consumer import (
+    Consumer,
+    ConsumerError,
+    ConsumerRecord,
+    DeserializationFailed,
+    NoOffset,
+    OffsetAndMetadata,
+    WokenUp,
+)
+from octavo.log.names import LOG, TopicPartition
+from octavo.log.watched import UnknownPartition
+from octavo.records import BatchBuilder, Codec, Header, TimestampType
+from tests.unit.log.consumer.parts import T0, T1, TIME_MS, Clock, numbers, opened, write
+
+EARLIEST = {"auto.offset.reset": "earliest"}
+
+
+def test_it_gives_records_in_order_and_no_more_than_asked_for(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer:
+        write(data.log(*T0), 0, 25)
+        consumer.assign([T0])
+        assert numbers(consumer.poll(max_records=7)) == list(range(7))
+        assert consumer.position(T0) == 7
+        assert numbers(consumer.poll(max_records=100)) == list(range(7, 25))
+        assert consumer.poll() == []
+        write(data.log(*T0), 25, 3)
+        assert numbers(consumer.poll()) == [25, 26, 27]
+
+
+def test_a_record_has_all_that_there_is(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer:
+        write(data.log(*T1), 3, 1)
+        consumer.assign([("t", 1)])
+        [record] = consumer.poll()
+        assert record == ConsumerRecord(
+            topic="t",
+            partition=1,
+            offset=0,
+            timestamp_ms=TIME_MS + 3,
+            timestamp_type=TimestampType.CREATE_TIME,
+            key=b"3",
+            value=b"3" + b" " * 20,
+            headers=(Header("h", b"3"),),
+            leader_epoch=0,
+        )
+        assert record.topic_partition == T1
+
+
+@pytest.mark.parametrize("kernels", ["compiled", "interpreted"])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_many_records_are_the_same_as_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernels: str, codec: Codec
+) -> None:
+    with opened(tmp_path) as data:
+        log = data.log(*T0)
+        write(log, 0, 2_000, codec=codec)
+        monkeypatch.setenv("OCTAVO_KERNELS", kernels)
+        with Consumer(data, EARLIEST, max_partition_fetch_bytes=40_000) as consumer:
+            consumer.assign([T0])
+            found: list[ConsumerRecord] = []
+            while records := consumer.poll(max_records=333):
+                found += records
+        assert found == [
+            ConsumerRecord(
+                "t", 0, each.offset, each.timestamp_ms, TimestampType.CREATE_TIME, each.key, each.value, each.headers, 0
+            )
+            for each in log.reader().records()
+        ]
+
+
+def test_partitions_take_turns(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST, max_partition_fetch_bytes=500) as consumer:
+        write(data.log(*T0), 0, 50)
+        write(data.log(*T1), 100, 50)
+        consumer.subscribe(["t"])
+        first = consumer.poll(max_records=40)
+        assert {record.partition for record in first} == {0, 1}
+        rest = consumer.poll(max_records=100)
+        found = numbers(first + rest)
+        assert [number for number in found if number < 100] == list(range(50))
+        assert [number for number in found if number >= 100] == list(range(100, 150))
+
+
+def test_iterating_goes_on_for_ever_or_until_nothing_comes(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST, max_poll_records=4) as consumer:
+        write(data.log(*T0), 0, 25)
+        consumer.assign([T0])
+        assert [int(record.value) for record in consumer.records(0)] == list(range(25))
+        write(data.log(*T0), 25, 10)
+        for record in consumer:
+            if int(record.value) == 30:
+                break
+        assert consumer.position(T0) == 31
+        assert numbers(consumer.poll()) == [31, 32, 33, 34][:4]
+
+
+def test_what_an_iteration_has_handed_out_is_what_is_committed(tmp_path: Path) -> None:
+    config = EARLIEST | {"group.id": "g", "enable.auto.commit": "false"}
+    with opened(tmp_path) as data, Consumer(data, config) as consumer:
+        write(data.log(*T0), 0, 20)
+        consumer.assign([T0])
+        for count, record in enumerate(consumer.records(0), 1):
+            assert consumer.position(T0) == count == record.offset + 1
+            if count == 10:
+                consumer.commit()
+            if count == 12:
+                assert numbers(consumer.poll(max_records=3)) == [12, 13, 14]
+                break
+        assert consumer.committed([T0]) == {T0: OffsetAndMetadata(10, "", 0)}
+        assert numbers([*consumer.records(0)]) == list(range(15, 20))
+
+
+def test_a_poll_within_an_iteration_takes_what_comes_next_and_the_iteration_goes_on(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer:
+        write(data.log(*T0), 0, 20)
+        consumer.assign([T0])
+        seen = []
+        for record in consumer.records(0):
+            seen.append(int(record.value))
+            if record.offset == 5:
+                seen += numbers(consumer.poll(max_records=2))
+            if record.offset == 10:
+                consumer.seek(T0, 15)
+        assert seen == [*range(11), *range(15, 20)]
+
+
+def test_control_records_are_not_for_applications(tmp_path: Path) -> None:
+    with opened(tmp_path) as data:
+        producer = data.coordinator.init_producer_id("id")
+        for number, commit in enumerate([True, False, True, False]):
+            data.coordinator.add_partitions("id", producer, [T0])
+            builder = BatchBuilder(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                base_sequence=2 * number,
+                transactional=True,
+            )
+            for value in (2 * number, 2 * number + 1):
+                builder.append(None, b"%d" % value, timestamp_ms=TIME_MS)
+            data.log(*T0).append(builder.build())
+            write(data.log(*T0), 100 + number, 1)
+            data.coordinator.end_transaction("id", producer, commit)
+        write(data.log(*T0), 200, 1)
+        data.coordinator.add_partitions("id", producer, [T0])
+        builder = BatchBuilder(
+            producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=8, transactional=True
+        )
+        builder.append(None, b"8", timestamp_ms=TIME_MS)
+        data.log(*T0).append(builder.build())
+        write(data.log(*T0), 300, 1)
+        with Consumer(data, EARLIEST) as everything, Consumer(data, EARLIEST, isolation_level="read_committed") as only:
+            for consumer in (everything, only):
+                consumer.assign([T0])
+            assert numbers(everything.poll()) == [0, 1, 100, 2, 3, 101, 4, 5, 102, 6, 7, 103, 200, 8, 300]
+            assert numbers(only.poll()) == [0, 1, 100, 101, 4, 5, 102, 103, 200]
+            assert everything.end_offsets([T0]) == {T0: 19}
+            assert only.end_offsets([T0]) == {T0: 17}
+            assert only.position(T0) == 17
+            data.coordinator.end_transaction("id", producer, False)
+            assert numbers(only.poll()) == [300]
+            assert only.position(T0) == 20
+            assert only.poll() == []
+        with Consumer(data, EARLIEST, isolation_level="read_committed") as columns:
+            columns.assign([T0])
+            batch = columns.poll_arrow()
+            assert batch is not None
+            assert [int(value) for value in batch.column("value").to_pylist()] == [
+                0,
+                1,
+                100,
+                101,
+                4,
+                5,
+                102,
+                103,
+                200,
+                300,
+            ]
+
+
+def test_a_transaction_that_was_decided_before_a_crash_is_seen(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST, isolation_level="read_committed") as consumer:
+        consumer.assign([T0])
+        assert consumer.poll() == []
+
+
+def test_it_begins_where_it_is_told_to(tmp_path: Path) -> None:
+    clock = Clock()
+    clock.now_ms = TIME_MS + 20_000
+    with opened(tmp_path, clock) as data:
+        write(data.log(*T0), 0, 10)
+        write(data.log(*T0), 15_000, 10)
+
+        def first(reset: str) -> list[int]:
+            with Consumer(data, {"auto.offset.reset": reset}) as consumer:
+                consumer.assign([T0])
+                return numbers(consumer.poll(max_records=1))
+
+        assert first("earliest") == [0]
+        assert first("latest") == []
+        assert first("by_duration:PT10S") == [15_000]
+        assert first("by_duration:PT19.995S") == [5]
+        assert first("by_duration:PT1S") == []
+        assert first("by_duration:P9999D") == [0]
+        with pytest.raises(NoOffset, match="t-0"):
+            first("none")
+
+
+def test_it_goes_on_where_its_group_left_off(tmp_path: Path) -> None:
+    config = EARLIEST | {"group.id": "g"}
+    with opened(tmp_path) as data:
+        write(data.log(*T0), 0, 20)
+        with Consumer(data, config) as consumer:
+            consumer.subscribe(["t"])
+            consumer.poll(max_records=5)
+        with Consumer(data, config) as consumer:
+            consumer.subscribe(["t"])
+            assert numbers(consumer.poll(max_records=5)) == list(range(5, 10))
+            consumer.commit({T0: 7, T1: OffsetAndMetadata(0, "nothing")})
+            assert consumer.committed([T0, T1]) == {T0: OffsetAndMetadata(7), T1: OffsetAndMetadata(0, "nothing")}
+            consumer.commit()
+            assert consumer.committed([T0])[T0] == OffsetAndMetadata(10, "", 0)
+    with opened(tmp_path) as data, Consumer(data, EARLIEST, group_id="g") as consumer:
+        consumer.assign([T0])
+        assert consumer.position(T0) == 10
+        assert consumer.lag(T0) == 10
+
+
+def test_it_commits_by_itself_now_and_then(tmp_path: Path) -> None:
+    clock = Clock()
+    with opened(tmp_path, clock) as data:
+        write(data.log(*T0), 0, 20)
+        consumer = Consumer(data, EARLIEST, group_id="g", auto_commit_interval_ms=1_000)
+        consumer.assign([T0])
+        consumer.poll(max_records=5)
+        consumer.poll(max_records=5)
+        assert consumer.committed([T0]) == {T0: None}
+        clock.now_ms += 1_000
+        consumer.poll(max_records=5)
+        assert consumer.committed([T0]) == {T0: OffsetAndMetadata(10, "", 0)}
+        consumer.assign([])
+        assert consumer.committed([T0]) == {T0: OffsetAndMetadata(15, "", 0)}
+        size = data.log("__consumer_offsets", 0).end_offset
+        consumer.close()
+        assert data.log("__consumer_offsets", 0).end_offset == size  # nothing new
+
+
+def test_seeking(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data) as consumer:
+        write(data.log(*T0), 0, 30)
+        consumer.assign([T0, T1])
+        assert consumer.position(T0) == 30
+        consumer.seek_to_beginning()
+        assert numbers(consumer.poll(max_records=2)) == [0, 1]
+        consumer.seek(T0, 15)
+        assert numbers(consumer.poll(max_records=2)) == [15, 16]
+        consumer.seek(T0, OffsetAndMetadata(3))
+        assert numbers(consumer.poll(max_records=1)) == [3]
+        consumer.seek_to_timestamp(TIME_MS + 22)
+        assert numbers(consumer.poll(max_records=1)) == [22]
+        consumer.seek_to_timestamp(TIME_MS + 1_000_000, [T0])
+        assert consumer.position(T0) == 30
+        consumer.seek_to_beginning([T0])
+        consumer.seek_to_end([T0])
+        assert consumer.poll() == []
+        assert consumer.beginning_offsets([T0, T1]) == {T0: 0, T1: 0}
+        assert consumer.end_offsets([T0, T1]) == {T0: 30, T1: 0}
+        assert consumer.offsets_for_times({T0: TIME_MS + 22, T1: 0}) == {T0: (22, TIME_MS + 22, 0), T1: None}
+        with pytest.raises(InvalidInput):
+            consumer.seek(T0, -1)
+        with pytest.raises(ConsumerError, match="not assigned"):
+            consumer.seek(TopicPartition("t", 2), 0)
+
+
+def test_an_offset_that_is_not_there_is_reset_or_refused(tmp_path: Path) -> None:
+    with opened(tmp_path) as data:
+        write(data.log(*T0), 0, 30)
+        data.log(*T0).delete_records_before(10)
+        with Consumer(data, EARLIEST) as consumer:
+            consumer.assign([T0])
+            for offset in (5, 99):
+                consumer.seek(T0, offset)
+                assert numbers(consumer.poll(max_records=1)) == [10]
+        with Consumer(data, {"auto.offset.reset": "none"}) as consumer:
+            consumer.assign([T0])
+            consumer.seek(T0, 5)
+            with pytest.raises(OffsetOutOfRange):
+                consumer.poll()
+
+
+def test_paused_partitions_give_nothing_and_lose_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer:
+        write(data.log(*T0), 0, 10)
+        write(data.log(*T1), 100, 10)
+        consumer.assign([T0, T1])
+        assert numbers(consumer.poll(max_records=2)) == [0, 1]
+        consumer.pause([T0])
+        assert consumer.paused() == [T0]
+        assert numbers(consumer.poll(max_records=100)) == list(range(100, 110))
+        assert consumer.poll() == []
+        consumer.resume([T0])
+        assert numbers(consumer.poll(max_records=100)) == list(range(2, 10))
+
+
+def test_a_subscription_follows_the_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("octavo.log.consumer.positioned._LOOK_AGAIN_S", 0)
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer, Consumer(data, EARLIEST) as by_name:
+        consumer.subscribe(re.compile("t[0-9]*"))
+        by_name.subscribe(["later", "t"])
+        assert consumer.assignment() == by_name.assignment() == [T0, T1]
+        data.create_topic("t7")
+        data.create_topic("tx")
+        data.create_topic("later")
+        data.coordinator.commit_offsets("g", {T0: OffsetAndMetadata(0)})
+        write(data.log("t7", 0), 70, 2)
+        write(data.log("later", 0), 80, 2)
+        assert numbers(consumer.poll()) == [70, 71]
+        assert numbers(by_name.poll()) == [80, 81]
+        assert consumer.assignment() == [T0, T1, TopicPartition("t7", 0)]
+        data.delete_topic("t7")
+        assert consumer.poll() == []
+        assert consumer.assignment() == [T0, T1]
+        consumer.unsubscribe()
+        assert consumer.assignment() == []
+        consumer.subscribe(re.compile(".*"))
+        assert TopicPartition("__consumer_offsets", 0) not in consumer.assignment()
+    with opened(tmp_path) as data, Consumer(data, exclude_internal_topics=False) as consumer:
+        consumer.subscribe(re.compile(".*"))
+        assert TopicPartition("__consumer_offsets", 0) in consumer.assignment()
+        assert consumer.partitions_for("t") == [T0, T1]
+        assert consumer.partitions_for("none") == []
+
+
+def test_partitions_and_topics_do_not_mix(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data) as consumer:
+        consumer.assign([T0])
+        with pytest.raises(ConsumerError, match="unsubscribe"):
+            consumer.subscribe(["t"])
+        consumer.unsubscribe()
+        consumer.subscribe(["t"])
+        assert consumer.subscription() == frozenset({"t"})
+        with pytest.raises(ConsumerError, match="unsubscribe"):
+            consumer.assign([T0])
+        with pytest.raises(InvalidInput, match="in a list"):
+            consumer.subscribe("t")
+
+
+def test_a_partition_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data) as consumer:
+        consumer.assign([TopicPartition("none", 0)])
+        with pytest.raises(UnknownPartition):
+            consumer.poll()
+
+
+def test_deserializers_make_something_else_of_keys_and_values(tmp_path: Path) -> None:
+    def read(value: bytes) -> int:
+        return int(value)
+
+    with (
+        opened(tmp_path) as data,
+        Consumer(data, EARLIEST, key_deserializer=bytes.decode, value_deserializer=read) as consumer,
+    ):
+        log = data.log(*T0)
+        write(log, 0, 7)
+        builder = BatchBuilder()
+        builder.append(b"k", b"no number", timestamp_ms=TIME_MS)
+        builder.append(b"k", None, timestamp_ms=TIME_MS)
+        log.append(builder.build())
+        consumer.assign([T0])
+        records = consumer.poll()
+        assert [record.key for record in records] == [None, "1", "2", "3", "4", None, "6"]
+        assert [record.value for record in records] == list(range(7))
+        for _ in range(2):
+            with pytest.raises(DeserializationFailed, match="the value of the record at offset 7 of t-0") as failed:
+                consumer.poll()
+        assert (failed.value.partition, failed.value.offset) == (T0, 7)
+        assert isinstance(failed.value.__cause__, ValueError)
+        consumer.seek(T0, 8)
+        [record] = consumer.poll()
+        assert (record.key, record.value) == ("k", None)
+
+
+def test_damage_is_told_after_all_that_is_before_it(tmp_path: Path) -> None:
+    with opened(tmp_path) as data:
+        write(data.log(*T0), 0, 30)
+    [path] = (tmp_path / "t-0").glob("*" + LOG)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    with opened(tmp_path) as data:
+        with Consumer(data, EARLIEST) as consumer:
+            consumer.assign([T0])
+            assert numbers(consumer.poll()) == list(range(10))
+            with pytest.raises(ChecksumMismatch) as damage:
+                consumer.poll()
+            assert "t-0" in "".join(damage.value.__notes__)
+            consumer.seek(T0, 20)
+            assert numbers(consumer.poll()) == list(range(20, 30))
+        with Consumer(data, EARLIEST, check_crcs=False) as consumer:
+            consumer.assign([T0])
+            assert len(consumer.poll()) == 30
+
+
+def test_it_waits_for_what_comes(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer:
+        consumer.assign([T0])
+        writer = threading.Timer(0.02, lambda: write(data.log(*T0), 0, 3))
+        writer.start()
+        assert numbers(consumer.poll(timeout_s=30)) == [0, 1, 2]
+        writer.join()
+        threading.Timer(0.02, consumer.wakeup).start()
+        with pytest.raises(WokenUp):
+            consumer.poll(timeout_s=30)
+        assert consumer.poll() == []
+
+
+def test_it_waits_for_enough_but_not_for_ever(tmp_path: Path) -> None:
+    config: dict[str, Any] = EARLIEST | {"fetch.min.bytes": 1_000, "fetch.max.wait.ms": 60_000}
+    with opened(tmp_path) as data, Consumer(data, config) as consumer:
+        consumer.assign([T0])
+        write(data.log(*T0), 0, 3)
+        assert consumer.poll() == []
+        write(data.log(*T0), 3, 40)
+        assert numbers(consumer.poll()) == list(range(43))
+    with opened(tmp_path) as data, Consumer(data, config | {"fetch.max.wait.ms": 0}) as consumer:
+        consumer.assign([T0])
+        consumer.seek(T0, 42)
+        assert numbers(consumer.poll()) == [42]
+
+
+def test_batches_that_compaction_has_left_empty_are_passed_over(tmp_path: Path) -> None:
+    from octavo.records import empty_batch
+
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer:
+        log = data.log(*T0)
+        log.append_as_follower(empty_batch(base_offset=0, last_offset=9, leader_epoch=0))
+        consumer.assign([T0])
+        assert consumer.poll() == []
+        assert consumer.position(T0) == 10
+        write(log, 10, 2)
+        log.append_as_follower(empty_batch(base_offset=12, last_offset=19, leader_epoch=0))
+        assert numbers(consumer.poll()) == [10, 11]
+        assert consumer.position(T0) == 20
+
+
+def test_a_watched_directory_is_read_and_nothing_is_committed(tmp_path: Path) -> None:
+    with opened(tmp_path) as data:
+        write(data.log(*T0), 0, 10)
+        data.coordinator.commit_offsets("g", {T0: OffsetAndMetadata(4)})
+        with (
+            DataDirectory.open(tmp_path, read_only=True) as watched,
+            Consumer(watched, EARLIEST, group_id="g") as consumer,
+        ):
+            consumer.subscribe(["t"])
+            assert numbers(consumer.poll()) == list(range(4, 10))
+            write(data.log(*T0), 10, 2)
+            assert numbers(consumer.poll(timeout_s=30)) == [10, 11]
+            data.coordinator.commit_offsets("g", {T0: OffsetAndMetadata(6)})
+            assert consumer.committed([T0, T1]) == {T0: OffsetAndMetadata(6), T1: None}
+            assert consumer.end_offsets([T0]) == {T0: 12}
+            with pytest.raises(ConsumerError, match="only watched"):
+                consumer.commit()
+
+
+def test_without_a_group_nothing_is_remembered(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer:
+        consumer.assign([T0])
+        consumer.poll()
+        for act in (consumer.commit, lambda: consumer.committed([T0])):
+            with pytest.raises(ConsumerError, match=r"group\.id"):
+                act()
+
+
+def test_a_closed_consumer_does_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path) as data:
+        consumer = Consumer(data, EARLIEST)
+        consumer.assign([T0])
+        consumer.close()
+        consumer.close()
+        with pytest.raises(ConsumerError, match="closed"):
+            consumer.poll()
+        with pytest.raises(ConsumerError, match="closed"):
+            next(iter(consumer))
+
+
+def test_records_come_as_arrow(tmp_path: Path) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer:
+        write(data.log(*T0), 0, 30)
+        consumer.assign([T0])
+        batch = consumer.poll_arrow(max_records=20)
+        assert batch is not None
+        assert batch.schema.names == [
+            "topic",
+            "partition",
+            "offset",
+            "timestamp",
+            "timestampType",
+            "key",
+            "value",
+            "headers",
+        ]
+        assert batch.column("topic").to_pylist() == ["t"] * 20
+        assert batch.column("partition").to_pylist() == [0] * 20
+        assert batch.column("offset").to_pylist() == list(range(20))
+        assert consumer.position(T0) == 20
+        assert numbers(consumer.poll(max_records=2)) == [20, 21]
+        batch = consumer.poll_arrow()
+        assert batch is not None
+        assert batch.column("offset").to_pylist() == list(range(22, 30))
+        assert consumer.poll_arrow() is None
+
+
+def test_one_record_a_call_is_counted_one_by_one(tmp_path: Path) -> None:
+    clock = Clock()
+    with opened(tmp_path, clock) as data, Consumer(data, EARLIEST, group_id="g") as consumer:
+        write(data.log(*T0), 0, 20)
+        write(data.log(*T1), 100, 5)
+        consumer.assign([T0, T1])
+        seen = []
+        for count in range(1, 4):
+            seen += numbers(consumer.poll(max_records=1))
+            assert consumer.position(T0) == count
+        consumer.commit()
+        assert consumer.committed([T0, T1]) == {T0: OffsetAndMetadata(3, "", 0), T1: None}
+        seen += numbers(consumer.poll(max_records=1))
+        clock.now_ms += 5_000
+        seen += numbers(consumer.poll(max_records=1))
+        assert consumer.committed([T0]) == {T0: OffsetAndMetadata(4, "", 0)}
+        consumer.wakeup()
+        with pytest.raises(WokenUp):
+            consumer.poll(max_records=1)
+        consumer.pause([T0])
+        assert numbers(consumer.poll(max_records=1)) == [100]
+        consumer.resume([T0])
+        consumer.seek(T1, 5)
+        while records := consumer.poll(max_records=1):
+            seen += numbers(records)
+        assert seen == list(range(20))
+        assert consumer.poll(max_records=1) == []
+        assert consumer.position(T0) == 20
+
+
+def test_a_watched_directory_shows_committed_data_alone(tmp_path: Path) -> None:
+    with opened(tmp_path) as data:
+        producer = data.coordinator.init_producer_id("id")
+        for number in range(4):
+            data.coordinator.add_partitions("id", producer, [T0])
+            builder = BatchBuilder(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                base_sequence=number,
+                transactional=True,
+            )
+            builder.append(None, b"%d" % number, timestamp_ms=TIME_MS)
+            data.log(*T0).append(builder.build())
+            if number < 3:
+                data.coordinator.end_transaction("id", producer, number % 2 == 0)
+        with (
+            DataDirectory.open(tmp_path, read_only=True) as watched,
+            Consumer(watched, EARLIEST, isolation_level="read_committed") as consumer,
+        ):
+            consumer.assign([T0])
+            assert numbers(consumer.poll()) == [0, 2]
+            assert consumer.end_offsets([T0]) == {T0: 6}
+            data.coordinator.end_transaction("id", producer, True)
+            assert numbers(consumer.poll(timeout_s=30)) == [3]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_records_of_old_formats_are_read(tmp_path: Path, magic: int, codec: Codec) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer:
+        builder = BatchBuilder(magic, codec=codec)
+        for number in range(5):
+            builder.append(None, b"%d" % number, timestamp_ms=TIME_MS)
+        data.log(*T0).append_as_follower(builder.build())
+        consumer.assign([T0])
+        records = consumer.poll(max_records=3) + consumer.poll()
+        assert numbers(records) == list(range(5))
+        assert {record.timestamp_type for record in records} == {
+            TimestampType.CREATE_TIME if magic else TimestampType.NONE
+        }
+        assert {record.leader_epoch for record in records} == {-1}
+        assert consumer.position(T0) == 5

@@ -1,0 +1,122 @@
+"""The records of `__consumer_offsets` and `__transaction_state`, in all versions."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from octavo.errors import BadLength, BadRecord, FormatError, InvalidInput, Unsupported
+from octavo.schemas.offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
+from octavo.schemas.transactions import (
+    PartitionsSchema,
+    TransactionLogKey,
+    TransactionLogValue,
+    TransactionState,
+    read_transaction_key,
+)
+from octavo.schemas.versioned import read_value, write_key, write_value
+
+OFFSET_KEY = OffsetCommitKey(group="g", topic="t", partition=3)
+OFFSET_VALUE = OffsetCommitValue(offset=7, metadata="m", commit_timestamp=9)
+TRANSACTION = TransactionLogValue(
+    producer_id=5,
+    producer_epoch=1,
+    transaction_timeout_ms=60_000,
+    transaction_status=TransactionState.ONGOING,
+    transaction_partitions=(PartitionsSchema(topic="t", partition_ids=(1, 2)),),
+    transaction_last_update_timestamp_ms=1,
+    transaction_start_timestamp_ms=2,
+)
+
+
+def test_the_bytes_are_those_of_the_definitions() -> None:
+    assert write_key(OFFSET_KEY).hex() == "0001" + "000167" + "000174" + "00000003"
+    old = "0000000000000007" + "00016d" + "0000000000000009"
+    assert write_value(OFFSET_VALUE, 0).hex() == "0000" + old
+    assert write_value(OFFSET_VALUE, 1).hex() == "0001" + old + "ffffffffffffffff"
+    assert write_value(OFFSET_VALUE, 4).hex() == "00040000000000000007ffffffff026d000000000000000900"
+    assert write_key(TransactionLogKey(transactional_id="id")).hex() == "0000" + "00026964"
+    fields = "0000000000000005" + "0001" + "0000ea60" + "01"
+    times = "0000000000000001" + "0000000000000002"
+    old_partitions = "00000001" + "000174" + "00000002" + "0000000100000002"
+    assert write_value(TRANSACTION, 0).hex() == "0000" + fields + old_partitions + times
+    assert write_value(TRANSACTION, 1).hex() == "0001" + fields + "020274030000000100000002" + "00" + times + "00"
+
+
+@pytest.mark.parametrize("version", OffsetCommitValue.VERSIONS)
+def test_an_offset_is_read_as_it_was_written(version: int) -> None:
+    value = OffsetCommitValue(
+        offset=2**60,
+        leader_epoch=5 if version >= 3 else -1,
+        metadata="ü",
+        commit_timestamp=1,
+        expire_timestamp=8 if version == 1 else -1,
+        topic_id=UUID(int=77) if version == 4 else UUID(int=0),
+    )
+    assert read_value(OffsetCommitValue, write_value(value, version)) == value
+
+
+@pytest.mark.parametrize("version", TransactionLogValue.VERSIONS)
+@pytest.mark.parametrize("partitions", [None, (), TRANSACTION.transaction_partitions])
+def test_a_transaction_is_read_as_it_was_written(version: int, partitions: tuple[PartitionsSchema, ...] | None) -> None:
+    value = TransactionLogValue(
+        producer_id=1,
+        previous_producer_id=2 if version else -1,
+        next_producer_id=3 if version else -1,
+        producer_epoch=4,
+        next_producer_epoch=5 if version else -1,
+        transaction_timeout_ms=6,
+        transaction_status=7,
+        transaction_partitions=partitions,
+        transaction_last_update_timestamp_ms=8,
+        transaction_start_timestamp_ms=9,
+        client_transaction_version=2 if version else 0,
+    )
+    assert read_value(TransactionLogValue, write_value(value, version)) == value
+
+
+def test_keys_of_other_kinds_are_passed_over() -> None:
+    assert read_offset_key(b"\x00\x02\x00\x01g") is None  # of a group
+    assert read_offset_key(b"\x00\x00" + write_key(OFFSET_KEY)[2:]) == OFFSET_KEY
+    assert read_transaction_key(b"\x00\x01\x00\x01g") is None
+    assert read_transaction_key(write_key(TransactionLogKey(transactional_id=""))) is not None
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"", BadLength),
+        (b"\x00\x01", BadLength),
+        (b"\x00\x01\x00\x09g", BadLength),
+        (b"\x00\x01\xff\xff", BadRecord),
+    ],
+)
+def test_a_key_that_is_none_is_refused(data: bytes, error: type[FormatError]) -> None:
+    with pytest.raises(error):
+        read_offset_key(data)
+
+
+def test_a_value_that_is_none_is_refused() -> None:
+    with pytest.raises(Unsupported, match="no version 5"):
+        read_value(OffsetCommitValue, b"\x00\x05")
+    for version in TransactionLogValue.VERSIONS:
+        whole = write_value(TRANSACTION, version)
+        for size in range(len(whole)):
+            with pytest.raises(FormatError):
+                read_value(TransactionLogValue, whole[:size])
+    with pytest.raises(BadLength, match="more than there are bytes"):
+        read_value(TransactionLogValue, write_value(TRANSACTION, 0)[:17] + b"\x7f\xff\xff\xff" + bytes(40))
+
+
+def test_what_a_version_cannot_hold_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="no version 2"):
+        write_value(TRANSACTION, 2)
+    with pytest.raises(InvalidInput, match="no leader_epoch in version 2"):
+        write_value(OffsetCommitValue(offset=1, leader_epoch=1, metadata="", commit_timestamp=0), 2)
+    with pytest.raises(InvalidInput, match="no expire_timestamp in version 4"):
+        write_value(OffsetCommitValue(offset=1, metadata="", commit_timestamp=0, expire_timestamp=1), 4)
+    with pytest.raises(InvalidInput, match="no topic_id in version 3"):
+        write_value(OffsetCommitValue(offset=1, metadata="", commit_timestamp=0, topic_id=UUID(int=1)), 3)
+    with pytest.raises(InvalidInput, match="longer than"):
+        write_key(OffsetCommitKey(group="g" * 40_000, topic="t", partition=0))
