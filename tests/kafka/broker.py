@@ -35,6 +35,7 @@ _TROUBLE: Final = re.compile(
     r"stray|recovering|corrupt|invalid messages|truncating|could not find offset index|index file .* rebuil|^ERROR",
     re.IGNORECASE,
 )
+_USUAL: Final = re.compile("__cluster_metadata|ExpiredBrokerHeartbeat")  # the latter where the machine is busy
 _ASK_AGAIN_S: Final = 0.05  # how long to wait for the process to end before it is asked again
 _PR_SET_PDEATHSIG: Final = 1
 _LEVELS: Final = {
@@ -119,7 +120,7 @@ class Broker:
     @property
     def troubles(self) -> list[str]:
         """What the broker had to mend, put aside or give up in its partitions; not what it always does at a start."""
-        return [line for line in self.lines if _TROUBLE.search(line) and "__cluster_metadata" not in line]
+        return [line for line in self.lines if _TROUBLE.search(line) and not _USUAL.search(line)]
 
     # Doing
 
@@ -191,7 +192,9 @@ class Broker:
         jars = ":".join(map(str, self.release.jars))
         return [self._java, *_JAVA, "-cp", jars, main, *arguments]
 
-    def _write_settings(self) -> Path:
+    @property
+    def settings(self) -> dict[str, str]:
+        """All lines of its server.properties."""
         settings = {
             "process.roles": "broker,controller",
             "node.id": str(self.node_id),
@@ -224,9 +227,11 @@ class Broker:
             settings["controller.quorum.voters"] = f"{self.node_id}@{self.controller_address}"
         else:
             settings["controller.quorum.bootstrap.servers"] = self.controller_address
-        settings |= self._settings
+        return settings | self._settings
+
+    def _write_settings(self) -> Path:
         path = self._work / "server.properties"
-        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), "utf-8")
+        path.write_text("".join(f"{name}={value}\n" for name, value in self.settings.items()), "utf-8")
         return path
 
     def _meta_property(self, name: str) -> str | None:

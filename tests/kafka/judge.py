@@ -73,10 +73,10 @@ Bytes = bytes | bytearray | memoryview
 class Judge:
     """A process of one Kafka release. A context manager; not for use by several threads."""
 
-    def __init__(self, name: releases.Name = "newest") -> None:
+    def __init__(self, name: releases.Name = "newest", options: Sequence[str] = releases.QUICK) -> None:
         """Starts the process, compiled first if need be; raises `KafkaUnavailable` where it cannot be had."""
         self.release = releases.find(name)
-        command = releases.command(self.release)
+        command = releases.command(self.release, options)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
 

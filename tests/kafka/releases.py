@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,9 @@ _FOLDERS: Final[dict[Name, tuple[str, ...]]] = {
     "broker": ("storage", "broker"),
     "legacy": ("storage", "legacy"),
 }
+
+# Tests are short: quick to start beats quick in the end.
+QUICK: Final = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 _JAVAC: Final = ("--release", "17", "-proc:none")
 
@@ -59,14 +62,12 @@ def find(name: Name) -> Release:
     return Release(name, version, jars)
 
 
-def command(release: Release) -> list[str]:
+def command(release: Release, options: Sequence[str] = QUICK) -> list[str]:
     """The command that runs the judge program on `release`, compiled first if that has not been done."""
     classes = _compiled(release)
     return [
         java(),
-        "-Xmx768m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",  # tests are short: quick to start beats quick in the end
+        *options,
         "-XX:-UsePerfData",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",  # what goes wrong is told in the answers
         "-cp",

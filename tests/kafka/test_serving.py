@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 
@@ -18,6 +16,7 @@ from tests.kafka import releases
 from tests.kafka.broker import Broker
 from tests.kafka.client import OLD_RESOURCES, KafkaConsumer, KafkaProducer, TopicPartition
 from tests.kafka.conftest import NewBroker
+from tests.kafka.serving import Seen, assert_at_home, check_files, read_by_octavo
 
 pytestmark = OLD_RESOURCES
 
@@ -25,20 +24,6 @@ TIME_MS: Final = 1_700_000_000_000
 KEPT: Final = {"retention.ms": "-1", "index.interval.bytes": "200"}
 TOPICS: Final = {codec.name.lower(): codec for codec in Codec}
 PARTITIONS: Final = 2
-# What kafka-dump-log says of files that are not as they should be. It takes -1 for the offset before any first one.
-WRONG: Final = re.compile(
-    r"ismatch|Exception|isvalid: false|not found|orrupt|[0-9] is followed by(?<!-1 is followed by)"
-)
-
-
-class Seen(NamedTuple):
-    """A record, as any client can tell it."""
-
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes], ...]
 
 
 def batch(codec: Codec, first: int, count: int) -> bytes:
@@ -63,16 +48,7 @@ def fill(log: Log, codec: Codec) -> None:
 
 
 def seen_by_octavo(log: ReadableLog) -> list[Seen]:
-    return [
-        Seen(
-            record.offset,
-            record.timestamp_ms,
-            record.key,
-            record.value,
-            tuple((header.key, header.value or b"") for header in record.headers),
-        )
-        for record in log.reader(isolation=Isolation.LOG_END).records()
-    ]
+    return read_by_octavo(log, Isolation.LOG_END).records
 
 
 def seen_by_client(broker: Broker, topic: str, partition: int) -> list[Seen]:
@@ -99,36 +75,6 @@ def produce(broker: Broker, topic: str, partition: int, numbers: Iterable[int], 
         producer.send(topic, partition=partition, key=b"from a client", value=b"%d" % number)
     producer.flush()
     producer.close()
-
-
-def check_files(broker: Broker, *folders: Path) -> None:
-    """What `kafka-dump-log` finds in every file: nothing wrong."""
-    logs = sorted(path for folder in folders for path in folder.rglob("*.log") if "__" not in path.parent.name)
-    indexes = sorted(path for log in logs for path in (log.with_suffix(".index"), log.with_suffix(".timeindex")))
-    assert logs
-    for files, options in ((logs, ["--deep-iteration"]), (indexes, []), (indexes, ["--index-sanity-check"])):
-        told = subprocess.run(
-            [
-                *(releases.java(), "-cp", ":".join(map(str, broker.release.jars))),
-                *("org.apache.kafka.tools.DumpLogSegments", *options, "--files", ",".join(map(str, files))),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=True,
-        ).stdout
-        assert told.count("Dumping ") == len(files), told[-2000:]
-        wrong = [line for line in told.splitlines() if WRONG.search(line)]
-        assert wrong == [], wrong[:5]
-        if options == ["--index-sanity-check"]:
-            assert told.count("passed sanity check") + told.count("is empty") == len(files), told[-2000:]
-            assert told.count("is empty") < len(files) / 2
-
-
-def assert_at_home(broker: Broker) -> None:
-    """The broker has started without mending, rebuilding or putting aside anything."""
-    assert broker.troubles == []
-    assert not [path for folder in broker.folders for path in folder.glob("*-stray")]
 
 
 def test_what_octavo_wrote_kafka_serves_and_adds_to_and_both_go_on(tmp_path: Path, new_broker: NewBroker) -> None:

@@ -9,7 +9,8 @@ import pytest
 from octavo.records import read_batches
 from tests.batches import TIME_MS
 from tests.kafka.judge import Judge
-from tests.kafka.log.samples import batch, changed, keyed, replicated
+from tests.kafka.log.samples import batch, changed, keyed, marker, replicated, transacted
+from tests.kafka.log_answers import AbortedEntry, CachedBatch, Part, ProducerState
 from tests.kafka.unified_log import (
     CLEAN_SHUTDOWN,
     RECOVERY_POINTS,
@@ -20,6 +21,7 @@ from tests.kafka.unified_log import (
     Segment,
     TimestampOffset,
     UnifiedLog,
+    read_snapshot,
 )
 
 ONE = batch()
@@ -132,4 +134,41 @@ def test_what_a_shutdown_leaves_and_a_crash_does_not(kafka_broker: Judge, tmp_pa
     assert (log.end_offset, log.recovery_point) == (7, 7)
     log.roll()
     assert [segment.base_offset for segment in log.segments] == [0, 7]
+    log.close()
+
+
+def test_what_is_known_of_producers(kafka_broker: Judge, tmp_path: Path) -> None:
+    log = _open(kafka_broker, tmp_path)
+    log.append(transacted(5, 1, 0, 2))
+    log.append(batch())
+    assert log.append(marker(False, 5, 1, 3), origin="COORDINATOR") == Appended(3, 3, -1, 0)
+    log.append(transacted(5, 1, 2))
+    known = log.producers
+    cached = (CachedBatch(0, 1, 0, 1, TIME_MS), CachedBatch(2, 2, 4, 4, TIME_MS))
+    assert known.states == (ProducerState(5, 1, 3, TIME_MS, 4, cached),)
+    assert (known.last_stable_offset, known.first_unstable_offset) == (4, 4)
+    assert known.aborted == (AbortedEntry(0, 5, 0, 3, 4),)
+    (part,) = log.read_parts([ReadQuestion(0, 1000, "TXN_COMMITTED")])
+    assert isinstance(part, Part)
+    assert part.aborted == ((5, 0),)
+    assert [each.last_offset for each in read_batches(part.records)] == [1, 2, 3]
+    log.close()
+    (state,) = read_snapshot(kafka_broker, tmp_path / "my-topic-3" / f"{5:020d}.snapshot")
+    assert state == ProducerState(5, 1, 3, TIME_MS, 4, cached[1:])
+
+
+def test_the_cleaner_is_kafkas_and_the_clock_is_ours(kafka_broker: Judge, tmp_path: Path) -> None:
+    clock = Clock()
+    log = _open(kafka_broker, tmp_path, clock=clock, cleanup_policy="compact", min_cleanable_dirty_ratio="0.9")
+    log.append(keyed(b"a", b"b"))
+    log.append(keyed(b"a"))
+    log.roll()
+    clock.now_ms += 5000
+    assert log.cleanable(None).cleanable_ratio == 1.0
+    assert log.cleanable(2)[:2] == (2, 3)
+    cleaned = log.compact(1000)
+    assert cleaned is not None
+    assert (cleaned.first_dirty_offset, cleaned.messages_read, cleaned.messages_written) == (3, 3, 2)
+    assert (tmp_path / "cleaner-offset-checkpoint").read_text() == "0\n1\nmy-topic 3 3\n"
+    assert log.compact(1000) is None
     log.close()

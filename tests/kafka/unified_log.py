@@ -17,12 +17,41 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Self
 
 from tests.kafka.judge import Bytes, Judge
+from tests.kafka.log_answers import (
+    AbortedEntry,
+    Appended,
+    Cleanable,
+    Cleaned,
+    Isolation,
+    Origin,
+    Part,
+    Producers,
+    ProducerState,
+    ReadQuestion,
+    Refused,
+    Segment,
+    State,
+    TimestampOffset,
+)
 
-Isolation = Literal["LOG_END", "HIGH_WATERMARK", "TXN_COMMITTED"]
-Origin = Literal["CLIENT", "COORDINATOR", "RAFT_LEADER"]
+__all__ = [
+    "CLEAN_SHUTDOWN",
+    "RECOVERY_POINTS",
+    "START_OFFSETS",
+    "Appended",
+    "Isolation",
+    "Origin",
+    "ReadQuestion",
+    "Refused",
+    "Segment",
+    "State",
+    "TimestampOffset",
+    "UnifiedLog",
+    "read_snapshot",
+]
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 START_OFFSETS: Final = "log-start-offset-checkpoint"
@@ -30,67 +59,6 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 _ANY_EPOCH: Final = 2**31 - 1
 _MAX_TIMESTAMP: Final = -3  # what ListOffsets calls it
-
-
-class Appended(NamedTuple):
-    """Where appended batches went."""
-
-    base_offset: int
-    last_offset: int
-    append_time_ms: int
-    log_start_offset: int
-
-
-class TimestampOffset(NamedTuple):
-    """A record found by its timestamp."""
-
-    offset: int
-    timestamp_ms: int
-    leader_epoch: int
-
-
-class Segment(NamedTuple):
-    """One segment."""
-
-    base_offset: int
-    size: int
-
-
-class State(NamedTuple):
-    """What a log says of itself."""
-
-    start_offset: int
-    end_offset: int
-    high_watermark: int
-    segments: tuple[Segment, ...]
-
-
-class ReadQuestion(NamedTuple):
-    """One read to ask for."""
-
-    offset: int
-    max_bytes: int
-    isolation: Isolation = "LOG_END"
-    at_least_one: bool = True
-
-
-class Refused(Exception):
-    """Kafka would not do it."""
-
-    def __init__(self, code: int, kind: str, message: str, records: tuple[tuple[int, str], ...]) -> None:
-        super().__init__(code, kind, message, records)
-        self.code = code  # as a client is told
-        self.kind = kind  # the Java class, without its package
-        self.message = message
-        self.records = records  # index in the batch, and message
-
-    def __str__(self) -> str:
-        return f"{self.kind} ({self.code}): {self.message} {self.records or ''}"
-
-    @classmethod
-    def of(cls, answer: dict[str, Any]) -> Self:
-        records = tuple((index, message) for index, message in answer["records"])
-        return cls(answer["code"], answer["class"].rpartition(".")[2], answer["message"], records)
 
 
 class UnifiedLog:
@@ -112,6 +80,7 @@ class UnifiedLog:
         *,
         clock: Callable[[], int],
         follows_end: bool = True,
+        expiration_ms: int = 86_400_000,
     ) -> Self:
         """Open a partition's folder as a broker that starts does; made where there is none."""
         clean = folder.parent / CLEAN_SHUTDOWN
@@ -123,6 +92,7 @@ class UnifiedLog:
             recoveryPoint=_read_checkpoint(folder.parent / RECOVERY_POINTS).get(folder.name, 0),
             startOffset=_read_checkpoint(folder.parent / START_OFFSETS).get(folder.name, 0),
             follows=follows_end,
+            producerExpiration=expiration_ms,
             now=clock(),
         )
         clean.unlink(missing_ok=True)
@@ -147,7 +117,7 @@ class UnifiedLog:
     # Writing
 
     def append(self, batches: Bytes, *, origin: Origin = "CLIENT") -> Appended:
-        """Append as the leader of `leader_epoch`."""
+        """Append as the leader of `leader_epoch`. Nobody verifies transactions."""
         return self._append("append", batches, epoch=self.leader_epoch, origin=origin)
 
     def append_as_follower(self, batches: Bytes) -> Appended:
@@ -202,10 +172,19 @@ class UnifiedLog:
 
     def read_many(self, questions: Sequence[ReadQuestion]) -> list[bytes | Refused]:
         """The bytes for each question, or why there are none."""
-        return [
-            Refused.of(answer["refused"]) if "refused" in answer else b64decode(answer["records"])
-            for answer in self._ask("reads", reads=questions)["reads"]
-        ]
+        return [part.records if isinstance(part, Part) else part for part in self.read_parts(questions)]
+
+    def read_parts(self, questions: Sequence[ReadQuestion]) -> list[Part | Refused]:
+        """What each question is answered with, or why it is not."""
+        parts: list[Part | Refused] = []
+        for answer in self._ask("reads", reads=questions)["reads"]:
+            if "refused" in answer:
+                parts.append(Refused.of(answer["refused"]))
+            else:
+                aborted = answer["aborted"]
+                told = None if aborted is None else tuple((producer, offset) for producer, offset in aborted)
+                parts.append(Part(b64decode(answer["records"]), told))
+        return parts
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record that is not older, or None."""
@@ -263,6 +242,29 @@ class UnifiedLog:
         """Each leader epoch and where it starts."""
         return [(epoch, start) for epoch, start in self._ask("state")["epochs"]]
 
+    @property
+    def producers(self) -> Producers:
+        """All that the log knows of its producers."""
+        told = self._ask("producers")
+        states = tuple(map(ProducerState.of, told["producers"]))
+        aborted = tuple(AbortedEntry(*entry) for entry in told["aborted"])
+        return Producers(states, told["lastStableOffset"], told["firstUnstableOffset"], aborted)
+
+    def expire_producers(self) -> None:
+        """Forget those that have been silent too long."""
+        self._ask("expire")
+
+    # Compacting
+
+    def compact(self, map_memory: int) -> Cleaned | None:
+        """Have Kafka's cleaner clean the log, if it is due by its configuration and cleaner-offset-checkpoint."""
+        answer = self._ask("clean", memory=map_memory)
+        return Cleaned.of(answer) if answer else None
+
+    def cleanable(self, checkpoint: int | None) -> Cleanable:
+        """What the cleaner would find to do, had it cleaned up to `checkpoint`; None if it never did."""
+        return Cleanable.of(self._ask("cleanable", checkpoint=checkpoint))
+
     def _append(self, name: str, batches: Bytes, **more: Any) -> Appended:
         records = b64encode(batches).decode("ascii")
         answer = self._ask(name, records=records, **more)
@@ -273,6 +275,14 @@ class UnifiedLog:
         if "refused" in answer:
             raise Refused.of(answer["refused"])
         return answer
+
+
+def read_snapshot(judge: Judge, path: Path) -> tuple[ProducerState, ...]:
+    """What Kafka reads in a file of producer state; raises `Refused` where it cannot."""
+    answer: dict[str, Any] = judge.ask("log.snapshot", path=str(path))
+    if "refused" in answer:
+        raise Refused.of(answer["refused"])
+    return tuple(map(ProducerState.of, answer["producers"]))
 
 
 def _read_checkpoint(path: Path) -> dict[str, int]:

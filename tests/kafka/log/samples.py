@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from octavo.records import end_transaction_marker
 from octavo.records.layout import BATCH_HEADER
 from tests.batches import TIME_MS, build
 from tests.corruption import forge
@@ -32,6 +33,29 @@ def stamped(*timestamps_ms: int, **fields: Any) -> bytes:
 def keyed(*keys: bytes | None, **fields: Any) -> bytes:
     """A batch with a record for each key."""
     return build(BatchSpec(records=[RecordSpec(timestamp_ms=TIME_MS, key=key, value=b"v") for key in keys], **fields))
+
+
+def produced(producer_id: int, epoch: int, sequence: int, count: int = 1, **fields: Any) -> bytes:
+    """A batch of an idempotent producer."""
+    return batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, **fields)
+
+
+def transacted(producer_id: int, epoch: int, sequence: int, count: int = 1, **fields: Any) -> bytes:
+    """A batch of a transaction."""
+    return produced(producer_id, epoch, sequence, count, transactional=True, **fields)
+
+
+def marker(
+    commit: bool, producer_id: int, epoch: int, coordinator_epoch: int = 0, timestamp_ms: int = TIME_MS
+) -> bytes:
+    """What ends a transaction."""
+    return end_transaction_marker(
+        commit,
+        timestamp_ms=timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        coordinator_epoch=coordinator_epoch,
+    )
 
 
 def changed(data: bytes, **fields: int) -> bytes:

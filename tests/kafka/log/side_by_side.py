@@ -8,23 +8,21 @@
 Each method does one thing to both logs and fails where the outcomes, or the logs behind them, are not alike. It returns
 the outcome, so that a test can also say which it should be. `now_ms` is the clock of both.
 
-What is not compared: the texts of refusals, producer snapshots (.snapshot), what is in files that wait to be deleted
-(.deleted), and index files while they are written to, which each pads as it likes.
+What is not compared: the texts of refusals, what is in files that wait to be deleted (.deleted), and index files while
+they are written to, which each pads as it likes. What the logs know of producers: see `producing`.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from octavo.errors import AppendRefused, FormatError, OctavoError
-from octavo.records import Record, read_batches
-from octavo.records.layout import BATCH_HEADER
+from octavo.errors import AppendRefused, OctavoError
 from tests.batches import TIME_MS
 from tests.kafka.judge import Judge
+from tests.kafka.log.files import INDEXES, brief, contents, deleted, fields
 from tests.kafka.log.ours import Ours
 from tests.kafka.unified_log import (
     Appended,
@@ -41,9 +39,6 @@ from tests.kafka.unified_log import (
 T = TypeVar("T")
 
 FOLDER: Final = "topic-0"
-EPOCHS: Final = "leader-epoch-checkpoint"
-_NOT_COMPARED: Final = (".snapshot", ".deleted", "partition.metadata")
-_INDEXES: Final = (".index", ".timeindex")
 
 
 class Refusal(NamedTuple):
@@ -149,7 +144,7 @@ class SideBySide:
         for question, told in zip(questions, self.kafka.read_many(questions), strict=True):
             theirs = _refusal(told) if isinstance(told, Refused) else told
             ours = _read(self.octavo, question)
-            assert ours == theirs, f"{question}: Octavo {_brief(ours)}, Kafka {_brief(theirs)}"
+            assert ours == theirs, f"{question}: Octavo {brief(ours)}, Kafka {brief(theirs)}"
             answers.append(theirs)
         return answers
 
@@ -214,7 +209,7 @@ class SideBySide:
     @property
     def deleted(self) -> list[str]:
         """Names of the segments that wait for their end. Kafka lets also empty ones wait, which we use or remove."""
-        ours, theirs = _deleted(self.octavo_folder), _deleted(self.kafka_folder)
+        ours, theirs = deleted(self.octavo_folder), deleted(self.kafka_folder)
         assert set(ours) <= set(theirs), f"Octavo {ours}, Kafka {theirs}"
         return theirs
 
@@ -223,8 +218,8 @@ class SideBySide:
         ours, theirs = (contents(folder, closed) for folder in (self.octavo_folder, self.kafka_folder))
         assert sorted(ours) == sorted(theirs), f"Octavo {sorted(ours)}, Kafka {sorted(theirs)}"
         for name, data in theirs.items():
-            if self._exact or not name.endswith((".log", *_INDEXES)):
-                assert ours[name] == data, f"{name}: Octavo {_brief(ours[name])}, Kafka {_brief(data)}"
+            if self._exact or not name.endswith((".log", *INDEXES)):
+                assert ours[name] == data, f"{name}: Octavo {brief(ours[name])}, Kafka {brief(data)}"
             elif name.endswith(".log"):
                 assert fields(ours[name]) == fields(data), name
         return theirs
@@ -261,33 +256,3 @@ def _read(log: Ours, question: ReadQuestion) -> bytes | Refusal:
 
 def _refusal(refused: Refused) -> Refusal:
     return Refusal(refused.code, tuple(index for index, _ in refused.records))
-
-
-def _brief(answer: object) -> str:
-    if not isinstance(answer, bytes):
-        return str(answer)
-    return answer.hex() if len(answer) <= 96 else f"{len(answer)} bytes {answer[:61].hex()}..."
-
-
-def contents(folder: Path, closed: bool) -> dict[str, bytes]:
-    """All files of a partition that are compared."""
-    left_out = _NOT_COMPARED if closed else (*_NOT_COMPARED, *_INDEXES)
-    files = {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith(left_out)}
-    if files.get(EPOCHS) == b"":
-        del files[EPOCHS]  # Kafka makes it at once, we when there is an epoch
-    return files
-
-
-def _deleted(folder: Path) -> list[str]:
-    return sorted(file.name for file in folder.glob("*.log.deleted"))
-
-
-def fields(data: bytes) -> list[tuple[object, list[Record] | None]]:
-    """Batches of magic 2, but for what depends on the compressor; None for records that cannot be read."""
-    found: list[tuple[object, list[Record] | None]] = []
-    for batch in read_batches(data):
-        records = None
-        with suppress(FormatError):
-            records = list(batch)
-        found.append((BATCH_HEADER.read(data, batch.position)._replace(length=0, crc=0), records))
-    return found

@@ -128,8 +128,9 @@ def test_a_swap_of_a_split_that_was_not_finished(source: Path, open_both: OpenBo
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_start_offset_anywhere(clean: bool, source: Path, open_both: OpenBoth) -> None:
+    """But for one behind the end of a log that was closed cleanly: Kafka removes all of it, we go by the data."""
     bases = bases_of(source)
-    for offset in (0, 1, bases[1], bases[1] + 1, bases[-1], bases[-1] + 2, 10_000):
+    for offset in (0, 1, bases[1], bases[1] + 1, bases[-1], bases[-1] + 2, *(() if clean else (10_000,))):
 
         def damage(folder: Path, offset: int = offset) -> None:
             if not clean:

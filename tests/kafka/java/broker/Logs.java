@@ -17,11 +17,13 @@ import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Records;
 import org.apache.kafka.common.requests.ProduceResponse;
+import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.common.TransactionVersion;
 import org.apache.kafka.server.storage.log.FetchIsolation;
+import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.EpochEntry;
 import org.apache.kafka.storage.internals.log.FetchDataInfo;
@@ -44,7 +46,7 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 final class Logs {
     /** What is asked of a log that is open. */
     @FunctionalInterface
-    private interface Question {
+    interface Question {
         void answer(Logs log, JsonNode question, JsonGenerator out) throws Exception;
     }
 
@@ -53,8 +55,8 @@ final class Logs {
     private static final BrokerTopicStats STATS = new BrokerTopicStats();
     private static int opened;
 
-    private final UnifiedLog log;
-    private final Clock clock;
+    final UnifiedLog log;
+    final Clock clock;
     private final boolean follows; // the high watermark goes with the end, as where there is but one replica
 
     private Logs(UnifiedLog log, Clock clock, boolean follows) {
@@ -76,14 +78,14 @@ final class Logs {
         put(operations, "watermark", (log, question, out) -> log.log.updateHighWatermark(question.get("offset").asLong()));
         put(operations, "roll", (log, question, out) -> log.log.roll());
         put(operations, "flush", (log, question, out) -> log.log.flush(false));
-        put(operations, "truncate", (log, question, out) -> log.log.truncateTo(question.get("offset").asLong()));
+        put(operations, "truncate", (log, question, out) -> Cleaning.truncate(log.log, question.get("offset").asLong()));
         put(operations, "deleteRecords", (log, question, out) -> log.deleteRecords(question.get("offset").asLong()));
         put(operations, "retain", (log, question, out) -> log.log.deleteOldSegments());
         put(operations, "configure", (log, question, out) -> log.log.updateConfig(config(question)));
     }
 
     /** {"log", "now"} and what the question needs: the clock is set, then the question answered. */
-    private static void put(Map<String, Judge.Operation> operations, String name, Question asked) {
+    static void put(Map<String, Judge.Operation> operations, String name, Question asked) {
         operations.put("log." + name, (question, out) -> guarded(out, () -> {
             Logs log = OPEN.get(question.get("log").asInt());
             if (log == null) {
@@ -97,7 +99,7 @@ final class Logs {
     }
 
     /** Does it, and writes an empty answer where it has written none. */
-    private static void guarded(JsonGenerator out, ThrowingRunnable work) throws IOException {
+    static void guarded(JsonGenerator out, ThrowingRunnable work) throws IOException {
         out.writeStartObject();
         try {
             work.run();
@@ -108,7 +110,7 @@ final class Logs {
     }
 
     @FunctionalInterface
-    private interface ThrowingRunnable {
+    interface ThrowingRunnable {
         void run() throws Exception;
     }
 
@@ -136,7 +138,7 @@ final class Logs {
 
     // Opening and closing
 
-    private static LogConfig config(JsonNode question) {
+    static LogConfig config(JsonNode question) {
         Properties properties = new Properties();
         question.get("config").fields().forEachRemaining(entry -> properties.put(entry.getKey(), entry.getValue().asText()));
         return new LogConfig(properties);
@@ -145,24 +147,29 @@ final class Logs {
     /** {"folder", "config", "clean", "recoveryPoint", "startOffset", "now", "follows"}: as LogManager loads a partition. */
     private static void open(JsonNode question, JsonGenerator out) throws IOException {
         Clock clock = new Clock(question.get("now").asLong());
-        UnifiedLog log = UnifiedLog.create(
+        Logs opening = new Logs(create(question, clock, clock), clock, question.get("follows").asBoolean());
+        opening.followEnd();
+        OPEN.put(++opened, opening);
+        out.writeNumberField("log", opened);
+    }
+
+    /** Nobody verifies transactions: whoever says that one is open is believed. */
+    static UnifiedLog create(JsonNode question, Scheduler scheduler, Time time) throws IOException {
+        int expirationMs = question.path("producerExpiration").asInt(DAY_MS);
+        return UnifiedLog.create(
             new File(question.get("folder").asText()),
             config(question),
-            question.get("startOffset").asLong(),
-            question.get("recoveryPoint").asLong(),
-            clock,
+            question.path("startOffset").asLong(0),
+            question.path("recoveryPoint").asLong(0),
+            scheduler,
             STATS,
-            clock,
+            time,
             DAY_MS,
-            new ProducerStateManagerConfig(DAY_MS, false),
+            new ProducerStateManagerConfig(expirationMs, false),
             DAY_MS,
             new LogDirFailureChannel(10),
             question.get("clean").asBoolean(),
             Optional.empty());
-        Logs opening = new Logs(log, clock, question.get("follows").asBoolean());
-        opening.followEnd();
-        OPEN.put(++opened, opening);
-        out.writeNumberField("log", opened);
     }
 
     /** {"flush": bool}: as at a shutdown, or with "flush" false only so that the process lets go of the files. */
@@ -202,7 +209,7 @@ final class Logs {
 
     // Appending
 
-    /** {"records", "epoch", "origin"}: as the leader. */
+    /** {"records", "epoch", "origin", "transactions"}: as the leader; the last is the version of transactions. */
     private void append(JsonNode question, JsonGenerator out) throws IOException {
         AppendOrigin origin = AppendOrigin.valueOf(question.get("origin").asText());
         LogAppendInfo info = log.appendAsLeader(
@@ -211,7 +218,7 @@ final class Logs {
             origin,
             RequestLocal.noCaching(),
             VerificationGuard.SENTINEL,
-            TransactionVersion.TV_0.featureLevel());
+            (short) question.path("transactions").asInt(TransactionVersion.TV_0.featureLevel()));
         appended(info, out);
     }
 
@@ -258,6 +265,7 @@ final class Logs {
                 FetchIsolation isolation = FetchIsolation.valueOf(asked.get(2).asText());
                 FetchDataInfo info = log.read(asked.get(0).asLong(), asked.get(1).asInt(), isolation, asked.get(3).asBoolean());
                 out.writeBinaryField("records", bytes(info.records));
+                Producers.aborted(info, out);
             });
         }
         out.writeEndArray();

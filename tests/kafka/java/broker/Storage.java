@@ -23,7 +23,11 @@ final class Storage {
     static void register(Map<String, Judge.Operation> operations) {
         LogFiles.register(operations);
         Logs.register(operations);
+        Producers.register(operations);
+        Cleaning.register(operations);
         Metadata.register(operations);
+        Clients.register(operations);
+        Administration.register(operations);
     }
 
     /** What the leader makes of a client's records before it appends them. */

@@ -1,0 +1,290 @@
+"""Committed offsets, transactions and producer ids: Kafka goes on with Octavo's, and Octavo with Kafka's."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, Final, get_args, get_type_hints
+
+import confluent_kafka
+import pytest
+
+from octavo.log import DataDirectory, Isolation
+from octavo.log.coordinator import OffsetAndMetadata, ProducerIdentity
+from octavo.log.metadata import handover
+from octavo.log.names import TopicPartition
+from octavo.records import BatchBuilder, read_batches
+from octavo.schemas.offsets import OffsetCommitKey, OffsetCommitValue
+from octavo.schemas.transactions import TransactionLogKey, TransactionLogValue, TransactionState
+from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
+from tests.kafka import releases
+from tests.kafka.broker import Broker
+from tests.kafka.client import OLD_RESOURCES, KafkaAdminClient, KafkaConsumer
+from tests.kafka.client import TopicPartition as ClientPartition
+from tests.kafka.conftest import NewBroker
+
+pytestmark = OLD_RESOURCES
+
+T0: Final = TopicPartition("t", 0)
+T1: Final = TopicPartition("t", 1)
+GROUP: Final = "the group"
+ID: Final = "the id"
+
+
+# What the records are
+
+
+@pytest.mark.parametrize(
+    ("jar", "key", "value"),
+    [
+        ("kafka-group-coordinator", OffsetCommitKey, OffsetCommitValue),
+        ("kafka-transaction-coordinator", TransactionLogKey, TransactionLogValue),
+    ],
+)
+def test_the_declarations_are_those_of_kafka(
+    jar: str, key: type[CoordinatorKey], value: type[CoordinatorValue]
+) -> None:
+    try:
+        release = releases.find("broker")
+    except releases.KafkaUnavailable as reason:
+        pytest.skip(str(reason))
+    [path] = [path for path in release.jars if re.match(jar + r"-\d", path.name)]
+    definition = _definition(path, key.__name__)
+    assert (definition["apiKey"], definition["validVersions"], definition["flexibleVersions"]) == (
+        key.TYPE,
+        "0",
+        "none",
+    )
+    _check_fields(key, definition["fields"])
+    definition = _definition(path, value.__name__)
+    assert definition["apiKey"] == key.TYPE
+    assert definition["validVersions"] == f"{value.VERSIONS[0]}-{value.VERSIONS[-1]}"
+    assert definition["flexibleVersions"] == f"{value.FIRST_FLEXIBLE}+"
+    _check_fields(value, definition["fields"])
+
+
+def _definition(jar: Path, name: str) -> dict[str, Any]:
+    with zipfile.ZipFile(jar) as archive:
+        text = archive.read(f"common/message/{name}.json").decode()
+    definition: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
+    return definition
+
+
+def _check_fields(kind: type[Any], definitions: list[dict[str, Any]]) -> None:
+    declared = fields(kind)
+    assert [each.name.replace("_", "") for each in declared] == [each["name"].lower() for each in definitions]
+    for each, definition in zip(declared, definitions, strict=True):
+        versions: str = definition["taggedVersions"] if "tag" in definition else definition["versions"]
+        first, _, last = versions.removesuffix("+").partition("-")
+        assert each.metadata["kafka_type"] == ("[]" if "fields" in definition else definition["type"])
+        assert each.metadata["since"] == int(first)
+        assert each.metadata["until"] == (None if versions.endswith("+") or first == "0" else int(last or first))
+        assert each.metadata["tag"] == definition.get("tag")
+        assert each.metadata["nullable"] == ("nullableVersions" in definition)
+        if "default" in definition:
+            assert each.default == int(definition["default"])
+        elif each.default is not MISSING:
+            assert each.default.int == 0
+        if "fields" in definition:
+            hint = next(hint for hint in get_args(get_type_hints(kind)[each.name]) if hint is not type(None))
+            _check_fields(get_args(hint)[0], definition["fields"])
+
+
+# What is done with them
+
+
+def send(data: DataDirectory, producer: ProducerIdentity, place: TopicPartition, value: bytes, sequence: int) -> None:
+    builder = BatchBuilder(
+        producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=sequence, transactional=True
+    )
+    builder.append(b"key", value, timestamp_ms=data.now_ms())
+    data.log(*place).append(builder.build())
+
+
+def committed_values(data: DataDirectory, place: TopicPartition) -> list[bytes | None]:
+    return [record.value for record in data.log(*place).reader(isolation=Isolation.READ_COMMITTED).records()]
+
+
+def seen_by_client(broker: Broker, place: TopicPartition) -> list[bytes]:
+    """What a client that reads committed data gets, up to what is decided."""
+    consumer: Any = KafkaConsumer(
+        bootstrap_servers=broker.address, group_id=None, isolation_level="read_committed", auto_offset_reset="earliest"
+    )
+    at = ClientPartition(*place)
+    consumer.assign([at])
+    consumer.seek_to_beginning(at)
+    end = consumer.end_offsets([at])[at]
+    values: list[bytes] = []
+    while consumer.position(at) < end:
+        for records in consumer.poll(5_000).values():
+            values += [record.value for record in records]
+    consumer.close()
+    return values
+
+
+def transactional(broker: Broker, transactional_id: str = ID) -> Any:
+    producer: Any = confluent_kafka.Producer(
+        {"bootstrap.servers": broker.address, "transactional.id": transactional_id, "linger.ms": 0}
+    )
+    producer.init_transactions(30)
+    return producer
+
+
+def last_batch(data: DataDirectory, place: TopicPartition, value: bytes) -> ProducerIdentity:
+    """Who wrote a value."""
+    [found] = [
+        ProducerIdentity(batch.producer_id, batch.producer_epoch)
+        for batch in read_batches(data.log(*place).read(0, 1 << 20, isolation=Isolation.LOG_END).records)
+        if not batch.is_control and any(record.value == value for record in batch)
+    ]
+    return found
+
+
+def test_kafka_goes_on_where_octavos_groups_left_off_and_octavo_where_kafkas_did(
+    tmp_path: Path, new_broker: NewBroker
+) -> None:
+    folder = tmp_path / "data"
+    with DataDirectory.open(folder) as data:
+        data.create_topic("t", 2)
+        for place in (T0, T1):
+            for number in range(10):
+                builder = BatchBuilder()
+                builder.append(None, b"%d" % number, timestamp_ms=data.now_ms())
+                data.log(*place).append(builder.build())
+        coordinator = data.coordinator
+        coordinator.commit_offsets(GROUP, {T0: OffsetAndMetadata(3, "as text", 0), T1: OffsetAndMetadata(5)})
+        producer = coordinator.init_producer_id(ID)
+        coordinator.commit_offsets(GROUP, {T1: OffsetAndMetadata(8, "in a transaction")}, ID, producer)
+        coordinator.end_transaction(ID, producer, commit=True)
+        coordinator.commit_offsets(GROUP, {T0: OffsetAndMetadata(9, "aborted")}, ID, producer)
+        coordinator.end_transaction(ID, producer, commit=False)
+        expected = {T0: (3, "as text"), T1: (8, "in a transaction")}
+    handover([folder])
+    broker = new_broker(folder)
+    broker.start()
+    admin: Any = KafkaAdminClient(bootstrap_servers=broker.address)
+    told = admin.list_group_offsets(GROUP)[GROUP]
+    assert {TopicPartition(*place): (each.offset, each.metadata) for place, each in told.items()} == expected
+    admin.close()
+    consumer: Any = KafkaConsumer("t", bootstrap_servers=broker.address, group_id=GROUP, enable_auto_commit=False)
+    first: dict[TopicPartition, int] = {}
+    while len(first) < 2:
+        for place, records in consumer.poll(1_000).items():
+            first.setdefault(TopicPartition(place.topic, place.partition), records[0].offset)
+    assert first == {T0: 3, T1: 8}
+    consumer.commit()
+    consumer.close()
+    broker.stop()
+    with DataDirectory.open(folder) as data:
+        positions = {
+            place: position.offset for place, position in data.coordinator.committed(GROUP).items() if position
+        }
+        assert positions == {T0: 10, T1: 10}
+
+
+def test_kafka_ends_what_octavo_left_open_and_finishes_what_it_had_decided(
+    tmp_path: Path, new_broker: NewBroker
+) -> None:
+    folder = tmp_path / "data"
+    with DataDirectory.open(folder) as data:
+        data.create_topic("t", 2)
+        coordinator = data.coordinator
+        producer = coordinator.init_producer_id(ID)
+        coordinator.add_partitions(ID, producer, [T0, T1])
+        for place in (T0, T1):
+            send(data, producer, place, b"committed", 0)
+        coordinator.end_transaction(ID, producer, commit=True)
+        coordinator.add_partitions(ID, producer, [T0, T1])
+        for place in (T0, T1):
+            send(data, producer, place, b"left open", 1)
+        decided = coordinator.init_producer_id("decided")
+        coordinator.add_partitions("decided", decided, [T0, T1])
+        for place in (T0, T1):
+            send(data, decided, place, b"decided", 0)
+        # And no further: as if the process had died before the first marker.
+        transactions = coordinator._transactions
+        entry = transactions._transaction("decided")
+        transactions._prepare(entry, entry.of(decided), TransactionState.PREPARE_COMMIT)
+    handover([folder])
+    broker = new_broker(folder)
+    broker.start()
+    client = transactional(broker)
+    client.begin_transaction()
+    client.produce("t", b"from the client", partition=0)
+    client.commit_transaction(30)
+    for place, expected in ((T0, [b"committed", b"decided", b"from the client"]), (T1, [b"committed", b"decided"])):
+        assert seen_by_client(broker, place) == expected
+    broker.stop()
+    with DataDirectory.open(folder) as data:
+        theirs = last_batch(data, T0, b"from the client")
+        assert theirs.producer_id == producer.producer_id
+        assert theirs.epoch > producer.epoch
+        assert committed_values(data, T0) == [b"committed", b"decided", b"from the client"]
+        # And Octavo takes over again.
+        known = data.coordinator.transaction(ID)
+        assert known is not None
+        assert known.transaction_status == TransactionState.COMPLETE_COMMIT
+        again = data.coordinator.init_producer_id(ID)
+        assert again.producer_id == producer.producer_id
+        assert again.epoch > theirs.epoch
+        data.coordinator.add_partitions(ID, again, [T0])
+        send(data, again, T0, b"again", 0)
+        data.coordinator.end_transaction(ID, again, commit=True)
+        assert committed_values(data, T0)[-1] == b"again"
+        plain = data.coordinator.init_producer_id()
+    handover([folder])
+    broker.start()
+    assert seen_by_client(broker, T0)[-1] == b"again"
+    client = transactional(broker, "another id")
+    client.begin_transaction()
+    client.produce("t", b"another", partition=1)
+    client.commit_transaction(30)
+    broker.stop()
+    with DataDirectory.open(folder) as data:
+        assert last_batch(data, T1, b"another").producer_id > plain.producer_id
+
+
+@pytest.mark.parametrize("stop", ["stop", "kill"])
+def test_octavo_aborts_what_kafkas_clients_left_open(tmp_path: Path, new_broker: NewBroker, stop: str) -> None:
+    folder = tmp_path / "data"
+    with DataDirectory.open(folder) as data:
+        data.create_topic("t", 2)
+    handover([folder])
+    broker = new_broker(folder)
+    broker.start()
+    client = transactional(broker)
+    for value, commit in ((b"first", True), (b"second", False), (b"third", True)):
+        client.begin_transaction()
+        client.produce("t", value, partition=0)
+        client.flush(30)
+        client.commit_transaction(30) if commit else client.abort_transaction(30)
+    client.begin_transaction()
+    for partition in (0, 1):
+        client.produce("t", b"open", partition=partition)
+    assert client.flush(30) == 0
+    broker.stop() if stop == "stop" else broker.kill()
+    with DataDirectory.open(folder) as data:
+        theirs = last_batch(data, T0, b"open")
+        ours = data.coordinator.init_producer_id(ID)
+        assert ours.producer_id == theirs.producer_id
+        assert ours.epoch > theirs.epoch
+        data.coordinator.add_partitions(ID, ours, [T0])
+        send(data, ours, T0, b"ours", 0)
+        data.coordinator.end_transaction(ID, ours, commit=True)
+        assert committed_values(data, T0) == [b"first", b"third", b"ours"]
+        assert committed_values(data, T1) == []
+        assert _are_decided(data, [T0, T1])
+        assert data.coordinator.init_producer_id().producer_id > theirs.producer_id
+    handover([folder])
+    broker.start()
+    assert seen_by_client(broker, T0) == [b"first", b"third", b"ours"]
+    assert seen_by_client(broker, T1) == []
+    broker.stop()
+
+
+def _are_decided(data: DataDirectory, places: Sequence[TopicPartition]) -> bool:
+    return all(data.log(*place).last_stable_offset == data.log(*place).end_offset for place in places)
