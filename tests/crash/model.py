@@ -25,6 +25,12 @@ class Stored(NamedTuple):
     next_offset: int
     data: bytes
 
+    @classmethod
+    def of(cls, data: bytes) -> Stored:
+        """The batch of these bytes."""
+        header = BATCH_HEADER.read(data)
+        return cls(header.base_offset, header.base_offset + header.last_offset_delta + 1, data)
+
 
 @dataclass(slots=True)
 class Partition:
@@ -37,7 +43,9 @@ class Partition:
     start_from: int = 0  # where the log may start: not before,
     start_to: int = 0  # nor behind
     largest_end: int = 0
+    cleaned_to: int = 0  # compaction may have taken what is before, but for the last value of each key
     follows: set[tuple[bytes | None, bytes]] = field(default_factory=set)  # pairs of neighbours that may be found
+    origins: dict[bytes, bytes | None] = field(default_factory=dict)  # behind what each batch was written
     gaps: set[tuple[int, int]] = field(
         default_factory=set
     )  # from, to: a batch that reached over a cut is cut as a whole
@@ -48,6 +56,7 @@ class Partition:
         before = self.batches[-1].data if self.batches else None
         for batch in batches:
             self.follows.add((before, batch.data))
+            self.origins[batch.data] = before
             before = batch.data
         self._pending = list(batches)
         self.largest_end = max(self.largest_end, batches[-1].next_offset)
@@ -82,6 +91,10 @@ class Partition:
         """The log starts there now, and no crash brings back what was before."""
         self.start_from = self.start_to = offset
 
+    def will_clean(self, offset: int) -> None:
+        """What is before `offset` may be compacted from now on."""
+        self.cleaned_to = max(self.cleaned_to, offset)
+
     def closed(self) -> None:
         """The log was closed: nothing of it can be lost, or come back."""
         self.synced(self.end)
@@ -105,8 +118,11 @@ class Partition:
         kept_to = self.synced_to if power_cut else self.written_to
         assert self.start_from <= start <= self.start_to, f"starts at {start}: {self.start_from} to {self.start_to}"
         assert start <= end <= max(self.largest_end, self.end, self.start_to), f"ends at {end}, never was there"
+        if self.cleaned_to:
+            assert kept_to <= end, f"ends at {end}, and was kept to {kept_to}"
+            return  # what has to be left: see `compacted`
         held = set(found)
-        found = [batch for batch in found if not self._fills_gap(batch)]
+        found = [batch for batch in found if not self.fills_gap(batch)]
         for batch in self.batches:
             if self.start_to < batch.next_offset <= kept_to:
                 assert batch in held, f"lost {batch.base_offset} to {batch.next_offset}, kept to {kept_to}"
@@ -121,7 +137,7 @@ class Partition:
             assert found[-1].next_offset <= end, f"ends at {end}, but there is {found[-1]}"
             assert self._can_be_first(found[0], start), f"there is nothing from {start} to {found[0]}"
 
-    def _fills_gap(self, batch: Stored) -> bool:
+    def fills_gap(self, batch: Stored) -> bool:
         """Whether a batch has no records, and stands for the offsets that a cut through another has left."""
         empty = len(batch.data) == BATCH_HEADER.size
         return empty and any(low <= batch.base_offset and high == batch.next_offset for low, high in self.gaps)
@@ -132,10 +148,37 @@ class Partition:
 
     def recovered(self, found: Sequence[Stored], start: int, end: int) -> None:
         """After its process died, another opened the log and found this. What may be lost, or come back, stays so."""
-        self.batches = [batch for batch in found if not self._fills_gap(batch)]
+        self.batches = self.lineages([batch for batch in found if not self.fills_gap(batch)], end)[0]
+        self._pending = []
         self.end = self.written_to = end
         self.start_to = start
         self.synced_to = min(self.synced_to, end)
+
+    def lineages(self, found: Sequence[Stored], end: int) -> list[list[Stored]]:
+        """All that was ever in the log that holds `found` now, and not cut off again: deleted batches first.
+
+        Where compaction took the last ones, only the end tells which they were; so there may be more than one answer.
+        """
+        if not self.cleaned_to and found and found[-1].data in self.origins:
+            return [self._lineage(found[-1].data)]
+        if not self.cleaned_to:
+            return [[*found] or [batch for batch in self.batches if batch.next_offset <= end]]
+        newest = [batch.data for batch in [*self.batches, *self._pending] if batch.next_offset == end]
+        possible = [data for _, data in self.follows if Stored.of(data).next_offset == end and data not in newest]
+        return [self._lineage(data) for data in [*newest, *possible]] or [[]]
+
+    def _lineage(self, last: bytes) -> list[Stored]:
+        data: bytes | None = last
+        line: list[Stored] = []
+        while data is not None:
+            line.append(Stored.of(data))
+            data = self.origins[data]
+        return line[::-1]
+
+    def lost(self, lineage: Sequence[Stored]) -> list[Stored]:
+        """What clients have sent that is not in a log of this lineage, in order; none where it is another's."""
+        sent = [*self.batches, *self._pending]
+        return sent[len(lineage) :] if sent[: len(lineage)] == list(lineage) else []
 
 
 class Topic(NamedTuple):
@@ -145,6 +188,16 @@ class Topic(NamedTuple):
     config: Mapping[str, str]
     exists: bool | None
     new_config: Mapping[str, str] | None = None  # that it is about to have
+
+
+@dataclass(slots=True)
+class Transaction:
+    """What is known of a transaction over several partitions; None where a crash may leave it committed or not."""
+
+    transactional_id: str
+    is_committed: bool | None = False
+    sent: list[tuple[Key, bytes]] = field(default_factory=list)  # to which partition, and what
+    has_offsets: bool = False
 
 
 Key = tuple[str, int]
@@ -157,6 +210,7 @@ class Expectations:
 
     topics: dict[str, Topic] = field(default_factory=dict)
     partitions: dict[Key, Partition] = field(default_factory=dict)
+    transactions: dict[int, Transaction] = field(default_factory=dict)
 
 
 class History:

@@ -8,14 +8,16 @@ from typing import Final
 
 import pytest
 
-from octavo.log import DataDirectory, Log
+from octavo.log import DataDirectory, Isolation, Log, Origin
 from octavo.records import BatchBuilder, read_batches
+from octavo.records.control import end_transaction_marker
 from tests.batches import TIME_MS
-from tests.crash.disk import Data, Names, Survival, write_image
+from tests.crash.disk import PROCESS_DIED, Data, Names, Survival, write_image
 from tests.crash.storage import CrashStorage, FastStorage, Moment, PowerCut
 from tests.crash.workload import Clock, stored
 
 CONFIG: Final = {"internal.segment.bytes": "400", "file.delete.delay.ms": "0"}
+COMPACTED: Final = CONFIG | {"internal.segment.bytes": "10000", "cleanup.policy": "compact"}
 SYNCED: Final = Survival(Names.NONE, Data.NONE)
 
 
@@ -31,6 +33,26 @@ def append(log: Log, records: int = 1) -> None:
     for _ in range(records):
         builder.append(b"key", b"v" * 100, timestamp_ms=TIME_MS)
     log.append(builder.build())
+
+
+def send(log: Log, key: bytes, sequence: int, *, producer_id: int = 7, transactional: bool = True) -> int:
+    """One record of a producer; its offset."""
+    builder = BatchBuilder(
+        producer_id=producer_id, producer_epoch=0, base_sequence=sequence, transactional=transactional
+    )
+    builder.append(key, b"%d" % sequence, timestamp_ms=TIME_MS)
+    return log.append(builder.build()).base_offset
+
+
+def end(log: Log, *, commit: bool, producer_id: int = 7) -> None:
+    marker = end_transaction_marker(
+        commit, timestamp_ms=TIME_MS, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0
+    )
+    log.append(marker, origin=Origin.COORDINATOR)
+
+
+def committed(log: Log) -> list[int]:
+    return [record.offset for record in log.reader(isolation=Isolation.READ_COMMITTED).records()]
 
 
 def open_directory(storage: CrashStorage) -> DataDirectory:
@@ -105,3 +127,83 @@ def test_a_topic_that_a_dead_process_made_lasts_once_it_is_used(storage: CrashSt
         with after_power_cut(storage, tmp_path / "image") as left:
             assert "t" in left.topics
             assert stored(left.log("t", 0)) == stored(data.log("t", 0))
+
+
+def test_what_was_aborted_stays_hidden_when_the_name_of_its_index_is_lost(
+    storage: CrashStorage, tmp_path: Path
+) -> None:
+    """The index of aborted transactions is made later than the segment, whose names are on the disk by then."""
+    with open_directory(storage) as data:
+        data.create_topic("t", 1, CONFIG)
+        log = data.log("t", 0)
+        send(log, b"key", 0)
+        log.flush()
+        end(log, commit=False)
+        log.roll()
+        data.write_checkpoints()
+        synced = storage.disk().image(SYNCED, Random(0))
+        image = storage.disk().image(PROCESS_DIED, Random(0))
+        index = f"t-0/{0:020d}.txnindex"
+        write_image({name: image[name] for name in image if name != index or name in synced}, tmp_path / "image")
+    with DataDirectory.open(tmp_path / "image", storage=FastStorage(), clock=Clock()) as left:
+        assert left.log("t", 0).end_offset == 2
+        assert committed(left.log("t", 0)) == []
+
+
+def test_a_value_outlasts_the_one_in_its_place_that_is_not_decided_any_more(
+    storage: CrashStorage, tmp_path: Path
+) -> None:
+    """Compaction goes by markers, which are behind what it cleans: they are on the disk before it begins."""
+    with open_directory(storage) as data:
+        data.create_topic("t", 1, COMPACTED)
+        log = data.log("t", 0)
+        append(log)
+        send(log, b"key", 0)
+        log.roll()
+        end(log, commit=True)
+        log.compact()
+        with after_power_cut(storage, tmp_path / "image") as left:
+            assert committed(left.log("t", 0)) == [1]
+
+
+def test_a_producer_is_known_by_a_batch_that_compaction_empties_while_it_sends_another(
+    storage: CrashStorage, tmp_path: Path
+) -> None:
+    """The other may be lost; so the one that was its last when compaction began is kept."""
+    with open_directory(storage) as data:
+        data.create_topic("t", 1, COMPACTED)
+        log = data.log("t", 0)
+        send(log, b"key", 0, transactional=False)
+        append(log)
+        log.roll()
+        sent: list[int] = []
+
+        def send_once(_: object) -> None:
+            if not sent:
+                sent.append(send(log, b"key", 1, transactional=False))
+
+        log.compact(on_progress=send_once)
+        assert sent
+        with after_power_cut(storage, tmp_path / "image") as left:
+            assert left.log("t", 0).producers.entries[7].last_sequence == 0
+
+
+def test_a_transaction_whose_end_is_deleted_is_not_taken_for_open(storage: CrashStorage, tmp_path: Path) -> None:
+    """Of segments before the start of a log some may be gone and others not: what they tell is no whole."""
+    with open_directory(storage) as data:
+        data.create_topic("t", 1, CONFIG)
+        log = data.log("t", 0)
+        send(log, b"key", 0)
+        log.roll()
+        end(log, commit=True)
+        log.roll()
+        start = send(log, b"key", 0, producer_id=8, transactional=False)
+        log.flush()
+        log.delete_records_before(start)
+        image = storage.disk().image(SYNCED, Random(0))
+        for name in [name for name in image if name.startswith(f"t-0/{1:020d}.")]:
+            del image[name]  # its removal has come to the disk, that of the one before has not
+        write_image(image, tmp_path / "image")
+    with DataDirectory.open(tmp_path / "image", storage=FastStorage(), clock=Clock()) as left:
+        assert left.log("t", 0).start_offset == start
+        assert left.log("t", 0).last_stable_offset == start + 1

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Final, Self
+from typing import Final
 
 from octavo.log import Background, DataDirectory, Isolation, Log
 from octavo.log.readable import ReadableLog
@@ -59,10 +59,8 @@ class Workload:
         self._sequence = self.random.randrange(1 << 30)  # makes every batch another
         self.directory = self._open()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Come to an end in good order."""
         self.directory.close()
 
     def revive(self) -> None:
@@ -124,7 +122,7 @@ class Workload:
             self.become_leader(key, log)
         batches = self._batches(log, log.leader_epoch)
         self._note(key, lambda partition: partition.will_append(batches))
-        done = log.append(b"".join(_unassigned(batch.data) for batch in batches))
+        done = log.append(b"".join(unassigned(batch.data) for batch in batches))
         assert (done.base_offset, done.last_offset) == (batches[0].base_offset, batches[-1].next_offset - 1)
         self._note(key, Partition.appended)
 
@@ -291,7 +289,7 @@ def _remove_partition(all_: Expectations, key: Key) -> None:
     all_.partitions.pop(key, None)
 
 
-def _unassigned(data: bytes) -> bytes:
+def unassigned(data: bytes) -> bytes:
     """The batch as a producer sends it: offsets from 0, and no epoch."""
     return bytes(8) + data[8:12] + b"\xff\xff\xff\xff" + data[16:]
 
