@@ -34,6 +34,12 @@ def _log(repeat: int, quick: bool) -> Outcome:
     return Outcome(log.run(repeat=repeat, quick=quick), {"kafka": jvm.version()})
 
 
+def _compaction(repeat: int, quick: bool) -> Outcome:
+    from benchmarks import compaction, jvm
+
+    return Outcome(compaction.run(repeat=repeat, quick=quick), {"kafka": jvm.version()})
+
+
 def _codecs(repeat: int, quick: bool) -> Outcome:
     from benchmarks import codecs
 
@@ -56,5 +62,6 @@ def _against_the_first(what: str, details: dict[str, Any]) -> list[Result]:
 BENCHMARKS: Final = {
     "records": Benchmark("decode, encode and check batches, against kafka-python, aiokafka and Apache Kafka", _records),
     "log": Benchmark("append, recover, read and open logs, against plain writes, reads and checksums", _log),
+    "compaction": Benchmark("clean logs, keep producers, send and get records, against Apache Kafka", _compaction),
     "codecs": Benchmark("compress and decompress, by every library that could do it", _codecs),
 }

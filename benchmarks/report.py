@@ -20,6 +20,7 @@ _PACKAGES: Final = (
     "pyarrow",
     "numba",
     "aiokafka",
+    "confluent-kafka",
     "kafka-python",
     "cramjam",
     "lz4",

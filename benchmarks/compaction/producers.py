@@ -1,0 +1,79 @@
+"""What it costs to know producers: memory, snapshots, and appending what they have numbered."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+from crc32c import crc32c
+
+from benchmarks.data import prepare
+from benchmarks.fresh import run_fresh
+from benchmarks.log import sets
+from benchmarks.measure import Contender, Peer, Result, compare, tell, within
+from octavo.log import Log, LogConfig
+from octavo.records.layout import BATCH_HEADER
+
+_PRODUCERS: Final = 100_000
+_MOST_MIB: Final = 100
+_MOST_SECONDS: Final = 1.0
+_SHARE: Final = 0.9  # of the speed without producers, at the least
+_BATCHES: Final = 4_000  # appended in one pass
+_COVERED_AT: Final = BATCH_HEADER.at("attributes")
+
+
+def producers(*, repeat: int, scale: int) -> list[Result]:
+    """All of it."""
+    tell(f"state of {_PRODUCERS:,} producers")
+    with sets.scratch() as folder:
+        found = run_fresh("producers", str(folder), str(_PRODUCERS))
+    return [
+        within(f"memory for the state of {_PRODUCERS:,} producers", found["state_mib"], _MOST_MIB, "MiB"),
+        within(f"time for a snapshot of {_PRODUCERS:,} producers", found["snapshot_s"], _MOST_SECONDS, "s"),
+        *_append(repeat=repeat, scale=scale),
+    ]
+
+
+def _append(*, repeat: int, scale: int) -> list[Result]:
+    """Batches of an idempotent producer against the same batches of nobody, one a call."""
+    results = []
+    shapes = [(sets.small(), "16 KiB"), (sets.small("lz4"), "16 KiB, lz4")]
+    prepare([data_set for data_set, _ in shapes])
+    for data_set, size in shapes:
+        sent = sets.as_sent(data_set)
+        plain = [sent[number % len(sent)] for number in range(_BATCHES // scale)]
+        numbered = _numbered(plain)
+        with sets.scratch() as folder:
+            ours = Contender("octavo", len(numbered), lambda: _pass(folder, numbered))  # noqa: B023
+            peer = Contender("plain ones", len(plain), lambda: _pass(folder, plain))  # noqa: B023
+            name = f"append idempotent batches of {size}"
+            results += compare(name, ours, [Peer(peer, _SHARE)], unit="batches/s", repeat=repeat)
+    return results
+
+
+def _numbered(batches: Sequence[bytes]) -> list[bytes]:
+    """The same batches, of one producer and one after the other."""
+    sequence = 0
+    found = []
+    for batch in batches:
+        header = BATCH_HEADER.read(batch)
+        header = header._replace(producer_id=7, producer_epoch=0, base_sequence=sequence)
+        records = batch[BATCH_HEADER.size :]
+        checksum = crc32c(records, crc32c(BATCH_HEADER.write(header)[_COVERED_AT:]))
+        found.append(BATCH_HEADER.write(header._replace(crc=checksum)) + records)
+        sequence += header.record_count
+    return found
+
+
+def _pass(folder: Path, batches: Sequence[bytes]) -> float:
+    with Log.open(folder / "topic-0", LogConfig()) as log:
+        begin = perf_counter()
+        for batch in batches:
+            log.append(batch)
+        taken = perf_counter() - begin
+        log.truncate_to(0)  # nobody wants these on the disk
+    shutil.rmtree(folder / "topic-0")
+    return taken
