@@ -22,9 +22,9 @@ from octavo.errors import BadDirectory, Truncated
 from octavo.log.checkpoint import LOG_START
 from octavo.log.epochs import LeaderEpochs
 from octavo.log.index import OffsetIndex, TimeIndex
+from octavo.log.leftovers import base_offset_in, finish_what_was_under_way
 from octavo.log.names import (
     CLEANED,
-    DELETED,
     INDEX,
     LEADER_EPOCHS,
     LOG,
@@ -33,7 +33,6 @@ from octavo.log.names import (
     TIME_INDEX,
     TXN_INDEX,
     TopicPartition,
-    base_offset_of,
     file_name,
 )
 from octavo.log.replay import Replay, snapshots_of
@@ -42,8 +41,7 @@ from octavo.log.segment import Segment
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import Storage
 from octavo.log.txn_check import check_txn_index
-from octavo.log.walk import walk
-from octavo.records.layout import BATCH_HEADER, MAGIC_AT, MAX_INT64, NO_LEADER_EPOCH, NO_OFFSET
+from octavo.records.layout import BATCH_HEADER, MAGIC_AT, NO_LEADER_EPOCH, NO_OFFSET
 
 if TYPE_CHECKING:
     from octavo.log.scanner import Found, Scanner
@@ -77,7 +75,7 @@ def check_partition(storage: Storage, folder: Path, *, start_offset: int, may_ha
         if suffix in _FILES and not entry.is_file():
             raise BadDirectory(entry.path, "this should be a file of a segment, and is none")
         if suffix in _SEGMENT_FILES:
-            base_offset = _base_offset(folder, entry.name)
+            base_offset = base_offset_in(folder, entry.name)
             if suffix == LOG:
                 segments.append(Segment(storage, folder, base_offset, size=entry.stat().st_size, created_ms=0))
         swaps |= entry.name.endswith((SWAP, CLEANED))
@@ -134,7 +132,7 @@ class Loader:
             # What a process that died has made and renamed here is seen, and so it must last.
             self._storage.sync_folder(self._folder)
         snapshots = snapshots_of(self._folder)
-        names = self._finish_swaps(self._remove_leftovers(self._names()))
+        names = finish_what_was_under_way(self._storage, self._folder, self._report)
         segments = self._open_segments(names)
         self._report.segments = len(segments)
         self._drop_unused(segments)
@@ -162,65 +160,9 @@ class Loader:
         start_offset = max(self._start_offset, segments[0].base_offset)
         return Loaded(segments, start_offset, end_offset, self._replay, self._report)
 
-    def _names(self) -> list[str]:
-        return sorted(entry.name for entry in self._folder.iterdir() if entry.is_file())
-
     def _segment(self, base_offset: int) -> Segment:
         path = self._folder / file_name(base_offset, LOG)
         return Segment(self._storage, self._folder, base_offset, size=path.stat().st_size, created_ms=self._now_ms)
-
-    # ----------------------------------------------------------------------------------------- what was under way
-
-    def _remove_leftovers(self, names: Sequence[str]) -> list[str]:
-        """Remove deleted files, and the output of a compaction or split that was not finished; the names that stay.
-
-        By `.cleaned` it is known that `.swap` is not finished: so that goes first, for good.
-        """
-        first_cleaned = min(
-            (_base_offset(self._folder, name) for name in names if name.endswith(CLEANED)), default=MAX_INT64
-        )
-        unfinished = {
-            name for name in names if name.endswith(SWAP) and _base_offset(self._folder, name) >= first_cleaned
-        }
-        for name in sorted(unfinished):
-            self._remove(name)
-        if unfinished:
-            self._storage.sync_folder(self._folder)
-        stay = []
-        for name in names:
-            if name.endswith((DELETED, CLEANED)):
-                self._remove(name)
-            elif name not in unfinished:
-                stay.append(name)
-        return stay
-
-    def _finish_swaps(self, names: Sequence[str]) -> list[str]:
-        """Put finished output in the place of the segments that it replaces; the names that there are then."""
-        swaps = [name for name in names if name.endswith(SWAP)]
-        if not swaps:
-            return list(names)
-        first, behind = MAX_INT64, -1
-        for name in swaps:
-            if name.endswith(LOG + SWAP):
-                base = _base_offset(self._folder, name)
-                file = self._storage.open(self._folder / name)
-                end = base
-                for entry in walk(file, 0, file.size()):
-                    end = entry.last_offset + 1
-                first, behind = min(first, base), max(behind, end)
-        for name in names:
-            base_offset = base_offset_of(name)
-            if base_offset is not None and first <= base_offset < behind and not name.endswith(SWAP):
-                self._remove(name)
-        self._storage.sync_folder(self._folder)
-        # The data first, for good: what is not data is taken for replaced as long as there are `.log.swap`.
-        for is_data in (True, False):
-            for name in swaps:
-                if name.endswith(LOG + SWAP) is is_data:
-                    self._storage.rename(self._folder / name, self._folder / name.removesuffix(SWAP))
-                    self._report.renamed.append(name.removesuffix(SWAP))
-            self._storage.sync_folder(self._folder)
-        return self._names()
 
     def _remove(self, name: str) -> None:
         self._storage.remove(self._folder / name)
@@ -234,10 +176,10 @@ class Loader:
         segments = []
         for name in names:
             suffix = name[name.find(".") :]
-            if suffix in _INDEXES and file_name(_base_offset(self._folder, name), LOG) not in there:
+            if suffix in _INDEXES and file_name(base_offset_in(self._folder, name), LOG) not in there:
                 self._remove(name)
             elif suffix == LOG:
-                segments.append(self._segment(_base_offset(self._folder, name)))
+                segments.append(self._segment(base_offset_in(self._folder, name)))
         return segments
 
     def _drop_unused(self, segments: list[Segment]) -> None:
@@ -426,11 +368,3 @@ def _has_epoch(segments: Sequence[Segment]) -> bool:
         return False
     header = newest.file.read_at(BATCH_HEADER.size, 0)
     return len(header) == BATCH_HEADER.size and header[MAGIC_AT] == 2 and BATCH_HEADER.read(header).leader_epoch >= 0
-
-
-def _base_offset(folder: Path, name: str) -> int:
-    """The offset that a segment's file is named after."""
-    base_offset = base_offset_of(name)
-    if base_offset is None:
-        raise BadDirectory(folder / name, "no segment has a file of this name: move it out of the log's folder")
-    return base_offset

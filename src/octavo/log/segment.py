@@ -152,10 +152,13 @@ class Segment:
 
     def sync(self) -> None:
         """Have everything on the disk but the files' names."""
+        for sync in (self._sync_data, self.offset_index.sync, self.time_index.sync, self.txn_index.sync):
+            if self.is_put_away:
+                return  # nobody needs it, and what compaction made of it may have its names
+            sync()
+
+    def _sync_data(self) -> None:
         self._to_write().sync()
-        self.offset_index.sync()
-        self.time_index.sync()
-        self.txn_index.sync()
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Remove the batches that reach to `offset` or behind; how many bytes that were."""
@@ -231,8 +234,21 @@ class Segment:
         """The data, to be read."""
         file = self._file
         if file is None:
-            file = self._file = self._storage.open(self.path)
+            file = self._open()
             _note_opened(self)
+        return file
+
+    def _open(self) -> File:
+        """Open it to be read. Where it is put away meanwhile, its name may be that of another by now."""
+        try:
+            file = self._storage.open(self.path)
+        except FileNotFoundError:
+            if self._file is None:
+                raise
+            return self._file
+        if self.is_put_away and self._file is not None:
+            return self._file
+        self._file = file
         return file
 
     @property

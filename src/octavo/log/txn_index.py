@@ -11,6 +11,7 @@ There is no file where nothing was aborted. A read of committed data looks here 
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,7 @@ class TransactionIndex:
         self._file: File | None = None
         self._out: File | None = None  # open to be written; a reader that opens the file meanwhile takes only `_file`
         self._count: int | None = None
+        self._is_held = False
 
     @property
     def count(self) -> int:
@@ -148,6 +150,7 @@ class TransactionIndex:
     def hold(self) -> None:
         """Open the file, so that it can be read whatever becomes of its name."""
         self._to_read()
+        self._is_held = True
 
     def refresh(self) -> None:
         """Know nothing any more of a file that another process writes."""
@@ -160,11 +163,13 @@ class TransactionIndex:
 
     def _to_read(self) -> File | None:
         file = self._file
-        if file is None:
-            try:
-                file = self._file = self._storage.open(self.path)
-            except FileNotFoundError:
-                return None
+        if file is None and not self._is_held:
+            with contextlib.suppress(FileNotFoundError):
+                file = self._storage.open(self.path)
+            if self._is_held:  # meanwhile: its name may be that of another by now
+                return self._file
+            if file is not None:
+                self._file = file
         return file
 
     def _to_write(self) -> File:

@@ -93,6 +93,9 @@ class PositionedConsumer:
         self._begin()
         if isinstance(topics, str):
             raise InvalidInput(f"topics are named in a list, or by a pattern; not by {topics!r}")
+        if not isinstance(topics, re.Pattern) and not topics:
+            self.unsubscribe()  # as Kafka has it
+            return
         self._commit_by_itself()
         self._assignment.subscribe(topics if isinstance(topics, re.Pattern) else frozenset(topics))
         self._next_look = 0.0

@@ -1,0 +1,96 @@
+"""What a process that died was about to do with the files of a partition: finished, or undone.
+
+Deletions are finished. Of compactions and splits, half-written output goes, and finished output takes its place: what
+it replaces goes first. Every step can be interrupted and done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from octavo.errors import BadDirectory
+from octavo.log.names import CLEANED, DELETED, LOG, SWAP, base_offset_of
+from octavo.log.report import RecoveryReport
+from octavo.log.storage import Storage
+from octavo.log.walk import walk
+from octavo.records.layout import MAX_INT64
+
+
+def finish_what_was_under_way(storage: Storage, folder: Path, report: RecoveryReport) -> list[str]:
+    """Finish or undo it, and tell that in the report; the names of the files that there are then, in order."""
+    return _Leftovers(storage, folder, report).finish()
+
+
+def base_offset_in(folder: Path, name: str) -> int:
+    """The offset that a segment's file is named after. Raises `BadDirectory`."""
+    base_offset = base_offset_of(name)
+    if base_offset is None:
+        raise BadDirectory(folder / name, "no segment has a file of this name: move it out of the log's folder")
+    return base_offset
+
+
+class _Leftovers:
+    def __init__(self, storage: Storage, folder: Path, report: RecoveryReport) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._report = report
+
+    def finish(self) -> list[str]:
+        return self._finish_swaps(self._remove(self._names()))
+
+    def _names(self) -> list[str]:
+        return sorted(entry.name for entry in self._folder.iterdir() if entry.is_file())
+
+    def _base_offset(self, name: str) -> int:
+        return base_offset_in(self._folder, name)
+
+    def _remove(self, names: Sequence[str]) -> list[str]:
+        """Remove deleted files, and the output of a compaction or split that was not finished; the names that stay.
+
+        By `.cleaned` it is known that `.swap` is not finished: so that goes first, for good.
+        """
+        first_cleaned = min((self._base_offset(name) for name in names if name.endswith(CLEANED)), default=MAX_INT64)
+        unfinished = {name for name in names if name.endswith(SWAP) and self._base_offset(name) >= first_cleaned}
+        for name in sorted(unfinished):
+            self._remove_file(name)
+        if unfinished:
+            self._storage.sync_folder(self._folder)
+        stay = []
+        for name in names:
+            if name.endswith((DELETED, CLEANED)):
+                self._remove_file(name)
+            elif name not in unfinished:
+                stay.append(name)
+        return stay
+
+    def _finish_swaps(self, names: Sequence[str]) -> list[str]:
+        """Put finished output in the place of the segments that it replaces; the names that there are then."""
+        swaps = [name for name in names if name.endswith(SWAP)]
+        if not swaps:
+            return list(names)
+        first, behind = MAX_INT64, -1
+        for name in swaps:
+            if name.endswith(LOG + SWAP):
+                base_offset = end_offset = self._base_offset(name)
+                file = self._storage.open(self._folder / name)
+                for entry in walk(file, 0, file.size()):
+                    end_offset = entry.last_offset + 1
+                first, behind = min(first, base_offset), max(behind, end_offset)
+        for name in names:
+            found = base_offset_of(name)
+            if found is not None and first <= found < behind and not name.endswith(SWAP):
+                self._remove_file(name)
+        self._storage.sync_folder(self._folder)
+        # The data first, for good: what is not data is taken for replaced as long as there are `.log.swap`.
+        for is_data in (True, False):
+            for name in swaps:
+                if name.endswith(LOG + SWAP) is is_data:
+                    self._storage.rename(self._folder / name, self._folder / name.removesuffix(SWAP))
+                    self._report.renamed.append(name.removesuffix(SWAP))
+            self._storage.sync_folder(self._folder)
+        return self._names()
+
+    def _remove_file(self, name: str) -> None:
+        self._storage.remove(self._folder / name)
+        self._report.removed.append(name)
