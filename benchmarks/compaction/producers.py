@@ -44,7 +44,8 @@ def _append(*, repeat: int, scale: int) -> list[Result]:
     prepare([data_set for data_set, _ in shapes])
     for data_set, size in shapes:
         sent = sets.as_sent(data_set)
-        plain = [sent[number % len(sent)] for number in range(_BATCHES // scale)]
+        # Each in memory of its own, as those of the producer are: what was just written is faster to read again.
+        plain = [bytes(bytearray(sent[number % len(sent)])) for number in range(_BATCHES // scale)]
         numbered = _numbered(plain)
         with sets.scratch() as folder:
             ours = Contender("octavo", len(numbered), lambda: _pass(folder, numbered))  # noqa: B023

@@ -200,8 +200,9 @@ def indexed_aborts(view: View, number: int, offset: int, end: int) -> list[Abort
 
 def abort_bound(view: View, number: int, end: int) -> int:
     """An offset behind what is before the position `end` of that segment: the next in the index, as Kafka has it."""
-    behind = view.segments[number].offset_index.behind(end)
-    if behind is not None:
+    segment = view.segments[number]
+    behind = segment.offset_index.behind(end)
+    if behind is not None and segment.has_batch_at(behind):  # or something that was aborted might be missed
         return behind.offset
     return view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
 

@@ -221,8 +221,9 @@ class Segment:
         return [path for path in paths if path.exists()]
 
     def forget(self) -> None:
-        """Close the files until they are needed again."""
-        self._file = self._out = None
+        """Close the files until they are needed again; not those of one that is put away, which have other names."""
+        if not self.is_put_away:
+            self._file = self._out = None
         self.offset_index.forget()
         self.time_index.forget()
         self.txn_index.forget()

@@ -149,8 +149,8 @@ class TransactionIndex:
 
     def hold(self) -> None:
         """Open the file, so that it can be read whatever becomes of its name."""
-        self._to_read()
-        self._is_held = True
+        file = self._to_read()
+        self._file, self._is_held = file, True
 
     def refresh(self) -> None:
         """Know nothing any more of a file that another process writes."""
@@ -158,15 +158,16 @@ class TransactionIndex:
         self._file = None
 
     def forget(self) -> None:
-        """Close the file until it is needed again."""
-        self._file = self._out = None
+        """Close the file until it is needed again, unless it is held."""
+        if not self._is_held:
+            self._file = self._out = None
 
     def _to_read(self) -> File | None:
         file = self._file
-        if file is None and not self._is_held:
+        if file is None:
             with contextlib.suppress(FileNotFoundError):
                 file = self._storage.open(self.path)
-            if self._is_held:  # meanwhile: its name may be that of another by now
+            if self._is_held:  # its name may be that of another by now
                 return self._file
             if file is not None:
                 self._file = file

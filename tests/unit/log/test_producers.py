@@ -12,7 +12,8 @@ from octavo.log.producers import RememberedBatch
 from octavo.log.readable import ReadableLog
 from octavo.records import BatchBuilder
 from octavo.records.control import end_transaction_marker
-from octavo.records.layout import MAX_SEQUENCE
+from octavo.records.layout import BATCH_HEADER, MAX_SEQUENCE, Attributes
+from octavo.records.v2 import write_batch
 from tests.unit.log.logs import TIME_MS, make_batch, open_log
 
 DAY_MS = 86_400_000
@@ -285,3 +286,34 @@ def test_a_watched_log_finds_transactions_without_an_index(tmp_path: Path) -> No
         end(log, 2, commit=False)
         watched.refresh()
         assert watched.last_stable_offset == log.end_offset
+
+
+def test_a_transactional_batch_without_a_producer_keeps_nobody_waiting(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        batch = make_batch(1)
+        header = BATCH_HEADER.read(batch)
+        attributes = header.attributes | Attributes.TRANSACTIONAL
+        log.append(write_batch(header._replace(attributes=attributes), memoryview(batch)[BATCH_HEADER.size :]))
+        log.append(make_batch(1))
+        with Log.open(log.folder, read_only=True) as watched:
+            assert watched.last_stable_offset == log.last_stable_offset == 2
+
+
+def test_an_offset_index_that_lies_hides_no_aborted_transaction(tmp_path: Path) -> None:
+    with open_log(tmp_path, internal_segment_bytes="100000") as log:
+        for number in range(10):
+            log.append(batch_of(1, number, transactional=True))
+        end(log, 1, commit=False)
+        log.append(make_batch(1))
+        index = log.segments[0].offset_index
+        assert index.count > 3
+        name = log.segments[0].path.with_suffix(".index")
+        data = bytearray(name.read_bytes())
+        data[8 * 2 : 8 * 2 + 4] = (0).to_bytes(4, "big")  # at the third position, and too small an offset
+        name.write_bytes(data)
+        index.refresh()
+        reach = index.behind(300)
+        assert reach is not None
+        part = log.read(0, reach.position, isolation=Isolation.READ_COMMITTED)
+        assert part.aborted_transactions == [(1, 0)]
+        assert committed(log) == [11]

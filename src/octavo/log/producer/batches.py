@@ -50,7 +50,7 @@ class Sealed(NamedTuple):
 class Parcel:
     """Batches of one partition, in their order, of records of one delivery."""
 
-    __slots__ = ("batches", "data", "delivery", "partition", "rows", "tries")
+    __slots__ = ("batches", "data", "delivery", "done", "partition", "rows", "tries")
 
     def __init__(self, partition: int, delivery: Delivery, rows: Any, batches: list[Sealed], data: Buffer) -> None:
         self.partition: Final = partition
@@ -59,6 +59,7 @@ class Parcel:
         self.batches: Final = batches
         self.data: Final = data  # all batches, one behind the other
         self.tries = 0
+        self.done = 0  # batches that have been delivered one by one
 
     @property
     def count(self) -> int:

@@ -67,7 +67,7 @@ class Deliverer:
                 self._on_unknown(partition.topic)
             self._fail(parcel, parcel.rows, error)
             return
-        if again and self._was_appended(parcel, partition, log):
+        if again and not parcel.done and self._was_appended(parcel, partition, log):
             return
         if not self._is_next(parcel.data, partition):
             self._deliver_one_by_one(parcel, partition, log)
@@ -82,8 +82,9 @@ class Deliverer:
             self._appended(parcel, parcel.rows, partition, done, parcel.count)
 
     def _deliver_one_by_one(self, parcel: Parcel, partition: TopicPartition, log: Log) -> None:
-        for batch in parcel.batches:
+        for batch in parcel.batches[parcel.done :]:
             self._deliver_one(parcel, batch, partition, log)
+            parcel.done += 1
 
     def _deliver_one(self, parcel: Parcel, batch: Sealed, partition: TopicPartition, log: Log) -> None:
         """Append one batch of several that were refused together."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from octavo.log.compaction.grouping import group_segments
+from octavo.log.compaction.scheduling import filthiest
 from octavo.log.config import LogConfig
 from tests.unit.log.compaction.logs import TIME_MS, Clock, append, open_log
 
@@ -103,3 +104,20 @@ def test_groups_stay_within_their_limits(tmp_path: Path) -> None:
         far = group_segments(segments, LogConfig(), 2**31 + 1)  # the last one reaches further than an index can tell
         assert [len(group) for group in far] == [4, 1]
         assert group_segments((), LogConfig(), 0) == []
+
+
+def test_a_log_that_is_damaged_keeps_no_other_from_being_compacted(tmp_path: Path) -> None:
+    folders = tmp_path / "a", tmp_path / "b"
+    for folder in folders:
+        folder.mkdir()
+    with open_log(folders[0]) as damaged, open_log(folders[1]) as sound:
+        for log in (damaged, sound):
+            append(log, "a", "b")
+            log.roll()
+        segment = damaged.segments[0]
+        segment.path.write_bytes(bytes(segment.size))
+        segment._first_timestamp_ms = None  # as if it had just been opened
+        told: list[object] = []
+        for _ in range(2):
+            assert filthiest([damaged, sound], TIME_MS, lambda *error: told.append(error)) is sound
+            assert told == [(damaged.partition, damaged.uncleanable)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from octavo.errors import ChecksumMismatch, InvalidInput, OffsetOutOfRange
-from octavo.log import DataDirectory
+from octavo.log import DataDirectory, Log
 from octavo.log.consumer import (
     Consumer,
     ConsumerError,
@@ -337,6 +337,9 @@ def test_a_subscription_follows_the_topics(tmp_path: Path, monkeypatch: pytest.M
         assert consumer.assignment() == []
         consumer.subscribe(re.compile(".*"))
         assert TopicPartition("__consumer_offsets", 0) not in consumer.assignment()
+        consumer.subscribe([])
+        assert consumer.subscription() is None
+        assert consumer.assignment() == []
     with opened(tmp_path) as data, Consumer(data, exclude_internal_topics=False) as consumer:
         consumer.subscribe(re.compile(".*"))
         assert TopicPartition("__consumer_offsets", 0) in consumer.assignment()
@@ -473,6 +476,73 @@ def test_a_watched_directory_is_read_and_nothing_is_committed(tmp_path: Path) ->
             assert consumer.end_offsets([T0]) == {T0: 12}
             with pytest.raises(ConsumerError, match="only watched"):
                 consumer.commit()
+
+
+def test_a_watched_log_that_has_grown_is_not_taken_for_one_that_was_cut(tmp_path: Path) -> None:
+    with (
+        opened(tmp_path) as data,
+        DataDirectory.open(tmp_path, read_only=True) as watched,
+        Consumer(watched, EARLIEST) as consumer,
+    ):
+        write(data.log(*T0), 0, 5)
+        consumer.assign([T0])
+        assert numbers(consumer.poll()) == [0, 1, 2, 3, 4]
+        write(data.log(*T0), 5, 5)
+        consumer.seek_to_end()
+        assert consumer.poll() == []
+        write(data.log(*T0), 10, 5)
+        consumer.seek(T0, 13)
+        assert numbers(consumer.poll()) == [13, 14]
+
+
+def test_a_topic_that_is_deleted_while_it_is_read_gives_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST, fetch_min_bytes=2) as consumer:
+        write(data.log(*T0), 0, 5)
+        consumer.subscribe(["t"])
+        assert consumer.position(T0) == consumer.position(T1) == 0
+        log = data.log(*T0)
+
+        def deleted(*_: object) -> Log:
+            if "t" in data.topics:
+                data.delete_topic("t")
+            return log
+
+        monkeypatch.setattr(data, "log", deleted)
+        assert consumer.poll() == []
+        assert consumer.assignment() == []
+
+
+def test_nothing_is_committed_of_a_topic_that_is_deleted(tmp_path: Path) -> None:
+    with opened(tmp_path) as data:
+        write(data.log(*T0), 0, 5)
+        with Consumer(data, EARLIEST, group_id="g") as consumer:
+            consumer.subscribe(["t"])
+            assert numbers(consumer.poll()) == [0, 1, 2, 3, 4]
+            data.delete_topic("t")
+            with pytest.raises(UnknownPartition):
+                consumer.commit({T0: 5})
+        data.create_topic("t", 2)
+        assert data.coordinator.committed("g", [T0]) == {T0: None}
+
+
+def test_a_reset_is_done_again_where_what_it_found_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer:
+        log = data.log(*T0)
+        write(log, 0, 50)
+        consumer.assign([T0])
+        assert consumer.position(T0) == 0
+        log.delete_records_before(10)
+        find = consumer._fetcher.start_offset
+
+        def start_offset(partition: TopicPartition) -> int:
+            found = find(partition)
+            log.delete_records_before(20)
+            return found
+
+        monkeypatch.setattr(consumer._fetcher, "start_offset", start_offset)
+        assert numbers(consumer.poll(max_records=2)) == [20, 21]
 
 
 def test_without_a_group_nothing_is_remembered(tmp_path: Path) -> None:

@@ -186,6 +186,36 @@ def test_who_is_interrupted_before_anything_was_written_sends_it_again(
         assert values(data, 1) == [b"1", b"3", b"5", b"7", b"9"]
 
 
+@pytest.mark.parametrize("is_written", [False, True])
+def test_who_is_interrupted_between_batches_does_not_send_the_first_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_written: bool
+) -> None:
+    append = Log.append
+    calls = 0
+
+    def interrupted(self: Log, *arguments: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise AppendRefused(ErrorCode.RECORD_LIST_TOO_LARGE, "all of them together")
+        if calls == 3 and not is_written:
+            raise KeyboardInterrupt
+        done = append(self, *arguments, **more)
+        if calls == 3:
+            raise KeyboardInterrupt
+        return done
+
+    with producing(tmp_path, batch_size=100) as (data, producer):
+        futures = [producer.send("t", b"%d" % number * 60) for number in range(4)]
+        with monkeypatch.context() as patched:
+            patched.setattr(Log, "append", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                producer.flush()
+        producer.flush()
+        assert values(data) == [b"%d" % number * 60 for number in range(4)]
+        assert [future.result().offset for future in futures] == [0, 1, 2, 3]
+
+
 def test_a_log_that_was_truncated_goes_on_with_another_epoch(tmp_path: Path) -> None:
     with producing(tmp_path) as (data, producer):
         for value in (b"1", b"2", b"3"):

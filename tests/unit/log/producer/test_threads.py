@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,3 +95,29 @@ def test_what_is_sent_while_it_is_closed_is_appended_or_refused(tmp_path: Path) 
         run(send)
         appended = [future for future in futures if future.exception() is None]
         assert len(values(data)) == len(appended)
+
+
+def test_a_callback_is_called_whoever_looks_for_it_when_its_record_is_appended(tmp_path: Path) -> None:
+    called: list[SendFuture] = []
+
+    class Late(SendFuture):
+        """One that is done just after somebody has looked, and whose other thread looks at that moment."""
+
+        looks = 0
+
+        def done(self) -> bool:
+            self.looks += 1
+            if self.looks == 2:
+                other = threading.Thread(target=producer._sender._call_back)
+                other.start()
+                other.join(0.2)
+            return self.looks > 2
+
+    with directory(tmp_path) as data, Producer(data) as producer:
+        producer._sender.call_back(Late(), called.append)
+        assert called == []
+        producer._sender._call_back()
+        deadline = time.monotonic() + 10
+        while not called and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(called) == 1
