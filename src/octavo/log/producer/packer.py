@@ -27,9 +27,7 @@ from octavo.log.producer.partitioner import Sticky
 from octavo.records.kernels import kernels
 from octavo.records.layout import BATCH_HEADER, MAX_INT16, NO_OFFSET
 
-_TOGETHER: Final = 512 << 10  # bytes that are packed together, at the least: more is not faster
-_BATCHES_TOGETHER: Final = 512 << 10  # bytes that are packed together, at the least: more is not faster
-_MOST_TOGETHER: Final = 512 << 10  # bytes that are packed together, at the least: more is not faster
+_TOGETHER: Final = 512 << 10  # bytes that are packed together: more is not faster
 _FEW: Final = 4  # one of so many records may wait for its batch to be filled
 _MOST_COLUMNS: Final = 1 << 30  # bytes of one column, in which positions have 31 bits
 
@@ -52,7 +50,6 @@ class Packer:
         """`clock_unit`: how many of the clock of records are a millisecond. `choose` draws a partition."""
         self._identity: Final = identity
         self._is_transactional: Final = config.transactional_id is not None
-        self._batch_size: Final = config.batch_size
         self._ignores_keys: Final = config.partitioner_ignore_keys
         self._encoder: Final = Encoder(config.compression_type, config.level, config.batch_size)
         self._clock_unit: Final = clock_unit
@@ -126,8 +123,7 @@ class Packer:
 
     def _count_together(self, inbox: Inbox, columns: Columns) -> int:
         """How many records of this size are packed together."""
-        wanted = _BATCHES_TOGETHER * self._batch_size * inbox.partition_count
-        size = min(max(wanted, _TOGETHER), _MOST_TOGETHER, inbox.share)
+        size = min(_TOGETHER, inbox.share)
         return size * columns.count // (columns.size + columns.count)
 
     def _parcels(
