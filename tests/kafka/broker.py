@@ -35,7 +35,8 @@ _TROUBLE: Final = re.compile(
     r"stray|recovering|corrupt|invalid messages|truncating|could not find offset index|index file .* rebuil|^ERROR",
     re.IGNORECASE,
 )
-_USUAL: Final = re.compile("__cluster_metadata|ExpiredBrokerHeartbeat")  # the latter where the machine is busy
+# The last two where the machine is busy: a heartbeat comes too late, and the node is not the leader for a while.
+_USUAL: Final = re.compile("__cluster_metadata|ExpiredBrokerHeartbeat|Stopped loading records")
 _ASK_AGAIN_S: Final = 0.05  # how long to wait for the process to end before it is asked again
 _PR_SET_PDEATHSIG: Final = 1
 _LEVELS: Final = {
@@ -215,7 +216,7 @@ class Broker:
             "group.initial.rebalance.delay.ms": "0",
             "controller.quorum.election.timeout.ms": "200",
             "broker.heartbeat.interval.ms": "100",
-            "broker.session.timeout.ms": "3000",  # after a crash, as long as this nobody else is node 1
+            "broker.session.timeout.ms": "6000",  # after a crash, as long as this nobody else is node 1
             "initial.broker.registration.timeout.ms": "30000",
             "log.cleaner.dedupe.buffer.size": str(4 << 20),
             "num.network.threads": "1",

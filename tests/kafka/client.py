@@ -29,10 +29,12 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import ConfigResource, ConfigResourceType
+    from kafka.errors import CoordinatorLoadInProgressError
 
 __all__ = [
     "ConfigResource",
     "ConfigResourceType",
+    "CoordinatorLoadInProgressError",
     "KafkaAdminClient",
     "KafkaConsumer",
     "KafkaProducer",

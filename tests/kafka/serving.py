@@ -147,7 +147,7 @@ def check_files(broker: Broker, *folders: Path) -> None:
 
 def assert_at_home(broker: Broker) -> None:
     """The broker has started without mending, rebuilding or putting aside anything."""
-    assert broker.troubles == []
+    assert broker.troubles == [], broker.troubles
     assert not [path for folder in broker.folders for path in folder.glob("*-stray")]
 
 

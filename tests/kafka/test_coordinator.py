@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import zipfile
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
@@ -23,7 +24,7 @@ from octavo.schemas.transactions import TransactionLogKey, TransactionLogValue, 
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
 from tests.kafka import releases
 from tests.kafka.broker import Broker
-from tests.kafka.client import OLD_RESOURCES, KafkaAdminClient, KafkaConsumer
+from tests.kafka.client import OLD_RESOURCES, CoordinatorLoadInProgressError, KafkaAdminClient, KafkaConsumer
 from tests.kafka.client import TopicPartition as ClientPartition
 from tests.kafka.conftest import NewBroker
 
@@ -144,6 +145,16 @@ def last_batch(data: DataDirectory, place: TopicPartition, value: bytes) -> Prod
     return found
 
 
+def offsets_of(admin: Any) -> Any:
+    """The positions of the group, once the broker has read them."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return admin.list_group_offsets(GROUP)[GROUP]
+        except CoordinatorLoadInProgressError:
+            assert time.monotonic() < deadline
+
+
 def test_kafka_goes_on_where_octavos_groups_left_off_and_octavo_where_kafkas_did(
     tmp_path: Path, new_broker: NewBroker
 ) -> None:
@@ -167,7 +178,7 @@ def test_kafka_goes_on_where_octavos_groups_left_off_and_octavo_where_kafkas_did
     broker = new_broker(folder)
     broker.start()
     admin: Any = KafkaAdminClient(bootstrap_servers=broker.address)
-    told = admin.list_group_offsets(GROUP)[GROUP]
+    told = offsets_of(admin)
     assert {TopicPartition(*place): (each.offset, each.metadata) for place, each in told.items()} == expected
     admin.close()
     consumer: Any = KafkaConsumer("t", bootstrap_servers=broker.address, group_id=GROUP, enable_auto_commit=False)

@@ -76,7 +76,8 @@ def test_checkpoints_are_refused_where_kafka_refuses_them(kafka_broker: Judge, t
         try:
             offsets = {str(partition): offset for partition, offset in read_offsets(DISK, path).items()}
         except Corrupt:
-            assert answer.error is not None, (text, answer)
+            # One whose last line has no end may be cut in its number, and still be a number to Kafka.
+            assert answer.error is not None or not text.endswith((b"\n", b"\r")), (text, answer)
         else:
             assert answer.value == offsets, (text, answer)
 

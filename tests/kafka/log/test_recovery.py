@@ -158,7 +158,7 @@ def test_no_epochs(clean: bool, source: Path, open_both: OpenBoth) -> None:
     judged(open_both, source, damage)
 
 
-@pytest.mark.parametrize("text", ["0\n1\n5 0\n", "0\n3\n0 0\n9 4\n20 99999\n", "0\n0\n", "0\n2\n0 0\n30 2\n", ""])
+@pytest.mark.parametrize("text", ["0\n1\n5 0\n", "0\n3\n0 0\n9 4\n20 99999\n", "0\n0\n", "0\n2\n0 0\n30 2\n"])
 def test_epochs_that_do_not_agree(text: str, source: Path, open_both: OpenBoth) -> None:
     for clean in (True, False):
 
