@@ -41,6 +41,7 @@ golden: $(VENV)/ready-to-test kafka ## have Apache Kafka write tests/golden agai
 bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 	$(BIN)/python -m benchmarks records
 	$(BIN)/python -m benchmarks log
+	$(BIN)/python -m benchmarks compaction
 
 soak: $(VENV)/ready-to-test kafka ## what takes too long for every day
 	$(BIN)/pytest -m soak --timeout 0

@@ -46,13 +46,11 @@ ID: Final = "the id"
         ("kafka-transaction-coordinator", TransactionLogKey, TransactionLogValue),
     ],
 )
+@pytest.mark.usefixtures("kafka_broker")  # which fails, or skips, where there is no Kafka
 def test_the_declarations_are_those_of_kafka(
     jar: str, key: type[CoordinatorKey], value: type[CoordinatorValue]
 ) -> None:
-    try:
-        release = releases.find("broker")
-    except releases.KafkaUnavailable as reason:
-        pytest.skip(str(reason))
+    release = releases.find("broker")
     [path] = [path for path in release.jars if re.match(jar + r"-\d", path.name)]
     definition = _definition(path, key.__name__)
     assert (definition["apiKey"], definition["validVersions"], definition["flexibleVersions"]) == (
