@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -32,11 +33,11 @@ def clean(*, repeat: int, scale: int) -> list[Result]:
         log.prepare()
     with scratch() as folder, Judge("broker", _JAVA) as kafka:
         for log in logs:
-            ours = Contender("octavo", log.count, lambda log=log: _clean(log, folder))  # type: ignore[misc]
+            ours = Contender("octavo", log.count, partial(_clean, log, folder))
             peer = Contender(
                 "Apache Kafka's cleaner",
                 log.count,
-                lambda log=log: _have_cleaned(kafka, log, folder),  # type: ignore[misc]
+                partial(_have_cleaned, kafka, log, folder),
             )
             name = f"clean {log.count:,} records of {log.keys:,} keys, {_name(log)}"
             results += compare(name, ours, [Peer(peer, _TARGET)], unit="records/s", repeat=min(repeat, _ROUNDS))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from time import perf_counter
@@ -65,13 +66,13 @@ def clients(*, repeat: int, scale: int) -> list[Result]:
         ):
             results += compare(
                 f"send {what}",
-                Contender("octavo", len(records), lambda r=records, s=settings: ours.send(r, s)),  # type: ignore[misc]
+                Contender("octavo", len(records), partial(ours.send, records, settings)),
                 [
                     Peer(
                         Contender(
                             "confluent-kafka's produce()",
                             len(records),
-                            lambda r=records, s=settings: theirs.send(r, s),  # type: ignore[misc]
+                            partial(theirs.send, records, settings),
                         ),
                         target,
                     )
@@ -87,7 +88,7 @@ def clients(*, repeat: int, scale: int) -> list[Result]:
             ("poll, 500 records a call", ours.poll),
             ("iterate over a consumer", ours.iterate),
         ):
-            mine = Contender("octavo", len(keyed) - 1, lambda get=get: get(len(keyed)))  # type: ignore[misc]
+            mine = Contender("octavo", len(keyed) - 1, partial(get, len(keyed)))
             results += compare(what, mine, [peer], unit="records/s", repeat=repeat)
     return results
 

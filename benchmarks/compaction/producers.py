@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -48,8 +49,8 @@ def _append(*, repeat: int, scale: int) -> list[Result]:
         plain = [bytes(bytearray(sent[number % len(sent)])) for number in range(_BATCHES // scale)]
         numbered = _numbered(plain)
         with sets.scratch() as folder:
-            ours = Contender("octavo", len(numbered), lambda: _pass(folder, numbered))  # noqa: B023
-            peer = Contender("plain ones", len(plain), lambda: _pass(folder, plain))  # noqa: B023
+            ours = Contender("octavo", len(numbered), partial(_pass, folder, numbered))
+            peer = Contender("plain ones", len(plain), partial(_pass, folder, plain))
             name = f"append idempotent batches of {size}"
             results += compare(name, ours, [Peer(peer, _SHARE)], unit="batches/s", repeat=repeat)
     return results

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import length_hint
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -39,8 +40,7 @@ class Handing(NamedTuple):
 
     @property
     def left_count(self) -> int:
-        count: int = self.left.__length_hint__()  # type: ignore[attr-defined]
-        return count if self.records else 0
+        return length_hint(self.left) if self.records else 0
 
     @property
     def last(self) -> ConsumerRecord | None:

@@ -5,28 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from octavo.log import DataDirectory, Log
 from octavo.log.consumer import ConsumerRecord
-from octavo.log.names import TopicPartition
 from octavo.records import BatchBuilder, Codec
 from octavo.records.v2 import HeaderLike
 from tests.crash.storage import FastStorage
-
-T0: Final = TopicPartition("t", 0)
-T1: Final = TopicPartition("t", 1)
-TIME_MS: Final = 1_700_000_000_000
-
-
-class Clock:
-    """A clock that goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.now_ms = TIME_MS
-
-    def __call__(self) -> int:
-        return self.now_ms
+from tests.unit.log.coordinator.parts import T0 as T0
+from tests.unit.log.coordinator.parts import T1 as T1
+from tests.unit.log.coordinator.parts import TIME_MS as TIME_MS
+from tests.unit.log.coordinator.parts import Clock as Clock
 
 
 @contextmanager

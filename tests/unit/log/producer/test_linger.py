@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import queue
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,9 +93,9 @@ def test_much_is_appended_by_who_sends_it_and_batches_are_full(tmp_path: Path) -
 def test_a_thread_looks_at_the_clock_where_nobody_else_does(tmp_path: Path) -> None:
     with directory(tmp_path) as data, Producer(data, {"linger.ms": 1}) as producer:
         for number in range(3):  # the thread goes to sleep in between
-            is_done = threading.Event()
-            producer.send("t", b"%d" % number).add_done_callback(lambda _, done=is_done: done.set())  # type: ignore[misc]
-            assert is_done.wait(60)
+            done: queue.Queue[object] = queue.Queue()
+            producer.send("t", b"%d" % number).add_done_callback(done.put)
+            done.get(timeout=60)
         assert values(data) == [b"0", b"1", b"2"]
 
 

@@ -289,7 +289,7 @@ def test_an_unknown_topic_is_refused_at_once(tmp_path: Path) -> None:
         with pytest.raises(UnknownPartition, match="there is no topic 'elsewhere'"):
             producer.send("elsewhere", b"1")
         with pytest.raises(InvalidInput, match="a topic's name is a text, not int"):
-            producer.send(7, b"1")  # type: ignore[arg-type]
+            producer.send(7, b"1")  # type: ignore[arg-type]  # what is refused is the point
 
 
 def test_what_was_sent_to_a_topic_that_is_deleted_fails(tmp_path: Path) -> None:
