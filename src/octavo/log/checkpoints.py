@@ -19,7 +19,7 @@ from octavo.log.checkpoint import CLEANER, LOG_START, RECOVERY_POINT, REPLICATIO
 from octavo.log.names import TopicPartition
 from octavo.log.report import Ignored
 from octavo.log.small_file import CorruptFile
-from octavo.log.storage import Storage
+from octavo.log.storage import FileStatus, Storage
 
 Offsets = dict[TopicPartition, int]
 
@@ -130,7 +130,7 @@ class WatchedCheckpoints:
     def __init__(self, storage: Storage, folder: Path) -> None:
         self._storage = storage
         self._folder = folder
-        self._seen: dict[str, tuple[_Stamp | None, Offsets]] = {}
+        self._seen: dict[str, tuple[FileStatus | None, Offsets]] = {}
 
     def start_offset(self, partition: TopicPartition) -> int:
         """The first offset that readers may have."""
@@ -142,27 +142,17 @@ class WatchedCheckpoints:
 
     def _now(self, name: str) -> Offsets:
         path = self._folder / name
-        stamp = _Stamp.of(path)  # before it is read: what comes between is read once more
+        stamp = self._status(path)  # before it is read: what comes between is read once more
         seen = self._seen.get(name)
         if seen is None or seen[0] != stamp:
             seen = self._seen[name] = (stamp, _read(self._storage, path, []))
         return seen[1]
 
-
-class _Stamp(NamedTuple):
-    """By which a file is told from one that has taken its place."""
-
-    inode: int
-    modified_ns: int
-    size: int
-
-    @classmethod
-    def of(cls, path: Path) -> _Stamp | None:
+    def _status(self, path: Path) -> FileStatus | None:
         try:
-            status = path.stat()
+            return self._storage.status(path)
         except FileNotFoundError:
             return None
-        return cls(status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def _read(storage: Storage, path: Path, ignored: list[Ignored]) -> Offsets:

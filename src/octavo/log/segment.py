@@ -286,10 +286,9 @@ class Segment:
     def modified_ms(self) -> int:
         """When the file was last written."""
         try:
-            status = self.path.stat()
-        except FileNotFoundError:
-            status = os.fstat(self.file.descriptor)  # put away, while somebody has it in view
-        return status.st_mtime_ns // 1_000_000
+            return self._storage.status(self.path).modified_ns // 1_000_000
+        except FileNotFoundError:  # put away, while somebody has it in view
+            return os.fstat(self.file.descriptor).st_mtime_ns // 1_000_000
 
     def first_timestamp_ms(self) -> int:
         """The largest timestamp of the first batch, by which the segment's age is told."""

@@ -11,12 +11,20 @@ import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from octavo.records.layout import Buffer
 
 TMP: Final = ".tmp"
 _MAX_BUFFERS: Final = 1024  # IOV_MAX: what one call to the kernel takes
+
+
+class FileStatus(NamedTuple):
+    """By which a file is told from one that has taken its place, or from itself at another time."""
+
+    identity: int
+    size: int
+    modified_ns: int
 
 
 class File:
@@ -26,7 +34,7 @@ class File:
 
     def __init__(self, path: Path, flags: int) -> None:
         self.descriptor: Final = os.open(path, flags | os.O_CLOEXEC, 0o644)
-        self.path: Final = path  # as it was when opened
+        self.path = path  # as it was when opened
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError, OSError):  # opening may have failed
@@ -81,6 +89,27 @@ class File:
 
 class Storage:
     """The disk."""
+
+    def status(self, path: Path) -> FileStatus:
+        """Of a file. Raises `FileNotFoundError`."""
+        status = path.stat()
+        return FileStatus(status.st_ino, status.st_size, status.st_mtime_ns)
+
+    def identity(self, file: File) -> int:
+        """Of an open file, as `status` has it."""
+        return os.fstat(file.descriptor).st_ino
+
+    def is_folder(self, path: Path) -> bool:
+        """Whether there is a folder of this name."""
+        return path.is_dir()
+
+    def files(self, folder: Path, suffix: str) -> dict[str, FileStatus]:
+        """The files whose names end so, in the order of these. They are measured once all names are known.
+
+        Raises `FileNotFoundError` where there is no such folder, or one of the files has gone meanwhile.
+        """
+        names = sorted(path.name for path in folder.iterdir() if path.name.endswith(suffix))
+        return {name: self.status(folder / name) for name in names}
 
     def open(self, path: Path) -> File:
         """An existing file, to be read."""

@@ -18,7 +18,7 @@ from octavo.log.names import LEADER_EPOCHS, LOG, TopicPartition, base_offset_of
 from octavo.log.readable import ReadableLog
 from octavo.log.reading import Isolation, ReadResult, View, abort_bound
 from octavo.log.segment import Segment
-from octavo.log.storage import Storage
+from octavo.log.storage import FileStatus, Storage
 from octavo.log.transactions import FoundTransactions
 from octavo.log.txn_index import AbortedEntry
 from octavo.log.walk import walk
@@ -38,13 +38,6 @@ class UnknownPartition(LogError):
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-class _File(NamedTuple):
-    """The file of a segment, as it is found in the folder."""
-
-    inode: int
-    size: int
-
-
 class _Tail(NamedTuple):
     """Where the last segment ends, and by what its last batch is known again. A header has the checksum of the rest."""
 
@@ -58,7 +51,7 @@ class _Seen(NamedTuple):
     """The partition when it was last looked at."""
 
     view: View
-    files: Mapping[int, _File]  # by base offset
+    files: Mapping[int, FileStatus]  # by base offset
     tail: _Tail
 
 
@@ -92,6 +85,15 @@ class WatchedLog(ReadableLog):
     def epochs(self) -> LeaderEpochs:
         """Which leader wrote what."""
         return LeaderEpochs(self._storage, self.folder / LEADER_EPOCHS, read_only=True)
+
+    @property
+    def view(self) -> View:
+        """The log as it was when it was last looked at."""
+        return self._view
+
+    def identity(self, base_offset: int) -> int:
+        """By which the file of a segment is told from one that takes its place."""
+        return self._seen.files[base_offset].identity
 
     def refresh(self) -> bool:
         """Look again; whether anything has changed."""
@@ -159,7 +161,7 @@ class WatchedLog(ReadableLog):
             try:
                 return self._look_once(before)
             except FileNotFoundError:
-                if not self.folder.is_dir():
+                if not self._storage.is_folder(self.folder):
                     raise BadDirectory(self.folder, "there is no such folder, or no longer") from None
         raise BadDirectory(self.folder, "its files change faster than they can be looked at")
 
@@ -186,20 +188,18 @@ class WatchedLog(ReadableLog):
         )
         return _Seen(view, files, tail)
 
-    def _files(self) -> dict[int, _File]:
+    def _files(self) -> dict[int, FileStatus]:
         """The files of the segments, in their order. The sizes come last: one that has a successor grows no more."""
-        names = sorted(path.name for path in self.folder.iterdir() if path.name.endswith(LOG))
         files = {}
-        for name in names:
+        for name, status in self._storage.files(self.folder, LOG).items():
             base_offset = base_offset_of(name)
             if base_offset is not None:
-                status = (self.folder / name).stat()
-                files[base_offset] = _File(status.st_ino, status.st_size)
+                files[base_offset] = status
         if not files:
             raise BadDirectory(self.folder, "there are no segments in this folder")
         return files
 
-    def _segments(self, files: Mapping[int, _File], before: _Seen | None) -> list[Segment]:
+    def _segments(self, files: Mapping[int, FileStatus], before: _Seen | None) -> list[Segment]:
         """The segments, those that are the same as before and others."""
         known = {} if before is None else {segment.base_offset: segment for segment in before.view.segments}
         last = max(files)
@@ -209,7 +209,7 @@ class WatchedLog(ReadableLog):
             if (
                 segment is None
                 or before is None
-                or before.files[base_offset].inode != file.inode
+                or before.files[base_offset].identity != file.identity
                 or (segment.size != file.size and base_offset != last)
             ):
                 segment = Segment(self._storage, self.folder, base_offset, size=file.size, created_ms=0)
@@ -217,7 +217,7 @@ class WatchedLog(ReadableLog):
         return segments
 
 
-def _goes_on(before: _Seen, files: Mapping[int, _File]) -> bool:
+def _goes_on(before: _Seen, files: Mapping[int, FileStatus]) -> bool:
     """Whether what was last seen is still there, so that the log has only grown since, or lost its oldest segments.
 
     Who truncates it takes the last batch. What is written in its place is longer, shorter or has another checksum.
@@ -227,7 +227,7 @@ def _goes_on(before: _Seen, files: Mapping[int, _File]) -> bool:
     file = files.get(active.base_offset)
     return (
         file is not None
-        and file.inode == before.files[active.base_offset].inode
+        and file.identity == before.files[active.base_offset].identity
         and file.size >= tail.end
         and active.file.read_at(len(tail.header), tail.position) == tail.header
     )

@@ -7,7 +7,7 @@ compressed or large.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from mmap import mmap
 from typing import Any, Final, NamedTuple
 
@@ -39,6 +39,8 @@ from octavo.records.layout import (
 
 MAX_ROWS: Final = 1 << 17
 MAX_BYTES: Final = 8 << 20
+
+Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # of a table of batches (`kernels.scan`), which are to be read
 
 _TABLE_ROWS = 8192
 _CODEC = int(Attributes.CODEC)
@@ -83,6 +85,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         verify: bool,
         max_decompressed: int,
         whole_batches: bool,
+        keep: Keep | None,
         start: int,
         end: int | None,
     ) -> None:
@@ -107,6 +110,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self._max_bytes: Final = max_bytes
         self._verify: Final = verify
         self._whole_batches: Final = whole_batches
+        self._keep: Final = keep
         self._kernels: Final = kernels(self._end - start)
         self._inflater: Final = Inflater(limit=max_decompressed)
         self._headers_room = 1024
@@ -161,6 +165,8 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             *self._offsets,
             *self._timestamps,
         )
+        if self._keep is not None and self._rows:
+            self._leave_out(self._keep(self._table[: self._rows]))
         self._loaded = 0
         self._cursor[decode.BATCH] = self._cursor[decode.RECORD] = 0
         self._scan_is_over = outcome != scan.MORE
@@ -170,6 +176,13 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             self._error = rules.broken(rule, self._scanned_to)
         if self._verify:
             self._check()
+
+    def _leave_out(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Have in the table only those batches that are wanted."""
+        rows = int(np.count_nonzero(kept))
+        if rows < self._rows:
+            self._table[:rows] = self._table[: self._rows][kept]
+            self._rows = rows
 
     def _check(self) -> None:
         """Verify the batches of the table. What is not compressed, a fast kernel verifies just before it decodes."""
@@ -386,6 +399,7 @@ def to_arrow(
     verify: bool = True,
     max_decompressed: int = DEFAULT_LIMIT,
     whole_batches: bool = False,
+    keep: Keep | None = None,
     start: int = 0,
     end: int | None = None,
 ) -> ArrowReader:
@@ -395,7 +409,8 @@ def to_arrow(
     milliseconds) are half-open ranges, `None` for an open end: batches that cannot hold such a record are passed over
     by their header, neither read nor decompressed nor verified. A chunk has at most `max_rows` records and about
     `max_bytes` of keys and of values, or one larger record; with `whole_batches` it ends only where a batch does, and
-    `max_bytes` is then what its batches take about. Control records are records here: `isControl` tells.
+    `max_bytes` is then what its batches take about. `keep` says of a table of headers (`octavo.records.kernels.scan`)
+    which batches are wanted, by one truth value each. Control records are records here: `isControl` tells.
 
     Raises `InvalidInput` at once for arguments that make no sense. The iteration raises `FormatError`, after all
     records before the damage; a torn tail only ends it.
@@ -410,6 +425,7 @@ def to_arrow(
         verify=verify,
         max_decompressed=max_decompressed,
         whole_batches=whole_batches,
+        keep=keep,
         start=start,
         end=end,
     )

@@ -1,0 +1,116 @@
+"""What becomes of batches that break a rule: `onCorruption` = fail | skip | quarantine.
+
+    fail         the task fails, and says which file, which byte and which rule
+    skip         the batch is left out; how many there were, and which, is logged by the task. With quarantinePath, a
+                 small JSON file there tells of each
+    quarantine   the same, and the bytes are kept there too
+
+Files in quarantinePath are named after what they tell of: a task that is run again writes the same ones.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from octavo.errors import FormatError
+from octavo.log.small_file import CorruptFile
+from octavo.log.storage import DISK, File
+from octavo.records import read_batches
+from octavo.spark.files import RemoteStorage, Root
+from octavo.spark.options import OnCorruption, Options
+from octavo.spark.slices import Slice
+
+_log = logging.getLogger("octavo.spark")
+
+_SEARCHED: Final = 4 << 20  # bytes behind damage in which the next batch is looked for at first
+_KEPT_AT_ONCE: Final = 8 << 20
+
+
+class Skipped(NamedTuple):
+    """Bytes that were left out, and why."""
+
+    piece: Slice
+    path: Path
+    position: int
+    size: int
+    rule: str
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for a file."""
+        return {
+            "topic": self.piece.partition.topic,
+            "partition": self.piece.partition.partition,
+            "file": str(self.path),
+            "position": self.position,
+            "size": self.size,
+            "rule": self.rule,
+        }
+
+
+class Corruption:
+    """Damage that a task meets."""
+
+    def __init__(self, options: Options) -> None:
+        self._mode: Final = options.on_corruption
+        self._folder: Final = options.quarantine_path
+        self.skipped: Final[list[Skipped]] = []
+
+    def meet(self, file: File, piece: Slice, position: int, error: FormatError) -> int:
+        """Go on behind the damage at `position`, where that is wanted: the position of the next batch.
+
+        Raises `CorruptFile` where it is not.
+        """
+        if self._mode is OnCorruption.FAIL:
+            raise CorruptFile(file.path, position, error.rule) from None
+        behind = _next_batch(file, position, piece.end)
+        skipped = Skipped(piece, file.path, position, behind - position, error.rule)
+        self.skipped.append(skipped)
+        _log.warning("%s: %d bytes at byte %d are left out: %s", file.path, skipped.size, position, error.rule)
+        if self._folder:
+            self._keep(file, skipped, Root(self._folder))
+        return behind
+
+    def tell(self) -> None:
+        """How much there was, at the end of a task."""
+        if self.skipped:
+            size = sum(skipped.size for skipped in self.skipped)
+            _log.warning("%d damaged places were left out, %d bytes in all", len(self.skipped), size)
+
+    def _keep(self, file: File, skipped: Skipped, folder: Root) -> None:
+        piece = skipped.piece
+        name = f"{piece.partition}-{piece.base_offset:020d}-{skipped.position}"
+        told = {**skipped.as_json(), "bytes": None}
+        if self._mode is OnCorruption.QUARANTINE:
+            told["bytes"] = name + ".bin"
+            with _create(folder, name + ".bin") as target:
+                for at in range(skipped.position, skipped.position + skipped.size, _KEPT_AT_ONCE):
+                    target.write(file.read_at(min(_KEPT_AT_ONCE, skipped.position + skipped.size - at), at))
+        with _create(folder, name + ".json") as target:
+            target.write(json.dumps(told).encode() + b"\n")
+
+
+def _create(folder: Root, name: str) -> Any:
+    """A new file to be written."""
+    storage = folder.storage()
+    if isinstance(storage, RemoteStorage):
+        return storage.filesystem.open_output_stream(str(folder.path() / name))
+    assert storage is DISK
+    folder.path().mkdir(parents=True, exist_ok=True)
+    return (folder.path() / name).open("wb")
+
+
+def _next_batch(file: File, position: int, end: int) -> int:
+    """Where the first batch behind the damage at `position` begins whose checksum is right; else the end."""
+    size = _SEARCHED
+    while True:
+        data = file.read_at(min(size, end - position), position)
+        found = next(read_batches(data, resync=True), None)
+        if found is not None:
+            # The damaged one's checksum may be right, and what is in it not: then that one is left out.
+            return position + (found.position or found.size)
+        if position + len(data) >= end or len(data) < size:
+            return end
+        size *= 4

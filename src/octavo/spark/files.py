@@ -1,0 +1,215 @@
+"""Where logs lie: on a local disk, or wherever pyarrow's or fsspec's file systems reach.
+
+A `Root` is a path as the user gave it; it travels to the tasks, which open it again. Everything below it is named by
+paths of its file system, and read through the `Storage` of `octavo.log`, so that one code reads both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from urllib.parse import unquote, urlsplit
+
+from octavo.errors import BadDirectory, InvalidInput
+from octavo.log.storage import DISK, File, FileStatus, Storage
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|file:/")
+_ALIASES: Final = {"s3a": "s3", "s3n": "s3"}  # as Hadoop has them
+_MAGIC: Final = re.compile(r"[*?\[]")
+_REMOTE_MAGIC: Final = re.compile(r"[*\[]")  # in an address, what follows a question mark says how to get there
+
+
+class Root(NamedTuple):
+    """A path, or an address, without what may match several."""
+
+    address: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on a disk of whoever asks."""
+        return _SCHEME.match(self.address) is None
+
+    def storage(self) -> Storage:
+        """What reads it. Raises `InvalidInput` where nothing does."""
+        return DISK if self.is_local else _remote(self.address)[0]
+
+    def path(self) -> Path:
+        """It, as its file system names it."""
+        return Path(self.address) if self.is_local else _remote(self.address)[1]
+
+
+class Found(NamedTuple):
+    """Something at the end of a path."""
+
+    root: Root
+    path: Path
+
+
+def find_paths(given: str) -> list[Found]:
+    """What is there by a path, an address or a pattern of such. Raises `BadDirectory` where nothing is."""
+    if given.startswith("file:"):
+        given = unquote(urlsplit(given).path)
+    if _SCHEME.match(given) is None:
+        return _find_local(given)
+    return _find_remote(given)
+
+
+def _find_local(given: str) -> list[Found]:
+    path = Path(given).expanduser().absolute()
+    if path.exists() or not _MAGIC.search(given):
+        if not path.exists():
+            raise BadDirectory(path, "there is no such file or folder")
+        return [Found(Root(str(path)), path)]
+    matches = sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))
+    if not matches:
+        raise BadDirectory(path, "no file and no folder matches this pattern")
+    return [Found(Root(match), Path(match)) for match in matches]
+
+
+def _find_remote(given: str) -> list[Found]:
+    address, question, query = given.partition("?")
+    pattern = _REMOTE_MAGIC.search(address)
+    fixed = address[: address.rindex("/", 0, pattern.start())] if pattern else address
+    root = Root(fixed.rstrip("/") + question + query)
+    storage, path = _remote(root.address)
+    if pattern is None:
+        if not storage.exists(path):
+            raise BadDirectory(root.address, "there is no such file or folder")
+        return [Found(root, path)]
+    matches = list(_match(storage, path, address[len(fixed) :].strip("/").split("/")))
+    if not matches:
+        raise BadDirectory(given, "no file and no folder matches this pattern")
+    return [Found(root, match) for match in matches]
+
+
+def _match(storage: RemoteStorage, folder: Path, patterns: list[str]) -> Iterator[Path]:
+    first, *rest = patterns
+    for name, is_folder in sorted(storage.children(folder).items()):
+        if fnmatchcase(name, first) and (is_folder or not rest):
+            if rest:
+                yield from _match(storage, folder / name, rest)
+            else:
+                yield folder / name
+
+
+def children(storage: Storage, folder: Path) -> dict[str, bool]:
+    """The names in a folder, each with whether it is a folder itself."""
+    if isinstance(storage, RemoteStorage):
+        return storage.children(folder)
+    return {path.name: path.is_dir() for path in folder.iterdir()}
+
+
+class RemoteFile(File):
+    """A file of a remote file system: each read is a request of its own."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, filesystem: FileSystem, path: Path) -> None:
+        self._file = filesystem.open_input_file(str(path))
+        self.path = path
+
+    def size(self) -> int:
+        """Bytes in the file."""
+        return int(self._file.size())
+
+    def read_at(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only where the file ends."""
+        size = min(size, self.size() - position)
+        return bytes(self._file.read_at(size, position)) if size > 0 else b""
+
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        """Fill `buffer` from `position`; how many bytes there were."""
+        data = self.read_at(len(buffer), position)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class RemoteStorage(Storage):
+    """Files that are only read, through a file system of pyarrow's."""
+
+    def __init__(self, filesystem: FileSystem) -> None:
+        self.filesystem: Final = filesystem
+
+    def open(self, path: Path) -> File:
+        """An existing file, to be read."""
+        return RemoteFile(self.filesystem, path)
+
+    def status(self, path: Path) -> FileStatus:
+        """Of a file. One that was written anew is another file."""
+        info = self.filesystem.get_file_info(str(path))
+        if not info.is_file:
+            raise FileNotFoundError(str(path))
+        return _status(info)
+
+    def identity(self, file: File) -> int:
+        """Of an open file, as `status` has it."""
+        return self.status(file.path).identity
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file or a folder of this name."""
+        return bool(self.filesystem.get_file_info(str(path)).type.name != "NotFound")
+
+    def is_folder(self, path: Path) -> bool:
+        """Whether there is a folder of this name, or something below it."""
+        return bool(self.filesystem.get_file_info(str(path)).type.name == "Directory")
+
+    def files(self, folder: Path, suffix: str) -> dict[str, FileStatus]:
+        """The files whose names end so, as one listing has them."""
+        infos = {info.base_name: info for info in self._list(folder) if info.base_name.endswith(suffix)}
+        return {name: _status(info) for name, info in sorted(infos.items())}
+
+    def children(self, folder: Path) -> dict[str, bool]:
+        """The names in a folder, each with whether it is a folder itself."""
+        return {info.base_name: info.type.name == "Directory" for info in self._list(folder)}
+
+    def _list(self, folder: Path) -> list[Any]:
+        from pyarrow.fs import FileSelector
+
+        return list(self.filesystem.get_file_info(FileSelector(str(folder))))
+
+
+def _status(info: Any) -> FileStatus:
+    modified_ns = int(info.mtime_ns or 0)
+    return FileStatus(modified_ns, int(info.size), modified_ns)
+
+
+@cache
+def _remote(address: str) -> tuple[RemoteStorage, Path]:
+    """The file system that an address is of, and how that names it."""
+    scheme, _, rest = address.partition("://")
+    address = f"{_ALIASES.get(scheme, scheme)}://{rest}"
+    try:
+        filesystem, path = _open_filesystem(address)
+    except OSError as error:
+        raise BadDirectory(address.partition("?")[0], f"its file system cannot be reached: {error}") from None
+    return RemoteStorage(filesystem), cast(Path, PurePosixPath(path))
+
+
+def _open_filesystem(address: str) -> tuple[FileSystem, str]:
+    from pyarrow import ArrowInvalid, ArrowNotImplementedError
+    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+
+    try:
+        filesystem, path = FileSystem.from_uri(address)
+    except (ArrowInvalid, ArrowNotImplementedError) as error:
+        refused = error
+    else:
+        return filesystem, path
+    scheme = address.partition(":")[0]
+    try:
+        from fsspec.core import url_to_fs
+
+        other, path = url_to_fs(address)
+    except ImportError:
+        reason = f"pyarrow says: {refused}. With fsspec, and its package for this scheme, it may be read"
+        raise InvalidInput(f"nothing here reads {scheme}:// ({reason})") from None
+    except ValueError as error:
+        raise InvalidInput(f"nothing here reads {scheme}:// (pyarrow says: {refused}; fsspec says: {error})") from None
+    return PyFileSystem(FSSpecHandler(other)), path

@@ -1,0 +1,364 @@
+"""The options of `format("octavo")`: those of Spark's Kafka connector, with its meanings and its errors, and ours.
+
+`read_options` checks all that can be checked before any file is looked at. Where the connector has a sentence for what
+is wrong, it is used here too, so that whoever knows that, or searches for it, finds it again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from typing import Final, NamedTuple
+
+from octavo.errors import InvalidConfig, InvalidInput
+from octavo.log.names import TopicPartition
+from octavo.spark.offsets import EARLIEST, LATEST, Offsets, read_offsets, read_partitions, read_timestamps
+
+_log = logging.getLogger("octavo.spark")
+
+_OURS: Final = (
+    "path",
+    "paths",
+    "columns",
+    "includeBatchInfo",
+    "includeControlRecords",
+    "onCorruption",
+    "quarantinePath",
+    "end",
+    "maxBytesPerTrigger",
+    "maxBytesPerPartition",
+)
+_CONNECTORS: Final = (
+    "assign",
+    "subscribe",
+    "subscribePattern",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "failOnDataLoss",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "includeHeaders",
+    "isolation.level",
+    "kafka.isolation.level",
+)
+_MEANINGLESS: Final = (
+    "groupIdPrefix",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+)
+_NAMES: Final = {name.lower(): name for name in (*_OURS, *_CONNECTORS, *_MEANINGLESS)}
+
+# Settings of a consumer that the connector does not leave to its users.
+_REFUSED: Final = {
+    "kafka.auto.offset.reset": "set the source option 'startingoffsets' to 'earliest' or 'latest' instead",
+    "kafka.key.deserializer": "keys are byte arrays: use DataFrame operations to deserialize them",
+    "kafka.value.deserializer": "values are byte arrays: use DataFrame operations to deserialize them",
+    "kafka.enable.auto.commit": "no offsets are committed here",
+    "kafka.interceptor.classes": "there is no consumer here to intercept",
+}
+
+_DURATION: Final = re.compile(r"(-?[0-9]+)\s*(us|ms|s|m|min|h|d)?")
+_UNITS_MS: Final = {
+    None: 1,
+    "us": 0.001,
+    "ms": 1,
+    "s": 1000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+_MAX_TRIGGER_DELAY: Final = "15m"
+
+
+class End(Enum):
+    """Up to where a partition is read."""
+
+    HIGH_WATERMARK = "highWatermark"  # as the directory last recorded it
+    LOG_END = "logEnd"  # the last complete batch
+
+
+class OnCorruption(Enum):
+    """What to do about a batch that breaks a rule."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    QUARANTINE = "quarantine"
+
+
+class Limit(NamedTuple):
+    """Where to begin or to end: by offsets, or by timestamps, of every partition alike or of each its own."""
+
+    option: str  # that says so
+    offset: int | None = None
+    offsets: Offsets | None = None
+    timestamp_ms: int | None = None
+    timestamps: Offsets | None = None
+
+    @property
+    def of_each(self) -> Offsets | None:
+        """What is told for each partition by itself."""
+        return self.offsets if self.offsets is not None else self.timestamps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """All options, checked. `None` is for those that were not given, and have no default."""
+
+    paths: tuple[str, ...]
+    assign: tuple[TopicPartition, ...] | None
+    subscribe: tuple[str, ...] | None
+    subscribe_pattern: str | None
+    starting: Limit | None
+    ending: Limit | None
+    latest_if_no_match: bool  # where no record is as late as a starting timestamp
+    fail_on_data_loss: bool
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    max_bytes_per_partition: int | None
+    max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_bytes_per_trigger: int | None
+    max_trigger_delay_ms: int
+    include_headers: bool
+    include_batch_info: bool
+    include_control_records: bool
+    read_committed: bool
+    columns: tuple[str, ...] | None
+    on_corruption: OnCorruption
+    quarantine_path: str | None
+    end: End
+
+
+def read_options(given: Mapping[str, str]) -> Options:
+    """The options, by their names in any case. Raises `InvalidInput`."""
+    options = {name.lower(): value for name, value in given.items()}
+    _check_names(options, given)
+    reader = _Reader(options)
+    assign, subscribe, pattern = _read_topics(options)
+    smallest, largest = reader.positive("minOffsetsPerTrigger"), reader.positive("maxOffsetsPerTrigger")
+    if smallest is not None and largest is not None and smallest > largest:
+        raise InvalidInput(
+            f"The value of minOffsetPerTrigger({smallest}) is higher than the maxOffsetsPerTrigger({largest})."
+        )
+    on_corruption = OnCorruption(reader.one_of("onCorruption", [mode.value for mode in OnCorruption], "fail"))
+    quarantine_path = options.get("quarantinepath")
+    if on_corruption is OnCorruption.QUARANTINE and not quarantine_path:
+        raise InvalidInput("onCorruption = quarantine needs the option quarantinePath: a folder for what is put aside")
+    return Options(
+        paths=_read_paths(options),
+        assign=assign,
+        subscribe=subscribe,
+        subscribe_pattern=pattern,
+        starting=_read_limit(options, "starting"),
+        ending=_read_limit(options, "ending"),
+        latest_if_no_match=reader.one_of("startingOffsetsByTimestampStrategy", ["error", "latest"], "error")
+        == "latest",
+        fail_on_data_loss=reader.truth("failOnDataLoss", default=True),
+        min_partitions=reader.positive("minPartitions"),
+        max_records_per_partition=reader.positive("maxRecordsPerPartition"),
+        max_bytes_per_partition=reader.positive("maxBytesPerPartition"),
+        max_offsets_per_trigger=largest,
+        min_offsets_per_trigger=smallest,
+        max_bytes_per_trigger=reader.positive("maxBytesPerTrigger"),
+        max_trigger_delay_ms=reader.duration_ms("maxTriggerDelay", _MAX_TRIGGER_DELAY),
+        include_headers=reader.truth("includeHeaders", default=False),
+        include_batch_info=reader.truth("includeBatchInfo", default=False),
+        include_control_records=reader.truth("includeControlRecords", default=False),
+        read_committed=_read_isolation(reader),
+        columns=reader.words("columns"),
+        on_corruption=on_corruption,
+        quarantine_path=quarantine_path,
+        end=End(reader.one_of("end", [end.value for end in End], End.HIGH_WATERMARK.value)),
+    )
+
+
+def _check_names(options: Mapping[str, str], given: Mapping[str, str]) -> None:
+    """Refuse what the connector refuses, and what nobody knows; warn, once, of what means nothing here."""
+    meaningless = [_NAMES[name] for name in options if _NAMES.get(name) in _MEANINGLESS]
+    for name in given:
+        lower = name.lower()
+        if lower in _REFUSED:
+            raise InvalidInput(f"Kafka option '{lower.removeprefix('kafka.')}' is not supported: {_REFUSED[lower]}.")
+        if lower in _NAMES:
+            continue
+        if not lower.startswith("kafka."):
+            near = get_close_matches(lower, _NAMES, 1)
+            hint = f"; is {_NAMES[near[0]]} meant?" if near else ""
+            raise InvalidInput(f"there is no option {name!r}{hint}")
+        meaningless.append(name)
+    if meaningless:
+        _log.warning("without a broker these options mean nothing, and are ignored: %s", ", ".join(meaningless))
+
+
+def _read_paths(options: Mapping[str, str]) -> tuple[str, ...]:
+    text = options.get("paths") or options.get("path", "")
+    if text.lstrip().startswith("["):
+        try:
+            paths = json.loads(text)
+        except ValueError:
+            paths = [text]  # a pattern
+    else:
+        paths = text.split(",")
+    paths = [path.strip() for path in paths if isinstance(path, str) and path.strip()]
+    if not paths:
+        raise InvalidInput("the option path is missing: where the log is, as in load('/var/lib/kafka/data')")
+    return tuple(paths)
+
+
+def _read_topics(
+    options: Mapping[str, str],
+) -> tuple[tuple[TopicPartition, ...] | None, tuple[str, ...] | None, str | None]:
+    names = ("subscribe", "subscribepattern", "assign")
+    told = [name for name in names if name in options]
+    if len(told) > 1:
+        raise InvalidInput(
+            f"Only one of the following options can be specified for Kafka source: {', '.join(names)}. "
+            "See the docs for more details."
+        )
+    if not told:
+        return None, None, None
+    value = options[told[0]]
+    match told[0]:
+        case "assign":
+            if not value.strip().startswith("{"):
+                raise InvalidInput(f"No topicpartitions to assign as specified value for option 'assign' is '{value}'")
+            return tuple(read_partitions(value)), None, None
+        case "subscribe":
+            topics = tuple(topic.strip() for topic in value.split(",") if topic.strip())
+            if not topics:
+                raise InvalidInput(f"No topics to subscribe to as specified value for option 'subscribe' is '{value}'")
+            return None, topics, None
+        case _:
+            if not value.strip():
+                raise InvalidInput(
+                    f"Pattern to subscribe is empty as specified value for option 'subscribePattern' is '{value}'"
+                )
+            try:
+                re.compile(value.strip())
+            except re.error as error:
+                raise InvalidConfig("subscribePattern", value, f"it is no regular expression: {error}") from None
+            return None, None, value.strip()
+
+
+def _read_limit(options: Mapping[str, str], which: str) -> Limit | None:
+    """Where to begin, or to end: a timestamp for all goes before one for each, and that before offsets."""
+    value = options.get(f"{which}timestamp")
+    if value is not None:
+        try:
+            return Limit(f"{which}Timestamp", timestamp_ms=int(value))
+        except ValueError:
+            raise InvalidInput(f"Expected a single long value, got {value}") from None
+    value = options.get(f"{which}offsetsbytimestamp")
+    if value is not None:
+        return Limit(f"{which}OffsetsByTimestamp", timestamps=read_timestamps(value))
+    value = options.get(f"{which}offsets")
+    if value is None:
+        return None
+    option = f"{which}Offsets"
+    match value.strip().lower():
+        case "earliest":
+            return Limit(option, offset=EARLIEST)
+        case "latest":
+            return Limit(option, offset=LATEST)
+        case _:
+            return Limit(option, offsets=read_offsets(value))
+
+
+def _read_isolation(reader: _Reader) -> bool:
+    levels = ["read_uncommitted", "read_committed"]
+    name = "isolation.level" if "isolation.level" in reader.options else "kafka.isolation.level"
+    return reader.one_of(name, levels, levels[0]) == "read_committed"
+
+
+def check_batch(options: Options) -> None:
+    """Raises `InvalidInput` for what only a stream can have. Spark does not tell before a query is run which it is."""
+    starting, ending = options.starting, options.ending
+    if starting is not None:
+        if starting.offset == LATEST:
+            raise InvalidInput("starting offset can't be latest for batch queries on Kafka")
+        for partition, offset in (starting.offsets or {}).items():
+            if offset == LATEST:
+                raise InvalidInput(f"startingOffsets for {partition} can't be latest for batch queries on Kafka")
+    if ending is not None:
+        if ending.offset == EARLIEST:
+            raise InvalidInput("ending offset can't be earliest for batch queries on Kafka")
+        for partition, offset in (ending.offsets or {}).items():
+            if offset == EARLIEST:
+                raise InvalidInput(f"ending offset for {partition} can't be earliest for batch queries on Kafka")
+    ignored = [
+        name
+        for name, value in (
+            ("maxOffsetsPerTrigger", options.max_offsets_per_trigger),
+            ("minOffsetsPerTrigger", options.min_offsets_per_trigger),
+            ("maxBytesPerTrigger", options.max_bytes_per_trigger),
+        )
+        if value is not None
+    ]
+    if ignored:
+        _log.warning("a batch query has no triggers, %s is ignored", ", ".join(ignored))
+
+
+def check_stream(options: Options) -> None:
+    """Raises `InvalidInput` for what only a batch query can have."""
+    if options.ending is not None:
+        raise InvalidInput("ending offset not valid in streaming queries")
+
+
+class _Reader:
+    """Options of one value."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = options
+
+    def truth(self, name: str, *, default: bool) -> bool:
+        value = self.options.get(name.lower())
+        if value is None:
+            return default
+        if value.lower() not in ("true", "false"):
+            raise InvalidConfig(name, value, "it is true or false")
+        return value.lower() == "true"
+
+    def positive(self, name: str) -> int | None:
+        value = self.options.get(name.lower())
+        if value is None:
+            return None
+        try:
+            number = int(value)
+        except ValueError:
+            raise InvalidConfig(name, value, "it is a number") from None
+        if number <= 0:
+            raise InvalidInput(f"{name} must be positive")
+        return number
+
+    def one_of(self, name: str, allowed: list[str], default: str) -> str:
+        value = self.options.get(name.lower(), default)
+        for word in allowed:
+            if value.strip().lower() == word.lower():
+                return word
+        raise InvalidConfig(name, value, f"it is one of {', '.join(allowed)}")
+
+    def words(self, name: str) -> tuple[str, ...] | None:
+        value = self.options.get(name.lower())
+        return None if value is None else tuple(word.strip() for word in value.split(",") if word.strip())
+
+    def duration_ms(self, name: str, default: str) -> int:
+        value = self.options.get(name.lower(), default)
+        found = _DURATION.fullmatch(value.strip().lower())
+        if found is None or int(found[1]) < 0:
+            raise InvalidConfig(name, value, "it is a duration, such as 30s or 15m")
+        return int(int(found[1]) * _UNITS_MS[found[2]])

@@ -1,0 +1,93 @@
+"""The columns that Spark sees: those of its Kafka connector, in its order, and what the batch of a record says.
+
+    key, value, topic, partition, offset, timestamp, timestampType        always
+    headers                                                               with includeHeaders
+    leaderEpoch, producerId, producerEpoch, sequence, isTransactional,
+    isControl, compression, magic, file, position                         with includeBatchInfo
+
+All may be null, as in the connector, though only key, value and timestamp ever are.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from octavo.errors import InvalidInput
+from octavo.spark.options import Options
+
+_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+
+_RECORD: Final[dict[str, DataType]] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+}
+_HEADERS: Final[dict[str, DataType]] = {"headers": ArrayType(_HEADER)}
+_BATCH: Final[dict[str, DataType]] = {
+    "leaderEpoch": IntegerType(),
+    "producerId": LongType(),
+    "producerEpoch": ShortType(),
+    "sequence": IntegerType(),
+    "isTransactional": BooleanType(),
+    "isControl": BooleanType(),
+    "compression": StringType(),
+    "magic": ByteType(),
+    "file": StringType(),
+    "position": LongType(),
+}
+_ALL: Final = {**_RECORD, **_HEADERS, **_BATCH}
+
+
+def schema_of(options: Options) -> StructType:
+    """The schema by the options. Raises `InvalidInput` where they name a column that there is not."""
+    return StructType([StructField(name, _ALL[name]) for name in _names(options)])
+
+
+def _names(options: Options) -> list[str]:
+    if options.columns is None:
+        headers = _HEADERS if options.include_headers else {}
+        return [*_RECORD, *headers, *(_BATCH if options.include_batch_info else {})]
+    by_lower = {name.lower(): name for name in _ALL}
+    names: list[str] = []
+    for given in options.columns:
+        name = by_lower.get(given.lower())
+        if name is None:
+            near = get_close_matches(given.lower(), by_lower, 1)
+            hint = f"; is {by_lower[near[0]]} meant?" if near else f"; there are {', '.join(_ALL)}"
+            raise InvalidInput(f"columns: there is no column {given!r}{hint}")
+        if name in names:
+            raise InvalidInput(f"columns: {name} is named twice")
+        names.append(name)
+    if not names:
+        raise InvalidInput("columns: none is named")
+    return names
+
+
+def check_schema(given: StructType, options: Options) -> None:
+    """Raises `InvalidInput` for a schema of the user's own that is not what is read here."""
+    ours = schema_of(options)
+    if given != ours:
+        raise InvalidInput(
+            f"Kafka's log has a fixed schema, {ours.simpleString()}: leave out schema(...), and narrow it by the "
+            "option columns"
+        )

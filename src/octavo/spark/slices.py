@@ -1,0 +1,38 @@
+"""What tasks are made of, as it travels to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark.sql.datasource import InputPartition
+
+from octavo.log.names import TopicPartition
+from octavo.spark.files import Root
+
+
+class Slice(NamedTuple):
+    """Bytes of a segment that begin and end where batches do, and the offsets wanted of them."""
+
+    partition: TopicPartition
+    root: Root
+    folder: str
+    base_offset: int  # of the segment
+    identity: int  # of its file
+    position: int
+    end: int
+    first_offset: int
+    end_offset: int
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.end - self.position
+
+
+class Task(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, slices: Sequence[Slice]) -> None:
+        super().__init__(None)
+        self.slices = tuple(slices)

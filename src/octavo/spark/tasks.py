@@ -1,0 +1,136 @@
+"""What a task does: from slices of segments to the batches that Spark takes.
+
+A slice is read in windows, always into the same memory, so that a task takes no more of it for a large segment than
+for a small one. The file is opened once and then read whatever becomes of its name; where it is gone before that, or
+another has its name, the folder is looked at again and the same offsets are read from what is there now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final, cast
+
+import numpy as np
+import pyarrow as pa
+
+from octavo.errors import BadDirectory, FormatError, Truncated
+from octavo.log.names import LOG, file_name
+from octavo.log.storage import File
+from octavo.records.arrow.reader import to_arrow
+from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD
+from octavo.spark.columns import BATCH_ROWS, Columns
+from octavo.spark.committed import keep_for
+from octavo.spark.corruption import Corruption
+from octavo.spark.options import Options
+from octavo.spark.partitions import Replica
+from octavo.spark.plan import slices_of
+from octavo.spark.ranges import SourceLog, lose, within
+from octavo.spark.slices import Slice, Task
+
+_WINDOW: Final = 4 << 20
+_ATTEMPTS: Final = 20  # to read from a folder that changes meanwhile
+
+
+class _Moved(Exception):
+    """The file of a slice is not there any more, or another one is."""
+
+
+class TaskReader:
+    """Reads the slices of one task."""
+
+    def __init__(self, options: Options, schema: pa.Schema) -> None:
+        self._options: Final = options
+        self._columns: Final = Columns(schema)
+        self._corruption: Final = Corruption(options)
+        self._memory = np.empty(_WINDOW, np.uint8)
+
+    def read(self, task: Task) -> Iterator[pa.RecordBatch]:
+        """The batches of all slices, in their order."""
+        for piece in task.slices:
+            try:
+                file = _open(piece)
+            except _Moved:
+                yield from self._read_anew(piece)
+            else:
+                yield from self._read_slice(file, piece)
+        self._corruption.tell()
+
+    def _read_anew(self, piece: Slice) -> Iterator[pa.RecordBatch]:
+        """The offsets of a slice from whatever files have them now. Raises `DataLoss`, if that is to fail a query."""
+        first = piece.first_offset
+        for _ in range(_ATTEMPTS):
+            replica = Replica(piece.partition, piece.root, _folder(piece))
+            try:
+                log = replica.open()
+            except BadDirectory:
+                lose(self._options, piece.partition, first, piece.end_offset)
+                return
+            source = SourceLog(replica, log, log.start_offset, log.end_offset)
+            wanted = within(self._options, source, first, piece.end_offset)
+            try:
+                for part in slices_of(wanted):
+                    yield from self._read_slice(_open(part), part)
+                    first = part.end_offset
+            except _Moved:
+                continue
+            return
+        raise BadDirectory(piece.folder, "its files change faster than they can be read")
+
+    def _read_slice(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
+        self._columns.begin(piece)
+        keep = keep_for(self._options, file, piece)
+        position = piece.position
+        while position < piece.end:
+            window = self._fill(file, position, piece.end)
+            reader = to_arrow(
+                window,
+                columns=self._columns.stored,
+                offsets=(piece.first_offset, piece.end_offset),
+                max_rows=BATCH_ROWS,
+                keep=None if keep is None else keep.at(position),
+            )
+            try:
+                for batch in reader:
+                    yield self._columns.spark_batch(batch, position)
+            except FormatError as error:
+                position = self._corruption.meet(file, piece, position + error.position, error)
+                continue
+            if reader.position == 0:
+                position = self._make_room(file, piece, position, window)
+            position += reader.position
+
+    def _fill(self, file: File, position: int, end: int) -> memoryview:
+        """The bytes from `position` on, as many as there is room for."""
+        room = self._memory.data[: end - position]
+        size = file.read_into(room, position)
+        if not size:
+            raise BadDirectory(file.path, f"the file was cut at byte {position} or before while it was read")
+        return room[:size]
+
+    def _make_room(self, file: File, piece: Slice, position: int, window: memoryview) -> int:
+        """Have room for the batch at `position`, which is larger than the window; the position where to go on."""
+        size = int.from_bytes(window[LENGTH_AT : LENGTH_AT + 4], "big") + LOG_OVERHEAD
+        if len(window) < len(self._memory) or position + size > piece.end:
+            error = Truncated(position, "the bytes end inside a batch")
+            return self._corruption.meet(file, piece, position, error)
+        self._memory = np.empty(size, np.uint8)
+        return position
+
+
+def _folder(piece: Slice) -> Path:
+    return Path(piece.folder) if piece.root.is_local else cast(Path, PurePosixPath(piece.folder))
+
+
+def _open(piece: Slice) -> File:
+    """The file of a slice. Raises `_Moved`."""
+    storage = piece.root.storage()
+    path = _folder(piece) / file_name(piece.base_offset, LOG)
+    try:
+        file = storage.open(path)
+        identity = storage.identity(file)
+    except FileNotFoundError:
+        raise _Moved from None
+    if identity != piece.identity or file.size() < piece.end:
+        raise _Moved
+    return file
