@@ -47,8 +47,11 @@ class Replica(NamedTuple):
 Replicas = dict[TopicPartition, list[Replica]]
 
 
-def find_partitions(options: Options) -> Replicas:
-    """The partitions that the options ask for, in order. Raises `BadDirectory` and `InvalidInput`."""
+def find_partitions(options: Options, *, must_be_there: bool = True) -> Replicas:
+    """The partitions that the options ask for, in order. Raises `BadDirectory` and `InvalidInput`.
+
+    Those that are asked for by their names, or their topics', have to be there, unless that is not wanted.
+    """
     found: Replicas = {}
     named: set[TopicPartition] = set()  # by their own folder or file: such a one is wanted, whatever its topic
     for path in options.paths:
@@ -58,10 +61,10 @@ def find_partitions(options: Options) -> Replicas:
                 _add(found.setdefault(replica.partition, []), replica)
                 if by_itself:
                     named.add(replica.partition)
-    if not found:
+    if not found and must_be_there:
         where = ", ".join(options.paths)
         raise BadDirectory(where, "there is no partition here: neither folders named topic-0, nor segments")
-    return {partition: found[partition] for partition in sorted(_wanted(options, found, named))}
+    return {partition: found[partition] for partition in sorted(_wanted(options, found, named, must_be_there))}
 
 
 def _add(replicas: list[Replica], new: Replica) -> None:
@@ -97,19 +100,22 @@ def _of_file(root: Root, path: Path) -> Replica:
     return Replica(partition, root, path.parent, base_offset_of(path.name))
 
 
-def _wanted(options: Options, found: Replicas, named: set[TopicPartition]) -> Iterable[TopicPartition]:
+def _wanted(
+    options: Options, found: Replicas, named: set[TopicPartition], must_be_there: bool
+) -> Iterable[TopicPartition]:
     where = ", ".join(options.paths)
+    known = [partition for partition in found if partition.topic != METADATA_TOPIC]
     if options.assign is not None:
         missing = [partition for partition in options.assign if partition not in found]
-        if len(missing) == len(options.assign):
-            raise InvalidInput(f"there is no partition {told(missing)} in {where}; there are {told(found)}")
-        if missing:
+        if len(missing) == len(options.assign) and must_be_there:
+            raise InvalidInput(f"there is no partition {told(missing)} in {where}; there are {told(known)}")
+        if missing and must_be_there:
             _log.warning("there is no partition %s in %s: the others are read", told(missing), where)
         return [partition for partition in options.assign if partition in found]
     if options.subscribe is not None:
-        topics = {partition.topic for partition in found}
+        topics = {partition.topic for partition in known}
         for topic in options.subscribe:
-            if topic not in topics:
+            if topic not in topics and must_be_there:
                 raise InvalidInput(f"there is no topic {topic!r} in {where}; there are {', '.join(sorted(topics))}")
         return [partition for partition in found if partition.topic in options.subscribe]
     visible = [partition for partition in found if partition in named or not _is_hidden(partition.topic)]

@@ -111,7 +111,7 @@ def _cut(piece: Slice, size: int, source: SourceLog) -> Iterator[Slice]:
         target = piece.position + piece.size * number // count
         if target <= piece.position:
             continue
-        found = _boundary(segment, piece, target)
+        found = boundary_behind(segment, piece, target)
         if found is not None:
             position, offset = found
             yield piece._replace(end=position, end_offset=offset)
@@ -119,7 +119,7 @@ def _cut(piece: Slice, size: int, source: SourceLog) -> Iterator[Slice]:
     yield piece
 
 
-def _boundary(segment: Segment, piece: Slice, target: int) -> tuple[int, int] | None:
+def boundary_behind(segment: Segment, piece: Slice, target: int) -> tuple[int, int] | None:
     """A position at or behind `target` where a batch begins, and its first offset."""
     entry = segment.offset_index.behind(target)
     if entry is not None and piece.position < entry.position < piece.end:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log.names import TopicPartition
 from octavo.log.watched import WatchedLog
-from octavo.spark.committed import last_stable_offset
+from octavo.spark.committed import OpenTransactions
 from octavo.spark.offsets import EARLIEST, LATEST, Offsets, told
 from octavo.spark.options import End, Limit, Options
 from octavo.spark.partitions import Replica, Replicas, choose, find_partitions
@@ -55,11 +55,11 @@ class Logs:
 
     def __init__(self, options: Options) -> None:
         self._options: Final = options
-        self._known: dict[TopicPartition, tuple[list[Replica], Replica, WatchedLog]] = {}
+        self._known: dict[TopicPartition, _Known] = {}
 
-    def look(self) -> dict[TopicPartition, SourceLog]:
+    def look(self, *, must_be_there: bool = True) -> dict[TopicPartition, SourceLog]:
         """All of them as they are now, in order. Raises `BadDirectory`, `InvalidInput`."""
-        return self._open(find_partitions(self._options))
+        return self._open(find_partitions(self._options, must_be_there=must_be_there))
 
     def _open(self, found: Replicas) -> dict[TopicPartition, SourceLog]:
         sources: dict[TopicPartition, SourceLog] = {}
@@ -75,22 +75,30 @@ class Logs:
 
     def _source(self, partition: TopicPartition, replicas: list[Replica]) -> SourceLog:
         known = self._known.get(partition)
-        if known is not None and known[0] == replicas and len(replicas) == 1:
-            _, replica, log = known
-            log.refresh()
+        if known is not None and known.replicas == replicas and len(replicas) == 1:
+            known.log.refresh()
         else:
-            replica, log = choose(replicas)
-            self._known[partition] = (replicas, replica, log)
-        return _bounded(replica, log, self._options)
+            known = self._known[partition] = _Known(replicas, *choose(replicas), OpenTransactions())
+        return _bounded(known, self._options)
 
     def close(self) -> None:
         """Close all files."""
-        for _, _, log in self._known.values():
-            log.close()
+        for known in self._known.values():
+            known.log.close()
         self._known.clear()
 
 
-def _bounded(replica: Replica, log: WatchedLog, options: Options) -> SourceLog:
+class _Known(NamedTuple):
+    """A partition that was looked at before."""
+
+    replicas: list[Replica]
+    replica: Replica
+    log: WatchedLog
+    transactions: OpenTransactions
+
+
+def _bounded(known: _Known, options: Options) -> SourceLog:
+    replica, log = known.replica, known.log
     start, end = log.start_offset, log.end_offset
     if options.end is End.HIGH_WATERMARK:
         end = log.high_watermark
@@ -102,7 +110,8 @@ def _bounded(replica: Replica, log: WatchedLog, options: Options) -> SourceLog:
         start = max(start, replica.segment)
         end = max(start, min([end, *bases[number + 1 : number + 2]]))
     if options.read_committed:
-        end = min(end, max(start, last_stable_offset(log, end)))
+        stable = known.transactions.last_stable_offset(replica.root.storage(), log, end)
+        end = min(end, max(start, stable))
     return SourceLog(replica, log, start, end)
 
 
@@ -140,8 +149,8 @@ def resolve(
             else:
                 offsets[partition] = _by_time(source, timestamp_ms, starting and not latest_if_no_match)
         else:
-            offset = limit.offset if limit.offsets is None else limit.offsets.get(partition, EARLIEST)
-            offsets[partition] = {EARLIEST: source.start, LATEST: source.end}.get(offset, offset)  # type: ignore[arg-type,assignment]
+            offset = (limit.offsets or {}).get(partition, EARLIEST) if limit.offset is None else limit.offset
+            offsets[partition] = {EARLIEST: source.start, LATEST: source.end}.get(offset, offset)
     return offsets
 
 
@@ -201,7 +210,8 @@ class DataLoss(BadDirectory):
     def __str__(self) -> str:
         return (
             f"offsets {self.first} to {self.end - 1} of {self.partition} are not in the log, or no longer: "
-            "they may have been deleted by retention. If a query should not fail for this, set the option failOnDataLoss to false"
+            "they may have been deleted by retention. If a query should not fail for this, set the option "
+            "failOnDataLoss to false"
         )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, cast
 
 from pyspark.sql.datasource import InputPartition
 
@@ -23,6 +24,10 @@ class Slice(NamedTuple):
     end: int
     first_offset: int
     end_offset: int
+
+    def folder_path(self) -> Path:
+        """The folder, as its file system names it."""
+        return Path(self.folder) if self.root.is_local else cast(Path, PurePosixPath(self.folder))
 
     @property
     def size(self) -> int:

@@ -7,21 +7,17 @@ told then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from octavo.spark.options import Options, check_batch, read_options
+from octavo.spark.options import check_batch, check_stream, read_options
 from octavo.spark.partitions import find_partitions
-from octavo.spark.plan import plan_tasks
-from octavo.spark.ranges import Logs, batch_ranges, check_limits
+from octavo.spark.ranges import check_limits
+from octavo.spark.reader import OctavoReader
 from octavo.spark.schema import check_schema, schema_of
-from octavo.spark.slices import Task
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from octavo.spark.stream import OctavoStreamReader
 
 
 class OctavoSource(DataSource):
@@ -49,33 +45,8 @@ class OctavoSource(DataSource):
         check_batch(self._options)
         return OctavoReader(self._options, schema)
 
-
-class OctavoReader(DataSourceReader):
-    """A batch query. It defines no `pushFilters`: what Spark 4.3 pushes stays, and makes later queries wrong."""
-
-    def __init__(self, options: Options, schema: StructType) -> None:
-        self._options = options
-        self._schema = schema
-
-    def partitions(self) -> list[InputPartition]:
-        """The tasks. Spark asks once for each `load()`."""
-        logs = Logs(self._options)
-        try:
-            return list(plan_tasks(self._options, batch_ranges(self._options, logs.look())))
-        finally:
-            logs.close()
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What one task reads."""
-        return read_task(self._options, self._schema, partition)
-
-
-def read_task(options: Options, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The Arrow batches of a task, exactly of the types that Spark wants."""
-    if not isinstance(partition, Task):  # Spark's own, where there is nothing to read
-        return iter(())
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    from octavo.spark.tasks import TaskReader
-
-    return TaskReader(options, to_arrow_schema(schema, timezone="UTC")).read(partition)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """For a streaming query. Raises `InvalidInput`."""
+        check_schema(schema, self._options)
+        check_stream(self._options)
+        return OctavoStreamReader(self._options, schema)

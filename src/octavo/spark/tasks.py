@@ -8,8 +8,7 @@ another has its name, the folder is looked at again and the same offsets are rea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from octavo.log.storage import File
 from octavo.records.arrow.reader import to_arrow
 from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD
 from octavo.spark.columns import BATCH_ROWS, Columns
-from octavo.spark.committed import keep_for
+from octavo.spark.committed import choice_for
 from octavo.spark.corruption import Corruption
 from octavo.spark.options import Options
 from octavo.spark.partitions import Replica
@@ -60,7 +59,7 @@ class TaskReader:
         """The offsets of a slice from whatever files have them now. Raises `DataLoss`, if that is to fail a query."""
         first = piece.first_offset
         for _ in range(_ATTEMPTS):
-            replica = Replica(piece.partition, piece.root, _folder(piece))
+            replica = Replica(piece.partition, piece.root, piece.folder_path())
             try:
                 log = replica.open()
             except BadDirectory:
@@ -79,7 +78,7 @@ class TaskReader:
 
     def _read_slice(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
         self._columns.begin(piece)
-        keep = keep_for(self._options, file, piece)
+        choice = choice_for(self._options, file, piece)
         position = piece.position
         while position < piece.end:
             window = self._fill(file, position, piece.end)
@@ -88,7 +87,7 @@ class TaskReader:
                 columns=self._columns.stored,
                 offsets=(piece.first_offset, piece.end_offset),
                 max_rows=BATCH_ROWS,
-                keep=None if keep is None else keep.at(position),
+                keep=None if choice is None else choice.at(position),
             )
             try:
                 for batch in reader:
@@ -118,14 +117,10 @@ class TaskReader:
         return position
 
 
-def _folder(piece: Slice) -> Path:
-    return Path(piece.folder) if piece.root.is_local else cast(Path, PurePosixPath(piece.folder))
-
-
 def _open(piece: Slice) -> File:
     """The file of a slice. Raises `_Moved`."""
     storage = piece.root.storage()
-    path = _folder(piece) / file_name(piece.base_offset, LOG)
+    path = piece.folder_path() / file_name(piece.base_offset, LOG)
     try:
         file = storage.open(path)
         identity = storage.identity(file)

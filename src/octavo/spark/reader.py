@@ -1,0 +1,48 @@
+"""A batch query: planned on the driver, read by tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from octavo.spark.options import Options
+from octavo.spark.plan import plan_tasks
+from octavo.spark.ranges import Logs, batch_ranges
+from octavo.spark.slices import Task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class OctavoReader(DataSourceReader):
+    """A batch query. It defines no `pushFilters`: what Spark 4.3 pushes stays, and makes later queries wrong."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks. Spark asks once for each `load()`."""
+        logs = Logs(self._options)
+        try:
+            return list(plan_tasks(self._options, batch_ranges(self._options, logs.look())))
+        finally:
+            logs.close()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What one task reads."""
+        return read_task(self._options, self._schema, partition)
+
+
+def read_task(options: Options, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The Arrow batches of a task, exactly of the types that Spark wants."""
+    if not isinstance(partition, Task):  # Spark's own, where there is nothing to read
+        return iter(())
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from octavo.spark.tasks import TaskReader
+
+    return TaskReader(options, to_arrow_schema(schema, timezone="UTC")).read(partition)

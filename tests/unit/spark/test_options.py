@@ -1,0 +1,147 @@
+"""Options: what is wrong is told in one sentence, before anything is read."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from octavo.errors import BadDirectory, OctavoError
+from octavo.spark import OctavoSource
+from octavo.spark.options import read_options
+from tests.unit.spark.queries import plan, read
+from tests.unit.spark.topics import write_topic
+
+TOPICS = "subscribe, subscribepattern, assign"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"subscribe": "a", "assign": "{}"},
+            "Only one of the following options can be specified for Kafka source: "
+            f"{TOPICS}. See the docs for more details.",
+        ),
+        ({"assign": "x"}, "No topicpartitions to assign as specified value for option 'assign' is 'x'"),
+        ({"assign": '{"a":0}'}, 'Expected e.g. {"topicA":[0,1],"topicB":[0,1]}, got {"a":0}'),
+        ({"subscribe": " "}, "No topics to subscribe to as specified value for option 'subscribe' is ' '"),
+        (
+            {"subscribePattern": ""},
+            "Pattern to subscribe is empty as specified value for option 'subscribePattern' is ''",
+        ),
+        ({"startingOffsets": "foo"}, 'Expected e.g. {"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}, got foo'),
+        ({"startingTimestamp": "x"}, "Expected a single long value, got x"),
+        ({"minPartitions": "0"}, "minPartitions must be positive"),
+        ({"maxRecordsPerPartition": "0"}, "maxRecordsPerPartition must be positive"),
+        (
+            {"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"},
+            "The value of minOffsetPerTrigger(5) is higher than the maxOffsetsPerTrigger(4).",
+        ),
+        ({"failOnDataLoss": "x"}, "failOnDataLoss cannot be 'x': it is true or false"),
+        ({"isolation.level": "x"}, "isolation.level cannot be 'x': it is one of read_uncommitted, read_committed"),
+        (
+            {"kafka.isolation.level": "x"},
+            "kafka.isolation.level cannot be 'x': it is one of read_uncommitted, read_committed",
+        ),
+        (
+            {"kafka.auto.offset.reset": "earliest"},
+            "Kafka option 'auto.offset.reset' is not supported: set the source "
+            "option 'startingoffsets' to 'earliest' or 'latest' instead.",
+        ),
+        ({"startingOffset": "latest"}, "there is no option 'startingOffset'; is startingOffsets meant?"),
+        (
+            {"onCorruption": "quarantine"},
+            "onCorruption = quarantine needs the option quarantinePath: a folder for what is put aside",
+        ),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay cannot be 'soon': it is a duration, such as 30s or 15m"),
+        ({"columns": "offset,vlaue"}, "columns: there is no column 'vlaue'; is value meant?"),
+        ({"columns": "offset,Offset"}, "columns: offset is named twice"),
+    ],
+)
+def test_a_wrong_option_is_answered_when_it_is_loaded(tmp_path: Path, options: dict[str, str], sentence: str) -> None:
+    write_topic(tmp_path, "a", batches=1)
+    with pytest.raises(OctavoError) as refused:
+        OctavoSource({"path": str(tmp_path)} | options).schema()
+    assert str(refused.value) == sentence
+
+
+def test_paths_and_topics_are_looked_for_when_it_is_loaded(tmp_path: Path) -> None:
+    with pytest.raises(OctavoError, match="the option path is missing"):
+        OctavoSource({})
+    with pytest.raises(BadDirectory, match="there is no such file or folder"):
+        OctavoSource({"path": str(tmp_path / "nowhere")}).schema()
+    with pytest.raises(BadDirectory, match="no file and no folder matches this pattern"):
+        OctavoSource({"path": str(tmp_path / "no*")}).schema()
+    with pytest.raises(BadDirectory, match="there is no partition here"):
+        OctavoSource({"path": str(tmp_path)}).schema()
+    write_topic(tmp_path, "a", batches=1)
+    with pytest.raises(OctavoError, match=r"there is no topic 'b' in .*; there are a"):
+        OctavoSource({"path": str(tmp_path), "subscribe": "a,b"}).schema()
+    with pytest.raises(OctavoError, match=r"there is no partition b-0 in .*; there are a-0"):
+        OctavoSource({"path": str(tmp_path), "assign": '{"b":[0]}'}).schema()
+    with pytest.raises(OctavoError, match="you must specify all TopicPartitions"):
+        OctavoSource({"path": str(tmp_path), "startingOffsets": '{"a":{"0":1,"1":1}}'}).schema()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"startingOffsets": "latest"}, "starting offset can't be latest for batch queries on Kafka"),
+        ({"startingOffsets": '{"a":{"0":-1}}'}, "startingOffsets for a-0 can't be latest for batch queries on Kafka"),
+        ({"endingOffsets": "earliest"}, "ending offset can't be earliest for batch queries on Kafka"),
+        ({"endingOffsets": '{"a":{"0":-2}}'}, "ending offset for a-0 can't be earliest for batch queries on Kafka"),
+        (
+            {"startingOffsets": '{"a":{"0":4}}', "endingOffsets": '{"a":{"0":2}}'},
+            "The resolved start offset 4 is greater than the resolved end offset 2 for topic a partition 0.",
+        ),
+        (
+            {"startingTimestamp": "99999999999999"},
+            "No offset matched from request of topic-partition a-0 and timestamp 99999999999999.",
+        ),
+    ],
+)
+def test_what_only_a_stream_can_have_is_refused_by_a_batch_query(
+    tmp_path: Path, options: dict[str, str], sentence: str
+) -> None:
+    write_topic(tmp_path, "a", batches=1)
+    with pytest.raises(OctavoError) as refused:
+        plan(tmp_path, **options)
+    assert str(refused.value) == sentence
+
+
+def test_a_stream_has_no_end(tmp_path: Path) -> None:
+    write_topic(tmp_path, "a", batches=1)
+    source = OctavoSource({"path": str(tmp_path), "endingOffsets": "latest"})
+    with pytest.raises(OctavoError, match="ending offset not valid in streaming queries"):
+        source.streamReader(source.schema())
+
+
+def test_what_means_nothing_without_a_broker_is_taken_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_topic(tmp_path, "a", batches=1)
+    with caplog.at_level(logging.WARNING, "octavo.spark"):
+        assert len(read(tmp_path, kafka_bootstrap_servers="x:9092", groupIdPrefix="g")) == 5
+    (warning,) = caplog.messages
+    assert warning.endswith("are ignored: groupIdPrefix, kafka.bootstrap.servers")
+
+
+def test_a_schema_of_the_users_own_is_refused(tmp_path: Path) -> None:
+    write_topic(tmp_path, "a", batches=1)
+    source = OctavoSource({"path": str(tmp_path)})
+    with pytest.raises(OctavoError, match="narrow it by the option columns"):
+        source.reader(OctavoSource({"path": str(tmp_path), "columns": "offset"}).schema())
+
+
+@pytest.mark.parametrize(
+    ("text", "delay_ms"), [("500", 500), ("500ms", 500), ("30s", 30_000), ("15m", 900_000), ("2h", 7_200_000)]
+)
+def test_durations_are_read_as_spark_reads_them(text: str, delay_ms: int) -> None:
+    assert read_options({"path": "/a", "maxTriggerDelay": text}).max_trigger_delay_ms == delay_ms
+
+
+def test_several_paths_come_as_a_list_or_with_commas() -> None:
+    assert read_options({"paths": '["/a,b", "/c"]'}).paths == ("/a,b", "/c")
+    assert read_options({"path": "/a, /c"}).paths == ("/a", "/c")

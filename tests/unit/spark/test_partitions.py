@@ -1,0 +1,98 @@
+"""Which partitions a path leads to, and which replica of several is the log."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from octavo.errors import BadDirectory, InvalidInput
+from octavo.log import DataDirectory
+from tests.unit.spark.queries import offsets, read
+from tests.unit.spark.topics import SMALL, batch, write_topic
+
+
+def topics(*paths: Path | str, **options: str) -> list[tuple[str, int]]:
+    """Topic and partition of what is read there."""
+    rows = read(",".join(map(str, paths)), columns="topic,partition", **options)
+    return sorted({(row["topic"], row["partition"]) for row in rows})
+
+
+def test_a_path_is_a_directory_a_partition_a_file_or_a_pattern(tmp_path: Path) -> None:
+    write_topic(tmp_path, "a", 2, batches=30)
+    write_topic(tmp_path, "a.b-c", batches=30)
+    assert topics(tmp_path) == [("a", 0), ("a", 1), ("a.b-c", 0)]
+    assert topics(tmp_path / "a-1") == [("a", 1)]
+    assert topics(tmp_path / "a-*") == [("a", 0), ("a", 1)]
+    assert topics(tmp_path / "a-1", tmp_path / "a.b-c-0") == [("a", 1), ("a.b-c", 0)]
+    first, second, *_ = sorted((tmp_path / "a-0").glob("*.log"))
+    assert offsets(first) == list(range(int(second.stem)))
+    assert offsets(second)[0] == int(second.stem)
+    with pytest.raises(BadDirectory, match="this is no segment of a partition"):
+        read(first.with_suffix(".index"))
+
+
+def test_topics_are_subscribed_to_assigned_or_matched(tmp_path: Path) -> None:
+    for topic in ("orders", "returns", "__consumer_offsets"):
+        with DataDirectory.open(tmp_path) as data:
+            data.create_topic(topic, 2, SMALL)
+            for partition in (0, 1):
+                data.log(topic, partition).append(batch(0))
+    assert topics(tmp_path, subscribe="orders") == [("orders", 0), ("orders", 1)]
+    assert topics(tmp_path, assign='{"orders":[1,7],"returns":[0]}') == [("orders", 1), ("returns", 0)]
+    assert topics(tmp_path, subscribePattern="ret.*|x") == [("returns", 0), ("returns", 1)]
+    assert topics(tmp_path, subscribePattern=".*ers") == [("orders", 0), ("orders", 1)]
+    assert topics(tmp_path) == [("orders", 0), ("orders", 1), ("returns", 0), ("returns", 1)]
+    assert topics(tmp_path, subscribe="__consumer_offsets") == [("__consumer_offsets", 0), ("__consumer_offsets", 1)]
+    assert topics(tmp_path / "__consumer_offsets-1") == [("__consumer_offsets", 1)]
+    assert topics(tmp_path, subscribePattern="nothing") == []
+
+
+def replica(folder: Path, count: int, epochs: str) -> Path:
+    """A directory with one partition, of `count` records, and what it knows of its leaders."""
+    write_topic(folder, batches=count // 5)
+    (folder / "events-0" / "leader-epoch-checkpoint").write_text(epochs)
+    (folder / "events-0" / "partition.metadata").unlink(missing_ok=True)
+    (folder / "replication-offset-checkpoint").unlink(missing_ok=True)
+    return folder
+
+
+def test_of_replicas_the_one_with_the_higher_last_epoch_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = replica(tmp_path / "1", 60, "0\n2\n0 0\n1 20\n")
+    new = replica(tmp_path / "2", 40, "0\n3\n0 0\n1 20\n3 30\n")
+    with caplog.at_level(logging.WARNING, "octavo.spark"):
+        assert offsets(f"{old},{new}") == list(range(40))
+    (warning,) = caplog.messages
+    assert warning.startswith("events-0: offsets 30 to 59 in ")
+    assert str(old) in warning
+
+
+def test_of_replicas_of_one_epoch_the_longer_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    shorter = replica(tmp_path / "1", 40, "0\n1\n0 0\n")
+    longer = replica(tmp_path / "2", 60, "0\n1\n0 0\n")
+    with caplog.at_level(logging.WARNING, "octavo.spark"):
+        assert offsets(tmp_path / "*") == offsets(f"{longer},{shorter}") == list(range(60))
+    assert not caplog.messages
+
+
+def test_topics_of_one_name_and_different_ids_are_no_replicas(tmp_path: Path) -> None:
+    write_topic(tmp_path / "1", batches=1)
+    write_topic(tmp_path / "2", batches=1)
+    with pytest.raises(InvalidInput, match="are not replicas: they belong to different topics named 'events'"):
+        read(tmp_path / "*")
+
+
+def test_the_same_folder_twice_is_one(tmp_path: Path) -> None:
+    write_topic(tmp_path, batches=2)
+    assert offsets(f"{tmp_path},{tmp_path},{tmp_path / 'events-0'}") == list(range(10))
+
+
+def test_folders_that_are_put_aside_are_not_read(tmp_path: Path) -> None:
+    write_topic(tmp_path, batches=2)
+    shutil.copytree(tmp_path / "events-0", tmp_path / "events-0.0123456789abcdef0123456789abcdef-delete")
+    shutil.copytree(tmp_path / "events-0", tmp_path / "events-1.0123456789abcdef0123456789abcdef-future")
+    assert topics(tmp_path) == [("events", 0)]
