@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from octavo.log.names import LOG, file_name
 from octavo.spark.slices import Slice
@@ -48,7 +49,7 @@ class Columns:
                 continue
             array = batch.column(field.name)
             if field.name == "position":
-                array = pa.array(array.to_numpy() + shift)
+                array = pc.add(array, pa.scalar(shift, pa.int64()))
             elif field.name == "headers":
                 array = _nullable_headers(array, field.type)
             arrays.append(array)

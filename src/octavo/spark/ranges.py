@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log.names import TopicPartition
 from octavo.log.watched import WatchedLog
-from octavo.spark.committed import OpenTransactions
 from octavo.spark.offsets import EARLIEST, LATEST, Offsets, told
 from octavo.spark.options import End, Limit, Options
 from octavo.spark.partitions import Replica, Replicas, choose, find_partitions
+
+if TYPE_CHECKING:
+    from octavo.spark.committed import OpenTransactions
 
 _log = logging.getLogger("octavo.spark")
 
@@ -78,7 +80,7 @@ class Logs:
         if known is not None and known.replicas == replicas and len(replicas) == 1:
             known.log.refresh()
         else:
-            known = self._known[partition] = _Known(replicas, *choose(replicas), OpenTransactions())
+            known = self._known[partition] = _Known(replicas, *choose(replicas), [])
         return _bounded(known, self._options)
 
     def close(self) -> None:
@@ -94,7 +96,7 @@ class _Known(NamedTuple):
     replicas: list[Replica]
     replica: Replica
     log: WatchedLog
-    transactions: OpenTransactions
+    transactions: list[OpenTransactions]  # once somebody has asked for them
 
 
 def _bounded(known: _Known, options: Options) -> SourceLog:
@@ -110,9 +112,17 @@ def _bounded(known: _Known, options: Options) -> SourceLog:
         start = max(start, replica.segment)
         end = max(start, min([end, *bases[number + 1 : number + 2]]))
     if options.read_committed:
-        stable = known.transactions.last_stable_offset(replica.root.storage(), log, end)
+        stable = _transactions(known).last_stable_offset(replica.root.storage(), log, end)
         end = min(end, max(start, stable))
     return SourceLog(replica, log, start, end)
+
+
+def _transactions(known: _Known) -> OpenTransactions:
+    if not known.transactions:
+        from octavo.spark.committed import OpenTransactions  # which brings NumPy, and not every query needs it
+
+        known.transactions.append(OpenTransactions())
+    return known.transactions[0]
 
 
 def check_limits(options: Options, partitions: Mapping[TopicPartition, object]) -> None:

@@ -8,6 +8,7 @@ compressed or large.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from mmap import mmap
 from typing import Any, Final, NamedTuple
 
@@ -46,7 +47,6 @@ _TABLE_ROWS = 8192
 _CODEC = int(Attributes.CODEC)
 _HEADER_SIZE = BATCH_HEADER.size
 _TO_INFLATE = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
-_CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())
 
 
 class _Range(NamedTuple):
@@ -359,22 +359,39 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         match name:
             case "timestampType":
                 kinds = np.where(table[:, scan.MAGIC] == 0, int(TimestampType.NONE), attributes >> 3 & 1)
-                return pa.array(spread(kinds.astype(np.int32)))
+                return _array(spread(kinds.astype(np.int32)), pa.int32())
             case "sequence":
                 base = spread(table[:, scan.BASE_SEQUENCE])
                 delta = chunk.offsets.array[:rows] - spread(table[:, scan.BASE_OFFSET])
                 # 0 follows the largest. No writer writes a delta below 0; Java's 32 bits make this of it.
                 after = np.where(delta < 0, base + delta + 2**31, (base + delta) & MAX_SEQUENCE)
-                return pa.array(np.where(base < 0, NO_SEQUENCE, after).astype(np.int32))
+                return _array(np.where(base < 0, NO_SEQUENCE, after).astype(np.int32), pa.int32())
             case "isTransactional":
-                return pa.array(spread((flags & Attributes.TRANSACTIONAL) != 0))
+                return _truths(spread((flags & Attributes.TRANSACTIONAL) != 0))
             case "isControl":
-                return pa.array(spread((flags & Attributes.CONTROL) != 0))
+                return _truths(spread((flags & Attributes.CONTROL) != 0))
             case "compression":
-                codes = pa.array(spread((attributes & Attributes.CODEC).astype(np.int8)))
-                return pa.DictionaryArray.from_arrays(codes, _CODEC_NAMES).dictionary_decode()
+                codes = _array(spread((attributes & Attributes.CODEC).astype(np.int8)), pa.int8())
+                return pa.DictionaryArray.from_arrays(codes, _codec_names()).dictionary_decode()
             case _:
-                return pa.array(spread(table[:, _TABLE_COLUMNS[name]].astype(FIELDS[name].type.to_pandas_dtype())))
+                kind = FIELDS[name].type
+                return _array(spread(table[:, _TABLE_COLUMNS[name]].astype(f"i{kind.bit_width // 8}")), kind)
+
+
+# Not `pa.array`: that imports pandas, where there is one, to see whether it was given something of it.
+
+
+def _array(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def _truths(values: npt.NDArray[np.bool_]) -> pa.Array:
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+
+
+@cache
+def _codec_names() -> pa.Array:
+    return pa.array([codec.name.lower() for codec in Codec], pa.string())
 
 
 _V2_ONLY = np.array([0, 0, 0xFF], np.int64)  # by magic: those flags mean nothing in old messages
