@@ -1,0 +1,48 @@
+"""One Spark session, and one broker with its topics, for all tests that a process runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kafka.releases import KafkaUnavailable
+from tests.spark import sessions
+from tests.spark.broker import Topics, fill, started
+
+_JUDGED = {"topics"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _JUDGED & set(getattr(item, "fixturenames", ())):
+            item.add_marker("kafka")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session with Spark's Kafka connector on its class path, if that is to be had."""
+    try:
+        path = sessions.connector_path()
+    except KafkaUnavailable:
+        path = ""
+    session = sessions.start(more={"spark.driver.extraClassPath": path} if path else None)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
+    """Topics of every kind in a running broker, whose checkpoint has caught up."""
+    try:
+        sessions.connector_path()
+        with started(tmp_path_factory.mktemp("broker") / "data") as broker:
+            topics = fill(broker)
+            yield topics
+            topics.close()
+    except KafkaUnavailable as reason:
+        if os.environ.get("CI"):
+            pytest.fail(str(reason), pytrace=False)
+        pytest.skip(str(reason))

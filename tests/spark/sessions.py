@@ -1,0 +1,90 @@
+"""Spark sessions for tests, small ones; and the jars of Spark's Kafka connector, which `make kafka` fetches."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from tests.kafka.releases import KafkaUnavailable, java
+
+HERE: Final = Path(__file__).resolve().parent
+ROOT: Final = HERE.parents[1]
+BUILD: Final = ROOT / "build" / "spark"
+SPARK: Final = Path(pyspark.__file__).resolve().parent
+
+_SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "768m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.pollingDelay": "10ms",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData",
+}
+
+
+def environment() -> dict[str, str]:
+    """For processes that start a Spark: workers run on this Python, and find what this one finds."""
+    return {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(SPARK),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(ROOT),
+        "TZ": "UTC",
+    }
+
+
+def settings(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Of a small session."""
+    return {**_SETTINGS, **(more or {})}
+
+
+def start(master: str = "local[2]", more: Mapping[str, str] | None = None) -> SparkSession:
+    """A session in this process."""
+    os.environ.update(environment())
+    builder = SparkSession.builder.master(master).appName("tests")
+    for name, value in settings(more).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def connector_path() -> str:
+    """The class path of Spark's Kafka connector. Raises `KafkaUnavailable`."""
+    jars = sorted(BUILD.glob("*/*.jar"))
+    if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
+        raise KafkaUnavailable("Spark's Kafka connector is not in build/spark: run `make kafka` to fetch it.")
+    return ":".join(map(str, (*jars, _stand_ins())))
+
+
+def _stand_ins() -> Path:
+    """The compiled classes of java/; their folder's name holds a hash of them."""
+    java()  # says what is missing
+    sources = sorted((HERE / "java").glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    target = BUILD / f"stand-ins-{digest}"
+    with (BUILD / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test workers start at once
+        if not target.exists():
+            jars = [*(SPARK / "jars").glob("scala-library-*.jar"), *(SPARK / "jars").glob("spark-core_*.jar")]
+            unfinished = target.with_suffix(".part")
+            command = ["javac", "--release", "17", "-proc:none", "-d", str(unfinished)]
+            done = subprocess.run(
+                [*command, "-cp", ":".join(map(str, jars)), *map(str, sources)], capture_output=True, text=True
+            )
+            if done.returncode:
+                raise RuntimeError(f"the stand-ins do not compile:\n{done.stderr}")
+            unfinished.rename(target)
+    return target
