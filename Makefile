@@ -8,6 +8,7 @@ TESTS := --numprocesses 2 --dist worksteal
 # Build tools are installed like the rest, not into a place of their own, so that the constraints hold for them too.
 PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 POMS  := $(wildcard tests/kafka/pom.xml tests/kafka/*/pom.xml)
+SPARK_POM := tests/spark/pom.xml
 
 # The first Python on the PATH that is new enough; `make PYTHON=...` names another.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -33,7 +34,7 @@ lint: $(VENV)/ready-to-test ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir build/import-linter
 
-kafka: build/kafka/fetched ## fetch the Apache Kafka releases that tests ask
+kafka: build/kafka/fetched build/spark/fetched ## fetch the Apache Kafka releases that tests ask, and Spark's connector
 
 golden: $(VENV)/ready-to-test kafka ## have Apache Kafka write tests/golden again
 	$(BIN)/python -m tests.golden.make
@@ -42,6 +43,7 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 	$(BIN)/python -m benchmarks records
 	$(BIN)/python -m benchmarks log
 	$(BIN)/python -m benchmarks compaction
+	$(BIN)/python -m benchmarks spark_read
 
 soak: $(VENV)/ready-to-test kafka ## what takes too long for every day
 	$(BIN)/pytest -m soak --timeout 0
@@ -68,4 +70,8 @@ build/kafka/fetched: $(POMS)
 	@command -v mvn >/dev/null || { \
 		echo "Tests ask Apache Kafka, which Maven fetches: there is no mvn on the PATH." >&2; exit 1; }
 	mvn --batch-mode --quiet -Dstyle.color=never --file tests/kafka/pom.xml package
+	@touch $@
+
+build/spark/fetched: $(SPARK_POM) | build/kafka/fetched
+	mvn --batch-mode --quiet -Dstyle.color=never --file $(SPARK_POM) package
 	@touch $@

@@ -40,6 +40,12 @@ def _compaction(repeat: int, quick: bool) -> Outcome:
     return Outcome(compaction.run(repeat=repeat, quick=quick), {"kafka": jvm.version()})
 
 
+def _spark_read(repeat: int, quick: bool) -> Outcome:
+    from benchmarks import spark_read
+
+    return spark_read.run(repeat=repeat, quick=quick)
+
+
 def _codecs(repeat: int, quick: bool) -> Outcome:
     from benchmarks import codecs
 
@@ -63,5 +69,6 @@ BENCHMARKS: Final = {
     "records": Benchmark("decode, encode and check batches, against kafka-python, aiokafka and Apache Kafka", _records),
     "log": Benchmark("append, recover, read and open logs, against plain writes, reads and checksums", _log),
     "compaction": Benchmark("clean logs, keep producers, send and get records, against Apache Kafka", _compaction),
+    "spark_read": Benchmark("Spark reads a log, against ready-made batches and its own Kafka connector", _spark_read),
     "codecs": Benchmark("compress and decompress, by every library that could do it", _codecs),
 }

@@ -106,7 +106,8 @@ def test_what_the_connector_refuses_is_refused_in_its_words(
 def last_line(error: BaseException) -> str:
     """What a person sees last of an error of a Python data source."""
     text = str(error).partition("\n\nJVM stacktrace")[0]
-    return [line for line in text.splitlines() if line.strip() and not line.startswith("\tat ")][-1]
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-2] if lines[-1].startswith(" SQLSTATE: ") else lines[-1]  # which Spark adds to all that it raises
 
 
 # ------------------------------------------------------------------------------------------------------------- streams

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,8 +58,12 @@ class Columns:
 
 
 def _nullable_headers(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same list, whose type says that what is in it may be null."""
+    """The same lists, of a type that says that what is in them may be null; null where they are empty, as in Kafka's
+    connector."""
     structs = array.values
     children = [structs.field(number) for number in range(structs.type.num_fields)]
     values = pa.Array.from_buffers(kind.value_type, len(structs), [None], children=children)
-    return pa.Array.from_buffers(kind, len(array), [None, array.buffers()[1]], children=[values])
+    ends = array.buffers()[1]
+    filled = np.diff(np.frombuffer(ends, np.int32, len(array) + 1)) > 0
+    bits = pa.py_buffer(np.packbits(filled, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(array), [bits, ends], children=[values])

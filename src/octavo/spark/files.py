@@ -91,6 +91,8 @@ def _find_remote(given: str) -> list[Found]:
 
 def _match(storage: RemoteStorage, folder: Path, patterns: list[str]) -> Iterator[Path]:
     first, *rest = patterns
+    if not storage.is_folder(folder):
+        return
     for name, is_folder in sorted(storage.children(folder).items()):
         if fnmatchcase(name, first) and (is_folder or not rest):
             if rest:

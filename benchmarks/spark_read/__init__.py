@@ -1,0 +1,177 @@
+"""`format("octavo")` against ready-made Arrow batches, and against Spark's Kafka connector and a broker.
+
+Into the JVM and no further: rows go to Spark's `noop` sink. Contenders take turns in one Spark session, whose first
+round does not count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.measure import Result, tell, within
+from benchmarks.registry import Outcome
+from benchmarks.spark_read import logs
+from benchmarks.spark_read.serving import served
+from benchmarks.spark_read.spark import Answer, Query, Session, ask
+from tests.kafka.releases import KafkaUnavailable
+from tests.spark import sessions
+
+CODECS = ("none", "lz4", "zstd")
+SEGMENTS = 10  # gigabytes, and 87 million records
+
+
+def run(*, repeat: int, quick: bool = False) -> Outcome:
+    """All of it; `quick` takes a tenth of the data."""
+    scale = 10 if quick else 1
+    repeat = min(repeat, 3)  # a round takes minutes
+    results: list[Result] = []
+    for codec in CODECS:
+        results += _scan(codec, scale=scale, repeat=repeat)
+    large = logs.make("none", SEGMENTS, scale)
+    results += _ranges(large, scale=scale, repeat=repeat)
+    growth, details = _growth(large, scale=scale)
+    results += growth
+    results += _cores(scale=scale, repeat=repeat)
+    return Outcome(results, details)
+
+
+def _scan(codec: str, *, scale: int, repeat: int) -> list[Result]:
+    """A full scan, and less."""
+    tell(f"full scan, {codec}")
+    folder = logs.make(codec, 1, scale)
+    count = logs.RECORDS // scale
+    path = {"path": str(folder)}
+    queries = [
+        Query("ready", path, "ready"),
+        Query("full", path),
+        Query("columns", {**path, "columns": "offset,timestamp"}),
+        Query("committed", {**path, "isolation.level": "read_committed"}),
+    ]
+    with _connector(folder) as address:
+        settings = {}
+        if address:
+            options = {"kafka.bootstrap.servers": address, "subscribe": logs.TOPIC, "minPartitions": "8"}
+            queries.append(Query("connector", options, "kafka"))
+            settings = {"spark.driver.extraClassPath": sessions.connector_path()}
+        answer = ask(queries, repeat=repeat, session=Session(settings=settings))
+    name = "uncompressed" if codec == "none" else codec
+    results = [
+        _ratio(f"full scan, {name} vs ready-made batches", answer, "full", "ready", count, 0.85),
+        _ratio(f"offset and timestamp, {name} vs the full scan", answer, "columns", "full", count, 3),
+        _ratio(f"full scan of committed data, {name} vs of all", answer, "committed", "full", count, 0.9),
+    ]
+    if address:
+        results.append(_ratio(f"full scan, {name} vs Spark's Kafka connector", answer, "full", "connector", count, 3))
+    return results
+
+
+@contextmanager
+def _connector(folder: Path) -> Iterator[str | None]:
+    """The address of a broker that serves the log; None where there is none to be had."""
+    try:
+        sessions.connector_path()
+        with served(folder) as address:
+            yield address
+    except KafkaUnavailable as missing:
+        tell(str(missing))
+        yield None
+
+
+def _ratio(name: str, answer: Answer, ours: str, peer: str, count: int, target: float) -> Result:
+    mine, other = answer.seconds(ours), answer.seconds(peer)
+    best = min(answer.times[peer]) / min(answer.times[ours])
+    return Result(
+        name=name,
+        ratio=other / mine,
+        best_ratio=best,
+        ours=count / mine,
+        peer=count / other,
+        unit="records/s",
+        target=target,
+    )
+
+
+def _ranges(folder: Path, *, scale: int, repeat: int) -> list[Result]:
+    """One in a hundred, by offsets and by time."""
+    tell("ranges of one in a hundred")
+    count = SEGMENTS * logs.RECORDS // scale
+    first, end = count // 2, count // 2 + count // 100
+    path = {"path": str(folder)}
+    times = _times(folder, scale)
+    queries = [
+        Query("full", path),
+        Query("empty", {**path, "startingOffsets": _offsets(first), "endingOffsets": _offsets(first)}),
+        Query("offsets", {**path, "startingOffsets": _offsets(first), "endingOffsets": _offsets(end)}),
+        Query("time", {**path, "startingTimestamp": str(times[0]), "endingTimestamp": str(times[1])}),
+    ]
+    answer = ask(queries, repeat=repeat)
+    nothing = answer.seconds("empty")
+    full = answer.seconds("full") - nothing
+    return [
+        within(f"a range of 1 % by {name}, of the full scan's time", (answer.seconds(name) - nothing) / full, 0.05, "")
+        for name in ("offsets", "time")
+    ]
+
+
+def _offsets(offset: int) -> str:
+    return json.dumps({logs.TOPIC: {"0": offset}})
+
+
+def _times(folder: Path, scale: int) -> tuple[int, int]:
+    """About one in a hundred of the log's time, from its middle on."""
+    from octavo.log.index import TimeIndex
+    from octavo.log.storage import DISK
+
+    indexes = sorted((folder / f"{logs.TOPIC}-0").glob("*.timeindex"))
+    first = TimeIndex(DISK, indexes[0], 0).lookup(2**62)
+    last = TimeIndex(DISK, indexes[-1], 0).lookup(2**62)
+    assert first is not None
+    assert last is not None
+    length = (last.timestamp_ms - first.timestamp_ms) * SEGMENTS // (SEGMENTS - 1)
+    begin = last.timestamp_ms - length
+    return begin + length // 2, begin + length // 2 + length // 100
+
+
+def _growth(folder: Path, *, scale: int) -> tuple[list[Result], dict[str, object]]:
+    """How time and memory grow from one segment to ten."""
+    count = logs.RECORDS // scale
+    seconds = {}
+    memory = {}
+    for segments in (1, 2, 5, SEGMENTS):
+        tell(f"{segments} of {SEGMENTS} segments")
+        answer = ask([Query("full", {"path": str(folder), "endingOffsets": _offsets(segments * count)})], repeat=1)
+        seconds[segments] = answer.seconds("full")
+        memory[segments] = answer.worker_mib
+    growth = seconds[SEGMENTS] / seconds[1]
+    return [
+        Result(
+            name="ten times the log takes how much longer than ten times",
+            ratio=SEGMENTS / growth,
+            ours=seconds[SEGMENTS],
+            peer=seconds[1] * SEGMENTS,
+            unit="s",
+        ),
+        within("memory of a worker on ten times the log", memory[SEGMENTS], 1.15 * memory[1], "MiB"),
+    ], {"seconds_by_segments": seconds, "worker_mib_by_segments": memory}
+
+
+def _cores(*, scale: int, repeat: int) -> list[Result]:
+    """Two cores against one."""
+    tell("one core and two")
+    query = Query("full", {"path": str(logs.make("none", 1, scale))})
+    one = ask([query], repeat=repeat, session=Session(cores=1)).seconds("full")
+    two = ask([query], repeat=repeat).seconds("full")
+    count = logs.RECORDS // scale
+    return [
+        Result(
+            name="two cores vs one",
+            ratio=one / two,
+            ours=count / two,
+            peer=count / one,
+            unit="records/s",
+            target=1.7,
+        )
+    ]

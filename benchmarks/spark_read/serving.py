@@ -1,0 +1,33 @@
+"""A broker of Apache Kafka that serves a log which was not written through it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.data import FOLDER
+from benchmarks.spark_read import logs
+from tests.kafka.broker import Broker
+from tests.spark.broker import create
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a broker that has the log of `folder`, for as long as this lasts. Raises `KafkaUnavailable`."""
+    with tempfile.TemporaryDirectory(dir=FOLDER) as work:
+        data = Path(work, "data")
+        with Broker(data) as broker:
+            broker.format()
+            broker.start()
+            create(broker, logs.TOPIC, 1, retention_ms="-1", segment_bytes=str(2**31 - 1))
+            broker.stop()
+            partition = data / f"{logs.TOPIC}-0"
+            for path in partition.glob("0*"):
+                path.unlink()
+            for path in (folder / partition.name).glob("0*"):
+                os.link(path, partition / path.name)
+            broker.start()
+            yield broker.address

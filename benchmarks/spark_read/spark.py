@@ -1,0 +1,78 @@
+"""Asks a Spark of its own, on as many cores as is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, NamedTuple
+
+from tests.spark import sessions
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query, by a name of its own."""
+
+    name: str
+    options: Mapping[str, str]
+    format: str = "octavo"
+
+
+@dataclass(frozen=True)
+class Session:
+    """How the Spark is set up."""
+
+    cores: int = 2
+    memory: str = "1g"
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class Answer(NamedTuple):
+    """What came out."""
+
+    times: dict[str, list[float]]
+    worker_mib: float  # the most memory that a worker had
+
+    def seconds(self, name: str) -> float:
+        """The median of a query's rounds."""
+        return median(self.times[name])
+
+
+def ask(queries: Sequence[Query], *, repeat: int, session: Session | None = None, warm: bool = True) -> Answer:
+    """Run queries by turns in a new Spark."""
+    session = Session() if session is None else session
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": session.memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        **session.settings,
+    }
+    asked: dict[str, Any] = {
+        "master": "local[2]",
+        "repeat": repeat,
+        "warm": warm,
+        "settings": settings,
+        "queries": [{"name": each.name, "format": each.format, "options": dict(each.options)} for each in queries],
+    }
+    command = [sys.executable, "-m", "benchmarks.spark_read.program"]
+    if session.cores == 1 and shutil.which("taskset"):
+        command = ["taskset", "--cpu-list", "0", *command]
+    done = subprocess.run(
+        command,
+        input=json.dumps(asked),
+        env=sessions.environment(),
+        cwd=sessions.ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError("Spark did not do it: what it said stands above")
+    found = json.loads(done.stdout.splitlines()[-1])
+    return Answer(found["times"], found["worker_mib"])

@@ -1,0 +1,56 @@
+"""Not on one machine's Spark alone: a cluster whose executors are other processes, and Spark Connect."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark import sessions
+from tests.unit.spark.topics import write_topic
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def run(program: str, *arguments: object) -> dict[str, Any]:
+    """What a program prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.spark.programs.{program}", *map(str, arguments)],
+        env=sessions.environment(),
+        cwd=sessions.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_a_cluster_reads_and_streams_also_when_a_task_is_killed(tmp_path: Path) -> None:
+    log, work = tmp_path / "log", tmp_path / "work"
+    log.mkdir()
+    work.mkdir()
+    write_topic(log)
+    found = run("cluster", "local-cluster[2,1,512]", log, work)
+    assert found["read"] == found["streamed"] == list(range(500))
+    assert found["was killed"]
+    assert found["workers"] >= 2
+    assert found["tasks"] > 10
+    assert found["triggers"] == 5
+
+
+def test_spark_connect_reads_and_streams(tmp_path: Path) -> None:
+    log, work = tmp_path / "log", tmp_path / "work"
+    log.mkdir()
+    work.mkdir()
+    write_topic(log)
+    found = run("connect", log, work)
+    assert found["kind"].startswith("pyspark.sql.connect")
+    assert found["columns"] == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
+    assert found["read"] == found["streamed"] == list(range(500))
+    assert "there is no topic 'nothing' in " in found["refused"]
