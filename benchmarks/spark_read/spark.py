@@ -48,6 +48,7 @@ def ask(queries: Sequence[Query], *, repeat: int, session: Session | None = None
     session = Session() if session is None else session
     settings = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": session.memory,
         "spark.driver.host": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",

@@ -23,6 +23,7 @@ SPARK: Final = Path(pyspark.__file__).resolve().parent
 
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "768m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

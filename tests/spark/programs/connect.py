@@ -1,4 +1,4 @@
-"""Reads and streams through Spark Connect: this process has no JVM of its own to talk to, only a server.
+"""Reads and streams through Spark Connect: a server in one process, and a client in this one that has no JVM.
 
 python -m tests.spark.programs.connect LOG WORK
 """
@@ -7,20 +7,67 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
 from tests.spark import sessions
 
 
+@contextmanager
+def server() -> Iterator[str]:
+    """The address of a server, for as long as this lasts."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = {
+        **sessions.settings(),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    command = [
+        str(sessions.SPARK / "bin" / "spark-class"),
+        "org.apache.spark.deploy.SparkSubmit",
+        "--master",
+        "local[2]",
+    ]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+    try:
+        while not _listens(port):
+            assert process.poll() is None, "the server has ended"
+            time.sleep(0.1)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
 def main(log: str, work: str) -> None:
     """Prints what it found as JSON, on the last line."""
     os.environ.update(sessions.environment())
-    builder = SparkSession.builder.remote("local[2]")
-    for name, value in sessions.settings({"spark.connect.grpc.binding.port": "0"}).items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with server() as address:
+        spark = SparkSession.builder.remote(address).getOrCreate()
+        print(json.dumps(ask(spark, log, work)))
+        spark.stop()
+
+
+def ask(spark: SparkSession, log: str, work: str) -> dict[str, object]:
+    """A batch query, one that is refused, and a stream."""
     frame = spark.read.format("octavo").load(log)
     refused = ""
     try:
@@ -30,15 +77,13 @@ def main(log: str, work: str) -> None:
     stream = spark.readStream.format("octavo").option("startingOffsets", "earliest").load(log)
     writer = stream.select("offset").writeStream.format("parquet").option("checkpointLocation", f"{work}/checkpoint")
     writer.trigger(availableNow=True).start(f"{work}/out").awaitTermination()
-    found = {
+    return {
         "kind": type(spark).__module__,
         "columns": frame.columns,
         "read": sorted(row.offset for row in frame.select("offset").collect()),
         "streamed": sorted(row.offset for row in spark.read.schema("offset long").parquet(f"{work}/out").collect()),
         "refused": refused,
     }
-    spark.stop()
-    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "demo",
         help="show what Octavo does, in under a minute",
         description="Builds batches in every format, shows one byte by byte, decodes, converts, damages and mends, "
-        "sends a million records through Arrow, writes a log, crashes it and recovers it, sends in transactions, and "
-        "compacts.",
+        "sends a million records through Arrow, writes a log, crashes it and recovers it, sends in transactions, "
+        "compacts, and asks the log by Spark SQL.",
     )
     parser.add_argument(
         "--dir",
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Shows all chapters."""
     from pathlib import Path
 
-    from octavo.cli.demo import bytes_, conversion, crash, damage, delivering, formats, keeping, logs, million
+    from octavo.cli.demo import bytes_, conversion, crash, damage, delivering, formats, keeping, logs, million, tables
     from octavo.cli.demo.stage import Stage
 
     folder = logs.write(Path(arguments.dir) if arguments.dir else None)
@@ -43,5 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
     keeping.show(stage, data)
     crash.show(stage, data)
     delivering.show(stage, data)
+    tables.show(stage, data)
     logs.show(stage, folder, data)
     return FINE

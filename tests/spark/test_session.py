@@ -1,0 +1,113 @@
+"""What a user of Spark meets: the format is found by itself, and what is wrong is told in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, GreaterThanOrEqual, InputPartition
+
+from tests.spark.test_connector import last_line
+from tests.unit.spark.test_faults import FIRST, damage
+from tests.unit.spark.topics import write_topic
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def test_a_log_is_a_table_of_spark_sql(spark: SparkSession, tmp_path: Path) -> None:
+    write_topic(tmp_path, "orders", 2, batches=20)
+    spark.read.format("octavo").load(str(tmp_path)).createOrReplaceTempView("log")
+    (row,) = spark.sql("SELECT count(*) AS n, count(DISTINCT partition) AS p, max(offset) AS last FROM log").collect()
+    assert (row.n, row.p, row.last) == (200, 2, 99)
+    several = spark.read.format("octavo").load([str(tmp_path / "orders-0"), str(tmp_path / "orders-1")])
+    assert several.count() == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"startingOffset": "latest"}, "there is no option 'startingOffset'; is startingOffsets meant?"),
+        ({"subscribe": "nothing"}, "there is no topic 'nothing' in {folder}; there are orders"),
+    ],
+)
+def test_what_is_wrong_is_told_at_load(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], sentence: str
+) -> None:
+    write_topic(tmp_path, "orders", batches=1)
+    reader = spark.read.format("octavo").options(**options)
+    with pytest.raises(PySparkException) as refused:
+        reader.load(str(tmp_path))
+    assert last_line(refused.value) == f"octavo.errors.InvalidInput: {sentence.format(folder=tmp_path)}"
+
+
+def test_a_path_without_a_log_is_told_at_load(spark: SparkSession, tmp_path: Path) -> None:
+    for reader in (spark.read.format("octavo"), spark.readStream.format("octavo")):
+        with pytest.raises(PySparkException) as refused:
+            reader.load(str(tmp_path / "nowhere"))
+        expected = f"octavo.errors.BadDirectory: {tmp_path}/nowhere: there is no such file or folder"
+        assert last_line(refused.value) == expected
+        with pytest.raises(PySparkException) as refused:
+            reader.load(str(tmp_path))
+        assert "there is no partition here" in last_line(refused.value)
+
+
+def test_damage_is_told_by_file_and_byte(spark: SparkSession, tmp_path: Path) -> None:
+    write_topic(tmp_path, "orders", batches=20)
+    position, _ = damage(tmp_path / "orders-0" / FIRST, 3)
+    with pytest.raises(PySparkException) as failed:
+        spark.read.format("octavo").load(str(tmp_path)).count()
+    assert f"{tmp_path}/orders-0/{FIRST}: at byte {position}: checksum is " in str(failed.value)
+    frame = spark.read.format("octavo").option("onCorruption", "quarantine")
+    frame = frame.option("quarantinePath", str(tmp_path / "aside"))
+    assert frame.load(str(tmp_path)).count() == 95
+    (row,) = spark.read.json(f"{tmp_path}/aside/*.json").collect()
+    assert (row.topic, row.position) == ("orders", position)
+
+
+class Numbers(DataSource):
+    """Ten numbers, by a reader that takes filters."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "numbers"
+
+    def schema(self) -> str:
+        return "n long"
+
+    def reader(self, schema: object) -> DataSourceReader:
+        return NumbersReader()
+
+
+class NumbersReader(DataSourceReader):
+    """Applies `n >= x` by itself."""
+
+    def __init__(self) -> None:
+        self.least = 0
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        for each in filters:
+            if isinstance(each, GreaterThanOrEqual):
+                self.least = each.value
+            else:
+                yield each
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+        return iter([(number,) for number in range(self.least, 10)])
+
+
+def test_spark_still_keeps_filters_that_were_pushed_down(spark: SparkSession) -> None:
+    """Why there is no `pushFilters` here. When this fails, Spark is mended, and options need not do all pruning."""
+    spark.dataSource.register(Numbers)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frame = spark.read.format("numbers").load()
+        assert frame.where("n >= 4").count() == 6
+        assert frame.count() == 6, "and not 10"
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
