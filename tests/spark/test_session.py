@@ -29,7 +29,7 @@ def test_a_log_is_a_table_of_spark_sql(spark: SparkSession, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"startingOffset": "latest"}, "there is no option 'startingOffset'; is startingOffsets meant?"),
+        ({"startingOffset": "latest"}, "there is no option 'startingoffset'; is startingOffsets meant?"),
         ({"subscribe": "nothing"}, "there is no topic 'nothing' in {folder}; there are orders"),
     ],
 )
