@@ -20,7 +20,7 @@ from octavo.spark.slices import Slice, Task
 # Measured: smaller tasks cost more than they bring, and larger ones leave cores idle at the end of a job.
 MAX_TASK_SIZE: Final = 64 << 20
 MIN_TASK_SIZE: Final = 4 << 20
-_TASKS: Final = 32  # to aim at where there is little to read
+_TASKS: Final = 16  # to aim at where there is little to read
 _MOST_SLICES: Final = 4096  # in one task, however small
 
 
