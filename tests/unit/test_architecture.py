@@ -11,7 +11,7 @@ import octavo
 
 MAP: Final = Path(__file__).resolve().parents[2] / "ARCHITECTURE.md"
 HOUSE: Final = Path(octavo.__file__).parent
-STOREYS: Final = ("records", "schemas", "log")
+STOREYS: Final = ("records", "schemas", "log", "spark")
 
 
 def on_the_map() -> set[str]:
