@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from octavo.cli import main
-from octavo.cli.demo import bytes_, conversion, crash, damage, delivering, formats, keeping, logs, million
+from octavo.cli.demo import bytes_, conversion, crash, damage, delivering, formats, keeping, logs, million, tables
 from octavo.cli.demo.stage import Stage
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
 from octavo.errors import LogError
@@ -138,3 +138,12 @@ def test_a_process_that_ends_by_itself_is_told_of(tmp_path: Path) -> None:
         pytest.raises(LogError, match=r"ended by itself: octavo\.errors\.\w+: .* is in use by process"),
     ):
         crash.kill_a_writer(tmp_path)
+
+
+def test_where_there_is_no_spark_the_demo_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("octavo.cli.demo.tables.find_spec", lambda name: None)
+    tables.show(Stage(), tmp_path)
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Not now: PySpark is not installed; pip install 'octavo[spark]' brings it." in out

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from rich.markup import escape
+
 from octavo.cli.demo.stage import Stage, table
 
 SQL: Final = """\
@@ -26,7 +28,7 @@ def show(stage: Stage, folder: Path) -> None:
     stage.code(f'spark.read.format("octavo").load(folder).createOrReplaceTempView("log")\nspark.sql("""{SQL}""")')
     missing = what_is_missing()
     if missing:
-        stage.say(f"Not now: {missing}.")
+        stage.say(escape(f"Not now: {missing}."))
         return
     with stage.waiting("Spark takes some seconds to start."):
         rows = ask(folder)
