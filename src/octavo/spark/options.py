@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import InvalidConfig, InvalidInput
@@ -156,7 +157,7 @@ def read_options(given: Mapping[str, str]) -> Options:
             f"The value of minOffsetPerTrigger({smallest}) is higher than the maxOffsetsPerTrigger({largest})."
         )
     on_corruption = OnCorruption(reader.one_of("onCorruption", [mode.value for mode in OnCorruption], "fail"))
-    quarantine_path = options.get("quarantinepath")
+    quarantine_path = _absolute(options.get("quarantinepath"))
     if on_corruption is OnCorruption.QUARANTINE and not quarantine_path:
         raise InvalidInput("onCorruption = quarantine needs the option quarantinePath: a folder for what is put aside")
     return Options(
@@ -218,6 +219,13 @@ def _read_paths(options: Mapping[str, str]) -> tuple[str, ...]:
     if not paths:
         raise InvalidInput("the option path is missing: where the log is, as in load('/var/lib/kafka/data')")
     return tuple(paths)
+
+
+def _absolute(path: str | None) -> str | None:
+    """A path that means the same to whoever reads it, wherever that is."""
+    if not path or "://" in path:
+        return path
+    return str(Path(path.removeprefix("file:")).absolute())
 
 
 def _read_topics(

@@ -69,11 +69,9 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
         size = view.segment_size(number)
         position = 0
         if first > segment.base_offset:
-            found = segment.find(first, size)
-            position = size if found is None else found.position
+            position = _position_of(segment, first, size)
         if end < next_base:
-            found = segment.find(end, size)
-            size = _end_at(segment, found.position, found.size, end) if found is not None else size
+            size = _end_before(segment, end, size)
         if position < size:
             yield Slice(
                 source.replica.partition,
@@ -88,10 +86,25 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
             )
 
 
-def _end_at(segment: Segment, position: int, size: int, end: int) -> int:
-    """Where to stop for offsets before `end`: before the batch at `position`, or behind it where it has any."""
-    batch = next(read_batches(segment.file.read_at(size, position), verify=False), None)
-    return position if batch is None or batch.base_offset >= end else position + size
+def _position_of(segment: Segment, first: int, size: int) -> int:
+    """Where to begin for offsets from `first` on; at the first byte where damage is in the way, of which tasks tell."""
+    try:
+        found = segment.find(first, size)
+    except FormatError:
+        return 0
+    return size if found is None else found.position
+
+
+def _end_before(segment: Segment, end: int, size: int) -> int:
+    """Where to stop for offsets before `end`: before the batch that has it, or behind where it has some of them too."""
+    try:
+        found = segment.find(end, size)
+        if found is None:
+            return size
+        batch = next(read_batches(segment.file.read_at(found.size, found.position), verify=False), None)
+        return found.position if batch is None or batch.base_offset >= end else found.end
+    except FormatError:
+        return size
 
 
 def _split(slices: Iterable[Slice], size: int, ranges: Sequence[OffsetRange]) -> Iterator[Slice]:

@@ -125,11 +125,16 @@ def _transactions(known: _Known) -> OpenTransactions:
     return known.transactions[0]
 
 
-def check_limits(options: Options, partitions: Mapping[TopicPartition, object]) -> None:
-    """Raises `InvalidInput` where a limit names partitions, but not just those that are read."""
+def check_limits(options: Options, partitions: Mapping[TopicPartition, object], *, all_named: bool = True) -> None:
+    """Raises `InvalidInput` where a limit names partitions, but not just those that are read.
+
+    `all_named`: nor only some. (For a stream that is restarted that is no matter: it goes on from its checkpoint.)
+    """
     for limit in (options.starting, options.ending):
         given = None if limit is None else limit.of_each
         if limit is None or given is None or given.keys() == partitions.keys():
+            continue
+        if not all_named and given.keys() <= partitions.keys():
             continue
         if limit.offsets is not None:
             raise InvalidInput(
@@ -178,6 +183,7 @@ def _by_time(source: SourceLog, timestamp_ms: int, must_match: bool) -> int:
 
 def batch_ranges(options: Options, sources: Mapping[TopicPartition, SourceLog]) -> list[OffsetRange]:
     """What a batch query reads. Raises `InvalidInput`, and `DataLoss` where some of it is no longer there."""
+    check_limits(options, sources)
     starts = {partition: source.start for partition, source in sources.items()}
     ends = {partition: source.end for partition, source in sources.items()}
     if options.starting is not None:

@@ -36,7 +36,7 @@ class OctavoSource(DataSource):
     def schema(self) -> StructType:
         """Of the records. Raises `InvalidInput`, and `BadDirectory` where there is nothing to read."""
         schema = schema_of(self._options)
-        check_limits(self._options, find_partitions(self._options))
+        check_limits(self._options, find_partitions(self._options), all_named=False)
         return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:

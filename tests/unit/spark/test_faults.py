@@ -61,6 +61,20 @@ def test_damage_can_be_skipped_or_put_aside(
     assert kept == path.read_bytes()[position : position + batch_size]
 
 
+def test_damage_on_the_way_to_an_offset_does_not_keep_a_query_from_being_planned(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path) as data:
+        data.create_topic("events", 1, {"retention.ms": "-1"})
+        for number in range(20):
+            data.log("events", 0).append(batch(number * 5))
+    for path in (tmp_path / "events-0").glob("*index"):
+        path.unlink()
+    damage(tmp_path / "events-0" / FIRST, 2, at=8)
+    limits = {"startingOffsets": '{"events":{"0":40}}', "endingOffsets": '{"events":{"0":61}}', "end": "logEnd"}
+    (tmp_path / "events-0" / FIRST.replace(".log", ".index")).write_bytes(bytes(8))
+    with pytest.raises((CorruptFile, DataLoss)):
+        offsets(tmp_path, **limits)
+
+
 def test_records_that_break_rules_under_a_right_checksum_are_skipped_too(tmp_path: Path) -> None:
     write_topic(tmp_path, batches=1)
     path = tmp_path / "events-0" / FIRST

@@ -83,6 +83,9 @@ def test_paths_and_topics_are_looked_for_when_it_is_loaded(tmp_path: Path) -> No
         OctavoSource({"path": str(tmp_path), "assign": '{"b":[0]}'}).schema()
     with pytest.raises(OctavoError, match="you must specify all TopicPartitions"):
         OctavoSource({"path": str(tmp_path), "startingOffsets": '{"a":{"0":1,"1":1}}'}).schema()
+    write_topic(tmp_path, "c", batches=1)
+    with pytest.raises(OctavoError, match="you must specify all TopicPartitions"):
+        plan(tmp_path, startingOffsets='{"a":{"0":1}}')
 
 
 @pytest.mark.parametrize(
