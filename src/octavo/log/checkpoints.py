@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from octavo.errors import BadDirectory
 from octavo.log.checkpoint import CLEANER, LOG_START, RECOVERY_POINT, REPLICATION, read_offsets, write_offsets
 from octavo.log.names import TopicPartition
 from octavo.log.report import Ignored
@@ -115,7 +116,10 @@ class Checkpoints:
         gone = frozenset(partitions)
         with self._lock:
             for name, offsets in self._offsets.items():
-                self._write(name, {partition: offset for partition, offset in offsets.items() if partition not in gone})
+                stay = {partition: offset for partition, offset in offsets.items() if partition not in gone}
+                # Without need no file is made: to who watches, what is not in a checkpoint was never replicated.
+                if len(stay) < len(offsets) or name in self._unsure:
+                    self._write(name, stay)
 
     def _write(self, name: str, offsets: Offsets) -> None:
         self._unsure.add(name)
@@ -134,25 +138,40 @@ class WatchedCheckpoints:
 
     def start_offset(self, partition: TopicPartition) -> int:
         """The first offset that readers may have."""
-        return self._now(LOG_START).get(partition, 0)
+        return self._now(LOG_START)[1].get(partition, 0)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
-        """The high watermark as it was last written; None where it never was."""
-        return self._now(REPLICATION).get(partition)
+        """The high watermark as it was last written; None where there is no checkpoint of any.
 
-    def _now(self, name: str) -> Offsets:
+        It is 0, as for Kafka, where the checkpoint has none of this partition: what is new there may be on no other
+        replica yet. Raises `BadDirectory` where it cannot be read.
+        """
+        stamp, offsets = self._now(REPLICATION)
+        return offsets.get(partition, None if stamp is None else 0)
+
+    def _now(self, name: str) -> tuple[FileStatus | None, Offsets]:
         path = self._folder / name
         stamp = self._status(path)  # before it is read: what comes between is read once more
         seen = self._seen.get(name)
         if seen is None or seen[0] != stamp:
-            seen = self._seen[name] = (stamp, _read(self._storage, path, []))
-        return seen[1]
+            read = _read_high_watermarks(self._storage, path) if name == REPLICATION else _read(self._storage, path, [])
+            seen = self._seen[name] = (stamp, read)
+        return seen
 
     def _status(self, path: Path) -> FileStatus | None:
         try:
             return self._storage.status(path)
         except FileNotFoundError:
             return None
+
+
+def _read_high_watermarks(storage: Storage, path: Path) -> Offsets:
+    """Strictly, as Kafka does: without them nobody knows what may be read, and what was read cannot be taken back."""
+    try:
+        return read_offsets(storage, path)
+    except CorruptFile as error:
+        problem = f"at byte {error.position}: {error.rule}. Kafka does not start with it either; without the file"
+        raise BadDirectory(path, f"{problem}, logs are read to their ends") from None
 
 
 def _read(storage: Storage, path: Path, ignored: list[Ignored]) -> Offsets:

@@ -3,21 +3,25 @@
     AbortedRanges       for any batch: is it part of an aborted transaction? Whatever split of the log it is read in
     TransactionScan     finds them in the data, where there is no index that can be relied on
 
-A transaction is the batches of one producer up to its marker. A scan notes of each piece of a log where transactions
-begin and end in it; pieces can be scanned apart, and are put together in the order of the log (`decide`).
+A transaction is the batches of one producer up to its marker. A scan notes where transactions begin and end in a piece
+of a log; what that amounts to a `Decider` tells, which is given the pieces in the order of the log.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from octavo.log.producer_batch import read_marker
+from octavo.errors import FormatError
+from octavo.log.damage import OnDamage
+from octavo.log.producer_batch import Marker, read_marker
+from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.records.batch import Batch
 from octavo.records.layout import Attributes
+from octavo.records.reader import read_batches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +31,7 @@ _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
 MARKER_SIZE: Final = 512  # bytes that are read of a control batch: a marker takes less than a hundred
 
-# What happens in a log, for `decide`.
+# What happens in a log, for `Decider`.
 DATA: Final = 0
 COMMIT: Final = 1
 ABORT: Final = 2
@@ -49,10 +53,14 @@ class AbortedRanges:
     def __init__(self, ranges: Iterable[tuple[int, int, int]] = ()) -> None:
         """Of producer id, first and last offset; those of a producer in the order of the log."""
         self._ranges: dict[int, tuple[list[int], list[int]]] = {}
-        for producer_id, first_offset, last_offset in ranges:
-            firsts, lasts = self._ranges.setdefault(producer_id, ([], []))
-            firsts.append(first_offset)
-            lasts.append(last_offset)
+        for each in ranges:
+            self.add(*each)
+
+    def add(self, producer_id: int, first_offset: int, last_offset: int) -> None:
+        """One more, behind those of this producer that are there."""
+        firsts, lasts = self._ranges.setdefault(producer_id, ([], []))
+        firsts.append(first_offset)
+        lasts.append(last_offset)
 
     def __bool__(self) -> bool:
         return bool(self._ranges)
@@ -65,6 +73,15 @@ class AbortedRanges:
         number = bisect_right(ranges[0], offset) - 1
         return number >= 0 and offset <= ranges[1][number]
 
+    def holds_of(self, producer_id: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """The same of many offsets at once."""
+        import numpy as np
+
+        firsts, lasts = self._ranges.get(producer_id, ([], []))
+        number = np.searchsorted(np.array(firsts, np.int64), offsets, side="right")
+        aborted: npt.NDArray[np.bool_] = offsets <= np.array([-1, *lasts], np.int64)[number]
+        return aborted
+
     def shows(self, batch: Batch) -> bool:
         """Whether an application should see the batch: it is no control batch, and not aborted."""
         if batch.is_control:
@@ -73,70 +90,76 @@ class AbortedRanges:
 
 
 class Decider:
-    """What the events of a log amount to, from its start up to an offset that only rises."""
+    """What the events of a log amount to, from an offset at which certain transactions were open to one that rises."""
 
-    def __init__(self) -> None:
+    def __init__(self, opened: Mapping[int, int] | None = None) -> None:
+        """`opened`: the first offset of those, by producer."""
+        self.open: Final[dict[int, int]] = dict(opened or {})
         self.aborted: Final[list[tuple[int, int, int]]] = []  # producer id, first offset and the marker's
-        self._open: dict[int, int] = {}  # first offset by producer
-        self._next = 0  # event
 
-    def go_on(self, events: array[int], bound: int) -> int:
-        """Take events up to `bound`, the offset behind the last that may be seen; up to where all is decided."""
-        for at in range(self._next, len(events), EVENT):
+    def take(self, events: array[int]) -> None:
+        """Take events, which follow those taken before, out of the array."""
+        for at in range(0, len(events), EVENT):
             offset, producer_id, what = events[at : at + EVENT]
-            if offset >= bound:
-                break
-            self._next = at + EVENT
             if what == DATA:
-                self._open.setdefault(producer_id, offset)
+                self.open.setdefault(producer_id, offset)
                 continue
-            first_offset = self._open.pop(producer_id, None)
+            first_offset = self.open.pop(producer_id, None)
             if what == ABORT and first_offset is not None:
                 self.aborted.append((producer_id, first_offset, offset))
-        return min(self._open.values(), default=bound)
-
-
-class Decided(NamedTuple):
-    """How far a log is decided, and what of that was aborted."""
-
-    aborted: AbortedRanges
-    last_stable_offset: int
-
-
-def decide(events: array[int], bound: int) -> Decided:
-    """What the events of a log, put together from all its pieces, amount to up to `bound`."""
-    decider = Decider()
-    last_stable_offset = decider.go_on(events, bound)
-    return Decided(AbortedRanges(decider.aborted), last_stable_offset)
+        del events[:]
 
 
 class TransactionScan:
     """The transactions of a piece of a log, which is taken from its first batch to its last."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, data_before: int | None = None, on_damage: OnDamage | None = None) -> None:
+        """`data_before`: only transactions matter of which data are in the piece, and before this offset.
+
+        `on_damage` is told of markers whose checksum is wrong, which end nothing. Else nobody looks at checksums.
+        """
         self.events: Final = array("q")
         self._open: set[int] = set()  # producers whose data have been noted since their last marker
+        self._data_before = data_before
+        self._on_damage = on_damage
 
     def take(self, file: File, table: npt.NDArray[np.int64], shift: int) -> None:
         """Note the batches of a table of headers (see `kernels.scan`), whose positions count from `shift` in `file`."""
+        import numpy as np
+
         from octavo.records.kernels import scan
 
         is_of_transaction = (table[:, scan.ATTRIBUTES] & _TRANSACTIONAL != 0) & (table[:, scan.MAGIC] == 2)
         rows = table[is_of_transaction & (table[:, scan.PRODUCER_ID] >= 0)]  # without a producer nobody could end it
+        before = self._data_before
+        if before is not None and len(rows) and rows[0, scan.BASE_OFFSET] >= before:
+            is_marker = rows[:, scan.ATTRIBUTES] & _CONTROL != 0
+            rows = rows[is_marker & np.isin(rows[:, scan.PRODUCER_ID], list(self._open))]
         columns = [scan.BASE_OFFSET, scan.PRODUCER_ID, scan.ATTRIBUTES, scan.POSITION, scan.SIZE]
         for offset, producer_id, attributes, position, size in rows[:, columns].tolist():
+            is_open = producer_id in self._open
             if not attributes & _CONTROL:
-                if producer_id not in self._open:
+                if not is_open and (before is None or offset < before):
                     self._open.add(producer_id)
                     self.events.extend((offset, producer_id, DATA))
-                continue
-            marker = read_marker(file.read_at(min(size, MARKER_SIZE), shift + position))
-            if marker is not None:
-                self._open.discard(producer_id)
-                self.events.extend((offset, producer_id, COMMIT if marker.is_commit else ABORT))
+            elif is_open or before is None:
+                marker = self._marker(file, shift + position, size)
+                if marker is not None:
+                    self._open.discard(producer_id)
+                    self.events.extend((offset, producer_id, COMMIT if marker.is_commit else ABORT))
+
+    def _marker(self, file: File, position: int, size: int) -> Marker | None:
+        data = file.read_at(min(size, MARKER_SIZE), position)
+        if self._on_damage is not None and size == len(data):
+            try:
+                next(read_batches(data), None)
+            except FormatError as error:
+                self._on_damage(file, CorruptFile(file.path, position, error.rule), position + size)
+                return None
+        return read_marker(data)
 
     def take_file(self, file: File, position: int, end: int) -> None:
-        """Note the batches of a segment file from `position`, where one begins, up to `end`."""
+        """Note the batches of a segment file from `position`, where one begins, up to `end` or to the first damage."""
         from octavo.log.headers import scan_headers
 
         for table, shift in scan_headers(file, position, end):

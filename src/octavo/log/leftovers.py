@@ -6,7 +6,7 @@ it replaces goes first. Every step can be interrupted and done again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from octavo.errors import BadDirectory
@@ -30,6 +30,23 @@ def base_offset_in(folder: Path, name: str) -> int:
     return base_offset
 
 
+def unfinished_swaps(folder: Path, names: Iterable[str]) -> set[str]:
+    """The `.swap` files among `names` whose output is not finished: by `.cleaned` that is known of all from its offset.
+
+    Raises `BadDirectory` for a `.swap` or `.cleaned` that is named after no offset.
+    """
+    bases = {name: base_offset_in(folder, name) for name in names if name.endswith((SWAP, CLEANED))}
+    first_cleaned = min((base for name, base in bases.items() if name.endswith(CLEANED)), default=MAX_INT64)
+    return {name for name, base in bases.items() if name.endswith(SWAP) and base >= first_cleaned}
+
+
+def replaced_files(names: Iterable[str], outputs: Mapping[int, int]) -> list[str]:
+    """Those whose place finished output takes, of which `outputs` has the offset behind each by its base."""
+    first, behind = min(outputs, default=MAX_INT64), max(outputs.values(), default=-1)
+    bases = ((name, base_offset_of(name)) for name in names if not name.endswith(SWAP))
+    return [name for name, base in bases if base is not None and first <= base < behind]
+
+
 class _Leftovers:
     def __init__(self, storage: Storage, folder: Path, report: RecoveryReport) -> None:
         self._storage = storage
@@ -42,16 +59,12 @@ class _Leftovers:
     def _names(self) -> list[str]:
         return sorted(entry.name for entry in self._folder.iterdir() if entry.is_file())
 
-    def _base_offset(self, name: str) -> int:
-        return base_offset_in(self._folder, name)
-
     def _remove(self, names: Sequence[str]) -> list[str]:
         """Remove deleted files, and the output of a compaction or split that was not finished; the names that stay.
 
-        By `.cleaned` it is known that `.swap` is not finished: so that goes first, for good.
+        By `.cleaned` it is known which `.swap` is not finished: so those go first, for good.
         """
-        first_cleaned = min((self._base_offset(name) for name in names if name.endswith(CLEANED)), default=MAX_INT64)
-        unfinished = {name for name in names if name.endswith(SWAP) and self._base_offset(name) >= first_cleaned}
+        unfinished = unfinished_swaps(self._folder, names)
         for name in sorted(unfinished):
             self._remove_file(name)
         if unfinished:
@@ -69,18 +82,16 @@ class _Leftovers:
         swaps = [name for name in names if name.endswith(SWAP)]
         if not swaps:
             return list(names)
-        first, behind = MAX_INT64, -1
+        outputs = {}
         for name in swaps:
             if name.endswith(LOG + SWAP):
-                base_offset = end_offset = self._base_offset(name)
+                base_offset = end_offset = base_offset_in(self._folder, name)
                 file = self._storage.open(self._folder / name)
                 for entry in walk(file, 0, file.size()):
                     end_offset = entry.last_offset + 1
-                first, behind = min(first, base_offset), max(behind, end_offset)
-        for name in names:
-            found = base_offset_of(name)
-            if found is not None and first <= found < behind and not name.endswith(SWAP):
-                self._remove_file(name)
+                outputs[base_offset] = end_offset
+        for name in replaced_files(names, outputs):
+            self._remove_file(name)
         self._storage.sync_folder(self._folder)
         # The data first, for good: what is not data is taken for replaced as long as there are `.log.swap`.
         for is_data in (True, False):

@@ -322,11 +322,12 @@ class Segment:
             return None  # an index that lies
         return entry
 
-    def has_batch_at(self, entry: OffsetEntry) -> bool:
-        """Whether there is a batch where an index says so."""
-        start = self._start(entry, self.size)
+    def has_batch_at(self, entry: OffsetEntry, end: int | None = None) -> bool:
+        """Whether there is a batch where an index says so; `end`: of those that there are, `size` if not given."""
+        end = self.size if end is None else end
+        start = self._start(entry, end)
         try:
-            found = next(walk(self.file, start, self.size), None)
+            found = next(walk(self.file, start, end), None)
         except CorruptFile:
             return False
         return start > 0 and found is not None and found.base_offset <= found.last_offset <= entry.offset
@@ -355,10 +356,10 @@ class Segment:
                 "old releases like this are split by Apache Kafka when it starts",
             )
 
-    def last_indexed(self) -> int:
+    def last_indexed(self, end: int | None = None) -> int:
         """Where the last batch begins that the index has, or the first where it has none, or none that can be."""
         last = self.offset_index.last
-        return last.position if last is not None and self.has_batch_at(last) else 0
+        return last.position if last is not None and self.has_batch_at(last, end) else 0
 
     def refresh(self, size: int) -> None:
         """Know nothing any more of files that another process writes, but that they have come to `size`."""
@@ -390,7 +391,13 @@ class Segment:
         """The first record from `start_offset` on that has this timestamp or a larger: offset, timestamp, epoch."""
         hint = self.time_index.lookup(timestamp_ms)
         entry = None if hint is None else self._has_timestamp(hint)
-        return self._search_timestamp(timestamp_ms, start_offset, 0 if entry is None else entry.position)
+        start = 0 if entry is None else entry.position
+        if start_offset > self.base_offset:  # what is before it need not be decoded
+            found = self.find(start_offset, self.size)
+            if found is None:
+                return None
+            start = max(start, found.position)
+        return self._search_timestamp(timestamp_ms, start_offset, start)
 
     def _search_timestamp(self, timestamp_ms: int, start_offset: int, start: int) -> tuple[int, int, int] | None:
         for entry in walk(self.file, start, self.size):

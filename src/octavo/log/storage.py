@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from octavo.records.layout import Buffer
 
 TMP: Final = ".tmp"
+_LISTINGS: Final = 20  # of a folder that changes meanwhile, until two agree
 _MAX_BUFFERS: Final = 1024  # IOV_MAX: what one call to the kernel takes
 
 
@@ -33,12 +34,18 @@ class File:
     __slots__ = ("__weakref__", "descriptor", "path")
 
     def __init__(self, path: Path, flags: int) -> None:
-        self.descriptor: Final = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        self.descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
         self.path = path  # as it was when opened
 
     def __del__(self) -> None:
-        with contextlib.suppress(AttributeError, OSError):  # opening may have failed
+        with contextlib.suppress(AttributeError, OSError):  # opening may have failed, or it is closed
             os.close(self.descriptor)
+
+    def close(self) -> None:
+        """Close it now; nobody else may have it. May be called again."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def size(self) -> int:
         """Bytes in the file."""
@@ -103,12 +110,16 @@ class Storage:
         """Whether there is a folder of this name."""
         return path.is_dir()
 
-    def files(self, folder: Path, suffix: str) -> dict[str, FileStatus]:
+    def files(self, folder: Path, suffix: str | tuple[str, ...]) -> dict[str, FileStatus]:
         """The files whose names end so, in the order of these. They are measured once all names are known.
 
         Raises `FileNotFoundError` where there is no such folder, or one of the files has gone meanwhile.
         """
-        names = sorted(path.name for path in folder.iterdir() if path.name.endswith(suffix))
+        names = _names(folder, suffix)
+        for _ in range(_LISTINGS):  # a listing may miss a file that is renamed meanwhile, under both its names
+            before, names = names, _names(folder, suffix)
+            if names == before:
+                break
         return {name: self.status(folder / name) for name in names}
 
     def open(self, path: Path) -> File:
@@ -157,6 +168,11 @@ class Storage:
         file.sync()
         self.rename(temporary, path)
         self.sync_folder(path.parent)
+
+
+def _names(folder: Path, suffix: str | tuple[str, ...]) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.name.endswith(suffix))
 
 
 DISK: Final = Storage()

@@ -14,16 +14,15 @@ from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
 from octavo.log.epochs import LeaderEpochs
 from octavo.log.folder import METADATA_PARTITION, find_partitions
-from octavo.log.names import LEADER_EPOCHS, LOG, TopicPartition, base_offset_of
+from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.readable import ReadableLog
 from octavo.log.reading import Isolation, ReadResult, View, abort_bound
 from octavo.log.segment import Segment
+from octavo.log.segment_files import SegmentFiles, find_segments
 from octavo.log.storage import FileStatus, Storage
+from octavo.log.tail import Tail, find_tail
 from octavo.log.transactions import FoundTransactions
 from octavo.log.txn_index import AbortedEntry
-from octavo.log.walk import walk
-from octavo.records import read_batches
-from octavo.records.layout import BATCH_HEADER
 
 if TYPE_CHECKING:
     from octavo.log.metadata import MetadataStore, Topic
@@ -38,28 +37,20 @@ class UnknownPartition(LogError):
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-class _Tail(NamedTuple):
-    """Where the last segment ends, and by what its last batch is known again. A header has the checksum of the rest."""
-
-    end_offset: int
-    end: int
-    position: int = 0
-    header: bytes = b""  # nothing where there is no batch
-
-
 class _Seen(NamedTuple):
     """The partition when it was last looked at."""
 
     view: View
-    files: Mapping[int, FileStatus]  # by base offset
-    tail: _Tail
+    found: SegmentFiles
+    tail: Tail
+    high_watermark: int | None  # as it was recorded
 
 
 class WatchedLog(ReadableLog):
     """The partition as it was when it was last looked at; `refresh` looks again.
 
-    It ends with the last batch that is complete: the bytes of one that is being written are not seen, and what was
-    new when it was looked at has been checked against its checksum.
+    It ends with the last batch that is complete, and whose checksum is right: the bytes of one that is being written
+    are not seen. Damage before it is met by who reads it.
     """
 
     def __init__(
@@ -91,9 +82,21 @@ class WatchedLog(ReadableLog):
         """The log as it was when it was last looked at."""
         return self._view
 
+    @property
+    def recorded_high_watermark(self) -> int | None:
+        """The high watermark as the directory has it, which may be behind the end; None where it has none at all.
+
+        It is 0 where the directory has those of other partitions only.
+        """
+        return self._seen.high_watermark
+
     def identity(self, base_offset: int) -> int:
         """By which the file of a segment is told from one that takes its place."""
-        return self._seen.files[base_offset].identity
+        return self._seen.found.files[base_offset].identity
+
+    def path_of(self, base_offset: int) -> Path:
+        """The file of a segment: one that is about to take the place of others has not got its name yet."""
+        return self.folder / self._seen.found.name(base_offset)
 
     def refresh(self) -> bool:
         """Look again; whether anything has changed."""
@@ -166,53 +169,44 @@ class WatchedLog(ReadableLog):
         raise BadDirectory(self.folder, "its files change faster than they can be looked at")
 
     def _look_once(self, before: _Seen | None) -> _Seen:
-        files = self._files()
+        recorded = self._checkpoints.high_watermark(self.partition)  # first: the files have all that is below
+        start_offset = self._checkpoints.start_offset(self.partition)
+        found = find_segments(self._storage, self.folder)
         generation = 0 if before is None else before.view.generation
-        if before is not None and not _goes_on(before, files):
+        if before is not None and not _goes_on(before, found.files):
             before = None
             generation += 1
-        segments = self._segments(files, before)
-        tail = _find_tail(segments[-1], files[segments[-1].base_offset].size, before)
+        segments = self._segments(found, before)
+        active = segments[-1]
+        known = before.tail if before is not None and active is before.view.segments[-1] else None
+        tail = find_tail(active, found.files[active.base_offset].size, known, recorded or 0)
         end_offset = tail.end_offset
-        start_offset = max(self._checkpoints.start_offset(self.partition), segments[0].base_offset)
-        start_offset = min(start_offset, end_offset)
-        high_watermark = self._checkpoints.high_watermark(self.partition)
+        start_offset = min(max(start_offset, segments[0].base_offset), end_offset)
         view = View(
             tuple(segments),
             tuple(segment.base_offset for segment in segments),
             tail.end,
             start_offset,
             end_offset,
-            end_offset if high_watermark is None else max(start_offset, min(high_watermark, end_offset)),
+            end_offset if recorded is None else max(start_offset, min(recorded, end_offset)),
             generation,
         )
-        return _Seen(view, files, tail)
+        return _Seen(view, found, tail, recorded)
 
-    def _files(self) -> dict[int, FileStatus]:
-        """The files of the segments, in their order. The sizes come last: one that has a successor grows no more."""
-        files = {}
-        for name, status in self._storage.files(self.folder, LOG).items():
-            base_offset = base_offset_of(name)
-            if base_offset is not None:
-                files[base_offset] = status
-        if not files:
-            raise BadDirectory(self.folder, "there are no segments in this folder")
-        return files
-
-    def _segments(self, files: Mapping[int, FileStatus], before: _Seen | None) -> list[Segment]:
+    def _segments(self, found: SegmentFiles, before: _Seen | None) -> list[Segment]:
         """The segments, those that are the same as before and others."""
         known = {} if before is None else {segment.base_offset: segment for segment in before.view.segments}
-        last = max(files)
+        last = max(found.files)
         segments = []
-        for base_offset, file in files.items():
+        for base_offset, file in found.files.items():
             segment = known.get(base_offset)
             if (
                 segment is None
                 or before is None
-                or before.files[base_offset].identity != file.identity
+                or before.found.files[base_offset].identity != file.identity
                 or (segment.size != file.size and base_offset != last)
             ):
-                segment = Segment(self._storage, self.folder, base_offset, size=file.size, created_ms=0)
+                segment = Segment(found.storage, self.folder, base_offset, size=file.size, created_ms=0)
             segments.append(segment)
         return segments
 
@@ -227,35 +221,10 @@ def _goes_on(before: _Seen, files: Mapping[int, FileStatus]) -> bool:
     file = files.get(active.base_offset)
     return (
         file is not None
-        and file.identity == before.files[active.base_offset].identity
+        and file.identity == before.found.files[active.base_offset].identity
         and file.size >= tail.end
         and active.file.read_at(len(tail.header), tail.position) == tail.header
     )
-
-
-def _find_tail(active: Segment, file_size: int, before: _Seen | None) -> _Tail:
-    """The last batch that is complete, looked for from where the last look ended."""
-    if before is not None and active is before.view.segments[-1]:
-        tail = before.tail if file_size == before.tail.end else _walk_to_tail(active, before.tail, file_size)
-    else:
-        start = active.last_indexed()
-        tail = _walk_to_tail(active, _Tail(active.base_offset, start), file_size)
-        if start and not tail.header:
-            tail = _walk_to_tail(active, _Tail(active.base_offset, 0), file_size)
-    if before is None or tail is not before.tail:
-        active.refresh(tail.end)
-    return tail
-
-
-def _walk_to_tail(active: Segment, tail: _Tail, file_size: int) -> _Tail:
-    try:
-        for entry in walk(active.file, tail.end, file_size):
-            data = active.file.read_at(entry.size, entry.position)
-            next(read_batches(data), None)
-            tail = _Tail(entry.last_offset + 1, entry.end, entry.position, data[: BATCH_HEADER.size])
-    except FormatError:
-        pass  # not written yet, or room that was made in advance
-    return tail
 
 
 class WatchedDirectory:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from octavo.errors import BadDirectory
 from octavo.log import DataDirectory
-from octavo.log.checkpoint import LOG_START, RECOVERY_POINT, read_offsets
+from octavo.log.checkpoint import LOG_START, RECOVERY_POINT, REPLICATION, read_offsets
 from octavo.log.checkpoints import Checkpoints, Kept, WatchedCheckpoints
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK
@@ -89,8 +90,43 @@ def test_a_watcher_reads_checkpoints_when_they_have_changed(tmp_path: Path) -> N
     checkpoints.write([(PARTITION, Kept(7, 3, 5))])
     for _ in range(10):
         assert (watched.start_offset(PARTITION), watched.high_watermark(PARTITION)) == (3, 5)
-        assert watched.high_watermark(OTHER) is None
+        assert watched.high_watermark(OTHER) == 0  # it was never replicated, as far as anybody knows
     assert disk.opened.total() == 2
     checkpoints.set_start_offset(PARTITION, 4)
     assert (watched.start_offset(PARTITION), watched.high_watermark(PARTITION)) == (4, 5)
     assert disk.opened.total() == 3
+
+
+def test_a_watcher_goes_by_no_high_watermarks_that_cannot_be_read(tmp_path: Path) -> None:
+    watched = WatchedCheckpoints(DISK, tmp_path)
+    (tmp_path / LOG_START).write_text("nonsense\n")
+    assert watched.start_offset(PARTITION) == 0
+    (tmp_path / REPLICATION).write_text("0\n2\nevents 0 7\n")
+    for _ in range(2):
+        with pytest.raises(BadDirectory, match="there are 1 entries where 2 were announced") as failed:
+            watched.high_watermark(PARTITION)
+        assert failed.value.path == str(tmp_path / REPLICATION)
+    (tmp_path / REPLICATION).write_text("0\n1\nevents 0 7\n")
+    assert watched.high_watermark(PARTITION) == 7
+
+
+def test_what_is_forgotten_makes_no_checkpoint_of_what_was_never_written(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(DISK, tmp_path)
+    checkpoints.forget([PARTITION])
+    assert not list(tmp_path.iterdir())
+    checkpoints.write([(PARTITION, Kept(7, 3, 5)), (OTHER, Kept(1, None, 1))])
+    checkpoints.forget([PARTITION])
+    assert read_offsets(DISK, tmp_path / REPLICATION) == {OTHER: 1}
+    assert read_offsets(DISK, tmp_path / LOG_START) == {}
+
+
+def test_a_checkpoint_that_could_not_be_written_is_tried_again_by_who_forgets(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    checkpoints = Checkpoints(disk, tmp_path)
+    checkpoints.write([(PARTITION, Kept(7, None, 5))])
+    disk.fails = lambda what, path: what == "sync folder"  # when the file has its name already
+    with pytest.raises(OSError, match="No space left"):
+        checkpoints.set_start_offset(PARTITION, 3)
+    disk.fails = None
+    checkpoints.forget([PARTITION])
+    assert read_offsets(DISK, tmp_path / LOG_START) == {}

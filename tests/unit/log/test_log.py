@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import AppendRefused, ErrorCode, InvalidInput, LimitExceeded, LogError, OffsetOutOfRange
+from octavo.errors import (
+    AppendRefused,
+    ErrorCode,
+    FormatError,
+    InvalidInput,
+    LimitExceeded,
+    LogError,
+    OffsetOutOfRange,
+)
 from octavo.log import Appended, Isolation, Log, LogConfig
 from octavo.log.log import PolicyViolation
 from octavo.log.storage import File, Storage
@@ -477,3 +485,20 @@ def test_a_log_that_could_not_be_closed_gives_its_lock_back(tmp_path: Path) -> N
     with open_log(tmp_path) as log:
         assert not log.recovery.was_clean
         assert keys(log) == [0, 1, 2]
+
+
+def test_a_search_by_time_looks_into_nothing_before_the_start(tmp_path: Path) -> None:
+    with open_log(tmp_path, internal_segment_bytes="100000") as log:
+        for number in range(10):
+            log.append(make_batch(first=number, time_ms=TIME_MS + number))
+        segment = log.segments[0]
+        size = segment.size // 10
+        with segment.path.open("r+b") as file:
+            for number in range(7):
+                file.seek(number * size + 70)
+                file.write(b"damage")
+        assert segment.find_timestamp(TIME_MS, 7) == (7, TIME_MS + 7, 0)
+        assert segment.find_timestamp(TIME_MS + 8, 7) == (8, TIME_MS + 8, 0)
+        assert segment.find_timestamp(TIME_MS, 10) is None
+        with pytest.raises(FormatError):
+            segment.find_timestamp(TIME_MS, 6)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import FormatError
+from octavo.errors import BadDirectory, FormatError
 from octavo.log import DataDirectory, Log
 from octavo.log.reading import View
 from octavo.log.watched import UnknownPartition, WatchedDirectory
@@ -236,3 +236,33 @@ def test_a_watcher_stays_in_its_directory(tmp_path: Path) -> None:
         for topic, partition in (("../two/events", 0), ("events", -1), ("__cluster_metadata", 0), ("", 0)):
             with pytest.raises(UnknownPartition):
                 watching.log(topic, partition)
+
+
+def test_nothing_is_seen_of_a_partition_that_the_checkpoint_does_not_have(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "replication-offset-checkpoint"
+    with open_log(tmp_path) as log:
+        for number in range(30):
+            log.append(make_batch(first=number))
+        log.delete_records_before(5)
+    checkpoint.unlink()
+    with Log.open(tmp_path / "topic-0", read_only=True) as watched:
+        assert (watched.recorded_high_watermark, watched.high_watermark) == (None, 30)
+        checkpoint.touch()  # as Kafka leaves it when it starts
+        assert watched.refresh()
+        assert (watched.recorded_high_watermark, watched.high_watermark, watched.end_offset) == (0, 5, 30)
+        assert watched.read(5, 1000).size == 0
+        checkpoint.write_text("0\n1\ntopic 0 100\n")
+        assert watched.refresh()
+        assert (watched.recorded_high_watermark, watched.high_watermark) == (100, 30)
+        checkpoint.write_text("0\n1\ntopic 0 x\n")
+        with pytest.raises(BadDirectory, match="replication-offset-checkpoint"):
+            watched.refresh()
+
+
+def test_a_topic_that_is_deleted_hides_nothing_of_others(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path) as data, DataDirectory.open(tmp_path, read_only=True) as watching:
+        for name in ("events", "other"):
+            data.create_topic(name)
+            data.log(name, 0).append(make_batch(3))
+        data.delete_topic("other")
+        assert keys(watching.log("events", 0)) == [0, 1, 2]

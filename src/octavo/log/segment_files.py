@@ -1,0 +1,95 @@
+"""Which files hold the segments of a partition that another process writes, as opening it to be written would have it.
+
+A compaction that puts its output in the place of segments takes these away first: for a moment, or for good in the copy
+of a process that died then, offsets are in a `.log.swap` alone. Such a file is read in place of what it replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from octavo.errors import BadDirectory
+from octavo.log.leftovers import replaced_files, unfinished_swaps
+from octavo.log.names import CLEANED, LOG, SWAP, base_offset_of, file_name
+from octavo.log.segment import Segment
+from octavo.log.small_file import CorruptFile
+from octavo.log.storage import File, FileStatus, Storage
+
+T = TypeVar("T")
+
+
+class SegmentFiles(NamedTuple):
+    """The files of the segments by their base offsets, in order."""
+
+    files: Mapping[int, FileStatus]
+    swaps: frozenset[int]  # those among them that are called `.log.swap`
+    storage: Storage  # that opens them, and their indexes, by the names that they have
+
+    def name(self, base_offset: int) -> str:
+        """What the file of a segment is called."""
+        return file_name(base_offset, LOG) + (SWAP if base_offset in self.swaps else "")
+
+
+def find_segments(storage: Storage, folder: Path) -> SegmentFiles:
+    """The segments that there are. Raises `BadDirectory` for none, `FileNotFoundError` where files go meanwhile.
+
+    The sizes are looked at last: a segment that has a successor grows no more.
+    """
+    found = storage.files(folder, (LOG, SWAP, CLEANED))
+    names = [name for name in found if base_offset_of(name) is not None]
+    swaps = [name for name in names if name.endswith(SWAP)]
+    outputs: dict[int, FileStatus] = {}
+    if swaps:
+        unfinished = unfinished_swaps(folder, names)
+        swaps = [name for name in swaps if name not in unfinished]
+        storage = _Swapping(storage, frozenset(name.removesuffix(SWAP) for name in swaps))
+        outputs = {base: found[name] for base, name in _by_base(swaps, LOG + SWAP).items()}
+        ends = {base: _end_offset(storage, folder, base, status.size) for base, status in outputs.items()}
+        replaced = frozenset(replaced_files(names, ends))
+        names = [name for name in names if name not in replaced]
+    files = {base: found[name] for base, name in _by_base(names, LOG).items()} | outputs
+    if not files:
+        raise BadDirectory(folder, "there are no segments in this folder")
+    return SegmentFiles(dict(sorted(files.items())), frozenset(outputs), storage)
+
+
+def _by_base(names: list[str], suffix: str) -> dict[int, str]:
+    return {base: name for name in names if name.endswith(suffix) and (base := base_offset_of(name)) is not None}
+
+
+def _end_offset(storage: Storage, folder: Path, base_offset: int, size: int) -> int:
+    """The offset behind the last of a segment; of one that is damaged its first, so that it replaces no other."""
+    try:
+        return Segment(storage, folder, base_offset, size=size, created_ms=0).end_offset()[0]
+    except CorruptFile:
+        return base_offset
+
+
+class _Swapping(Storage):
+    """Files some of which have `.swap` behind their names, or had it a moment ago."""
+
+    def __init__(self, storage: Storage, names: frozenset[str]) -> None:
+        self._storage = storage
+        self._names = names
+
+    def open(self, path: Path) -> File:
+        """An existing file, to be read."""
+        return self._try_both(path, self._storage.open)
+
+    def status(self, path: Path) -> FileStatus:
+        """Of a file. Raises `FileNotFoundError`."""
+        return self._try_both(path, self._storage.status)
+
+    def identity(self, file: File) -> int:
+        """Of an open file, as `status` has it."""
+        return self._storage.identity(file)
+
+    def _try_both(self, path: Path, use: Callable[[Path], T]) -> T:
+        if path.name in self._names:
+            try:
+                return use(path.with_name(path.name + SWAP))
+            except FileNotFoundError:
+                pass  # it has got its name
+        return use(path)

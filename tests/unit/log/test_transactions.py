@@ -1,0 +1,143 @@
+"""Transactions as they are found in the data: what is open, what was aborted, and what cannot be told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from octavo.errors import FormatError
+from octavo.log import DataDirectory, Isolation, Log
+from octavo.log.committed import ABORT, COMMIT, DATA, AbortedRanges, TransactionScan
+from octavo.log.damage import refuse
+from octavo.log.headers import scan_headers
+from octavo.log.small_file import CorruptFile
+from octavo.log.span import Origin
+from octavo.log.storage import DISK, File
+from octavo.log.transactions import FoundTransactions
+from octavo.records import BatchBuilder, end_transaction_marker, read_batches
+from tests.unit.log.logs import TIME_MS, make_batch
+
+FIRST = "00000000000000000000.log"
+
+
+def write(log: Log, producer_id: int, sequence: int = 0) -> None:
+    builder = BatchBuilder(producer_id=producer_id, producer_epoch=0, base_sequence=sequence, transactional=True)
+    builder.append(b"k", b"v", timestamp_ms=TIME_MS)
+    log.append(builder.build())
+
+
+def end(log: Log, producer_id: int, *, commit: bool) -> None:
+    marker = end_transaction_marker(
+        commit, timestamp_ms=TIME_MS, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0
+    )
+    log.append(marker, origin=Origin.COORDINATOR)
+
+
+def position_of(path: Path, offset: int) -> int:
+    return next(batch.position for batch in read_batches(path.read_bytes()) if batch.base_offset == offset)
+
+
+def damage(path: Path, offset: int, at: int) -> int:
+    """Change a byte of the batch that begins at `offset`; its position."""
+    position = position_of(path, offset)
+    data = bytearray(path.read_bytes())
+    data[position + at] ^= 0xFF
+    path.write_bytes(data)
+    return position
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """The folder of a partition: 0 aborted at 3, 2 open; 4 is of nobody, and 5 committed at 6."""
+    with DataDirectory.open(tmp_path) as data:
+        data.create_topic("events", config={"retention.ms": "-1"})
+        log = data.log("events", 0)
+        write(log, 1)
+        log.append(make_batch())
+        write(log, 2)
+        end(log, 1, commit=False)
+        log.append(make_batch())
+        write(log, 1, 1)
+        end(log, 1, commit=True)
+    return tmp_path / "events-0"
+
+
+def test_events_are_taken_up_to_a_bound_that_rises(partition: Path) -> None:
+    with DataDirectory.open(partition.parent, read_only=True) as data:
+        view = data.log("events", 0).view
+    found = FoundTransactions()
+    expected = {1: 0, 2: 0, 3: 0, 4: 2, 6: 2, 7: 2}
+    for bound, stable in expected.items():
+        assert found.decided_below(view, bound) == stable
+        assert found.offset == bound
+        assert FoundTransactions().decided_below(view, bound) == stable
+    assert [entry[:3] for entry in found.between(0, 7, 2)] == [(1, 0, 3)]
+    found.forget_aborted()
+    assert found.between(0, 7, 2) == []
+    assert FoundTransactions(offset=4, opened={2: 2}).decided_below(view, 7) == 2
+    assert FoundTransactions(offset=4).decided_below(view, 7) == 7
+
+
+def test_damage_below_the_bound_is_told_and_none_behind_it(partition: Path) -> None:
+    position = damage(partition / FIRST, 4, 8)
+    with DataDirectory.open(partition.parent, read_only=True) as data:
+        view = data.log("events", 0).view
+        found = FoundTransactions()
+        assert found.decided_below(view, 4) == 2
+        for _ in range(2):
+            with pytest.raises(CorruptFile) as failed:
+                found.decided_below(view, 5)
+            assert (failed.value.path, failed.value.position) == (partition / FIRST, position)
+
+
+def test_a_marker_whose_checksum_is_wrong_ends_nothing(partition: Path) -> None:
+    position = damage(partition / FIRST, 3, 70)
+    with DataDirectory.open(partition.parent, read_only=True) as data:
+        view = data.log("events", 0).view
+    with pytest.raises(CorruptFile, match=f"{FIRST}: at byte {position}: checksum is "):
+        FoundTransactions().decided_below(view, 7)
+    told: list[int] = []
+
+    def pass_over(file: File, error: FormatError, end: int) -> int:
+        told.append(error.position)
+        return end
+
+    found = FoundTransactions(on_damage=pass_over)
+    assert found.decided_below(view, 4) == 0
+    assert told == [position]
+
+
+def test_committed_data_of_a_watched_log_are_not_told_from_others_behind_damage(partition: Path) -> None:
+    damage(partition / FIRST, 1, 8)
+    with DataDirectory.open(partition.parent, read_only=True) as data:
+        log = data.log("events", 0)
+        with pytest.raises(CorruptFile):
+            log.read(0, 1000, isolation=Isolation.READ_COMMITTED)
+
+
+def test_a_scan_for_some_data_notes_nothing_else(partition: Path) -> None:
+    file = DISK.open(partition / FIRST)
+
+    def events(data_before: int | None) -> list[int]:
+        taken = TransactionScan(data_before=data_before, on_damage=refuse)
+        for table, shift in scan_headers(file, 0, file.size()):
+            for row in range(len(table)):
+                taken.take(file, table[row : row + 1], shift)
+        return taken.events.tolist()
+
+    first = [0, 1, DATA, 3, 1, ABORT]
+    assert events(1) == first
+    assert events(0) == []
+    assert events(3) == [0, 1, DATA, 2, 2, DATA, 3, 1, ABORT]
+    assert events(None) == [0, 1, DATA, 2, 2, DATA, 3, 1, ABORT, 5, 1, DATA, 6, 1, COMMIT]
+
+
+def test_many_offsets_are_looked_up_as_one_is() -> None:
+    ranges = AbortedRanges([(1, 5, 8), (1, 9, 9), (1, 20, 30), (2, 0, 100)])
+    offsets = np.arange(40)
+    for producer_id in (1, 2, 3):
+        assert ranges.holds_of(producer_id, offsets).tolist() == [
+            ranges.holds(producer_id, offset) for offset in offsets.tolist()
+        ]
