@@ -57,7 +57,7 @@ $(VENV)/ready-to-run: pyproject.toml constraints.txt
 		echo "$(PYTHON) cannot create virtual environments: install its venv module (Debian: python3-venv)." >&2; exit 1; }
 	@test -x $(BIN)/python || { echo "Creating $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
 	$(PIP) hatchling editables
-	$(PIP) --no-build-isolation --editable .
+	$(PIP) --no-build-isolation --editable '.[spark]'
 	@touch $@
 
 $(VENV)/ready-to-test: $(VENV)/ready-to-run

@@ -50,6 +50,8 @@ class ReadyReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """As many rows as ours."""
+        from octavo.spark.tasks import spare_the_collector
+
         assert isinstance(partition, Task)
         batch = first_batch(self._options)
         left = sum(piece.end_offset - piece.first_offset for piece in partition.slices)
@@ -58,6 +60,7 @@ class ReadyReader(DataSourceReader):
             left -= batch.num_rows
         if left:
             yield batch.slice(0, left)
+        spare_the_collector()
 
 
 @cache

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ class Query:
     name: str
     options: Mapping[str, str]
     format: str = "octavo"
+    anew: bool = False  # whether it is planned in each round
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Answer(NamedTuple):
         return median(self.times[name])
 
 
-def ask(queries: Sequence[Query], *, repeat: int, session: Session | None = None, warm: bool = True) -> Answer:
-    """Run queries by turns in a new Spark."""
+def ask(queries: Sequence[Query], *, repeat: int, session: Session | None = None, warm: int = 3) -> Answer:
+    """Run queries by turns in a new Spark, whose compiler takes some rounds to be done."""
     session = Session() if session is None else session
     settings = {
         "spark.ui.enabled": "false",
@@ -59,7 +60,7 @@ def ask(queries: Sequence[Query], *, repeat: int, session: Session | None = None
         "repeat": repeat,
         "warm": warm,
         "settings": settings,
-        "queries": [{"name": each.name, "format": each.format, "options": dict(each.options)} for each in queries],
+        "queries": [asdict(each) for each in queries],
     }
     command = [sys.executable, "-m", "benchmarks.spark_read.program"]
     if session.cores == 1 and shutil.which("taskset"):

@@ -28,7 +28,7 @@ from kio.static.protocol import Payload
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-    from kafka.admin import ConfigResource, ConfigResourceType
+    from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
     from kafka.errors import CoordinatorLoadInProgressError
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "KafkaAdminClient",
     "KafkaConsumer",
     "KafkaProducer",
+    "NewTopic",
     "OLD_RESOURCES",
     "Produced",
     "TopicPartition",

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from octavo.log import DataDirectory
 from tests.kafka.broker import Broker
-from tests.kafka.client import KafkaAdminClient, KafkaProducer
+from tests.kafka.client import (
+    ConfigResource,
+    ConfigResourceType,
+    KafkaAdminClient,
+    KafkaProducer,
+    NewTopic,
+    TopicPartition,
+)
 
 TIME_MS: Final = 1_700_000_000_000
+CUT: Final = 25  # where the topic `cut` begins
 _SETTINGS: Final = {
     "replica.high.watermark.checkpoint.interval.ms": "200",
     "log.cleaner.backoff.ms": "100",
@@ -21,6 +29,7 @@ _SETTINGS: Final = {
     "log.initial.task.delay.ms": "100",
     "log.retention.check.interval.ms": "200",
     "log.segment.delete.delay.ms": "0",
+    "log.flush.start.offset.checkpoint.interval.ms": "100",
     "auto.create.topics.enable": "false",
 }
 _TIMEOUT_S: Final = 60
@@ -52,6 +61,21 @@ class Topics:
         """A topic; names of settings with `_` for a dot."""
         create(self.broker, name, partitions, **config)
 
+    def add_partitions(self, name: str, count: int) -> None:
+        """Let a topic have so many partitions."""
+        with closing(KafkaAdminClient(bootstrap_servers=self.address)) as admin:
+            admin.create_partitions({name: count})
+
+    def keep(self, name: str, size: int) -> int:
+        """Let retention keep about that many bytes of a topic of one partition; the log's start, once it has."""
+        resource = ConfigResource(ConfigResourceType.TOPIC, name, {"retention.bytes": str(size)})
+        with closing(KafkaAdminClient(bootstrap_servers=self.address)) as admin:
+            admin.alter_configs([resource])
+        folder = self.folder / f"{name}-0"
+        wait(lambda: len(list(folder.glob("*.log"))) == 1, "retention has not been there")
+        (segment,) = folder.glob("*.log")
+        return int(segment.stem)
+
     def producer(self, **settings: Any) -> KafkaProducer:
         """A client that writes."""
         return KafkaProducer(bootstrap_servers=self.address, max_block_ms=30_000, **settings)
@@ -72,14 +96,9 @@ def started(folder: Path) -> Iterator[Broker]:
 
 def create(broker: Broker, name: str, partitions: int = 1, **config: str) -> None:
     """A topic; names of settings with `_` for a dot."""
-    from kafka.admin import NewTopic
-
-    admin = KafkaAdminClient(bootstrap_servers=broker.address)
-    try:
+    with closing(KafkaAdminClient(bootstrap_servers=broker.address)) as admin:
         settings = {setting.replace("_", "."): value for setting, value in config.items()}
         admin.create_topics([NewTopic(name, partitions, 1, topic_configs=settings)])
-    finally:
-        admin.close()
 
 
 def wait(condition: Callable[[], bool], what: str) -> None:
@@ -112,10 +131,12 @@ def fill(broker: Broker) -> Topics:
     topics.create("codecs", 1, retention_ms="-1")
     topics.create("transactions", 2)
     topics.create("compacted", 1, cleanup_policy="compact", segment_ms="100", delete_retention_ms="86400000")
+    topics.create("cut", 1, message_timestamp_type="LogAppendTime", retention_ms="-1")
     _fill_plain(topics)
     _fill_codecs(topics)
     _fill_transactions(topics)
     _fill_compacted(topics)
+    _fill_cut(topics)
     topics.wait_for_checkpoint()
     return topics
 
@@ -189,3 +210,16 @@ def _fill_compacted(topics: Topics) -> None:
         return line in recorded and not list(folder.glob("*.deleted")) and not list(folder.glob("*.swap"))
 
     wait(cleaned, "the cleaner has not been there")
+
+
+def _fill_cut(topics: Topics) -> None:
+    """What comes before an offset is deleted; times are the broker's."""
+    producer = topics.producer(batch_size=200)
+    for number in range(100):
+        producer.send("cut", value=b"%d" % number, timestamp_ms=TIME_MS)
+    producer.flush()
+    producer.close()
+    with closing(KafkaAdminClient(bootstrap_servers=topics.address)) as admin:
+        admin.delete_records({TopicPartition("cut", 0): CUT})
+    checkpoint = topics.folder / "log-start-offset-checkpoint"
+    wait(lambda: f"cut 0 {CUT}" in checkpoint.read_text(), "the log's start is not recorded")

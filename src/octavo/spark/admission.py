@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Final
 
-from octavo.log.names import TopicPartition
 from octavo.records.layout import MAX_INT64
 from octavo.spark.offsets import Offsets
-from octavo.spark.plan import boundary_behind, slices_of
-from octavo.spark.ranges import OffsetRange, SourceLog
+from octavo.spark.plan import boundary_behind, segment_of, slices_of
+from octavo.spark.ranges import OffsetRange, SourceLog, Sources
 from octavo.spark.slices import Slice
 
 
@@ -29,7 +27,7 @@ def limit_rows(starts: Offsets, ends: Offsets, limit: int) -> Offsets:
     return limited
 
 
-def limit_bytes(sources: Mapping[TopicPartition, SourceLog], starts: Offsets, ends: Offsets, limit: int) -> Offsets:
+def limit_bytes(sources: Sources, starts: Offsets, ends: Offsets, limit: int) -> Offsets:
     """Ends such that about `limit` bytes are between, and at least one batch of each partition."""
     slices = {
         partition: slices_of(OffsetRange(sources[partition], starts[partition], end))
@@ -50,8 +48,7 @@ def _offset_behind(source: SourceLog, pieces: list[Slice], size: int, end: int) 
     """The offset behind the first `size` bytes, or behind the first batch."""
     for piece in pieces:
         if size < piece.size:
-            segment = next(each for each in source.log.segments if each.base_offset == piece.base_offset)
-            found = boundary_behind(segment, piece, max(piece.position + size, piece.position + 1))
+            found = boundary_behind(segment_of(source, piece), piece, max(piece.position + size, piece.position + 1))
             return piece.end_offset if found is None else found[1]
         size -= piece.size
         if size == 0:

@@ -6,96 +6,113 @@ snapshot of producers that the log's writer left, so that only the headers behin
 `Outcomes` is for the tasks: of a batch of a transaction in a slice they have to know how that ended, and the marker
 that says so may lie far behind the slice. So they read headers ahead, no further than they have to. Where there are no
 transactions they do not read ahead at all.
+
+Both meet damage that nobody is to read, and a marker may be lost there. With `onCorruption` = fail they fail; else they
+go on behind it, and a transaction is ended by the next marker of its producer that is found. One of which none is found
+is never taken for committed.
 """
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from octavo.log.committed import ABORT, DATA, EVENT, TransactionScan
-from octavo.log.headers import scan_headers
-from octavo.log.names import LOG, SNAPSHOT, base_offset_of, file_name
+from octavo.errors import BadDirectory, FormatError
+from octavo.log.committed import AbortedRanges, Decider, TransactionScan
+from octavo.log.damage import OnDamage, refuse
+from octavo.log.headers import BlockFile, Table, scan_headers
+from octavo.log.names import SNAPSHOT, base_offset_of, file_name
 from octavo.log.small_file import CorruptFile
 from octavo.log.snapshot import read_snapshot
 from octavo.log.storage import File, Storage
+from octavo.log.transactions import FoundTransactions
+from octavo.log.walk import next_batch
 from octavo.log.watched import WatchedLog
 from octavo.records.arrow.reader import Keep
-from octavo.records.arrow.sink import Int64s
 from octavo.records.kernels import scan
-from octavo.records.layout import Attributes
-from octavo.spark.options import Options
+from octavo.records.layout import MAX_INT64, Attributes
+from octavo.spark.options import OnCorruption, Options
+from octavo.spark.partitions import Replica
+from octavo.spark.ranges import lose
 from octavo.spark.slices import Slice
+
+_log = logging.getLogger("octavo.spark")
 
 Truths = npt.NDArray[np.bool_]
 
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
+_ATTEMPTS: Final = 100  # to open a file of a folder that changes meanwhile
+
+
+def _on_damage(mode: OnCorruption) -> OnDamage:
+    return refuse if mode is OnCorruption.FAIL else _pass_over
+
+
+def _pass_over(file: File, error: FormatError, end: int) -> int:
+    behind = next_batch(file, error.position, end)
+    _log.warning(
+        "%s: %d bytes at byte %d are passed over in the search for the ends of transactions: %s",
+        file.path,
+        behind - error.position,
+        error.position,
+        error.rule,
+    )
+    return behind
 
 
 class OpenTransactions:
-    """The transactions of a log that are not decided, as far as it has been looked at."""
+    """The transactions of a log that are not decided, as far as it has been looked at. For one thread at a time."""
 
-    def __init__(self) -> None:
-        self._forget(-1, 0)
-
-    def _forget(self, generation: int, offset: int) -> None:
-        self._generation = generation
-        self._open: dict[int, int] = {}  # first offset by producer
-        self._scan = TransactionScan()
-        self._offset = offset  # everything below has been scanned
+    def __init__(self, on_corruption: OnCorruption = OnCorruption.FAIL) -> None:
+        self._on_damage: Final = _on_damage(on_corruption)
+        self._found: FoundTransactions | None = None
 
     def last_stable_offset(self, storage: Storage, log: WatchedLog, bound: int) -> int:
-        """Up to where, below `bound`, everything is decided. `bound` only rises from one call to the next."""
-        view = log.view
-        if self._generation != view.generation:
-            self._begin(storage, log, bound)
-        for number, segment in enumerate(view.segments):
-            end_offset = view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
-            if end_offset > self._offset:
-                size = view.segment_size(number)
-                found = segment.find(self._offset, size)
-                if found is not None:
-                    block = _Block(segment.file)
-                    for table, shift in scan_headers(block, found.position, size):
-                        self._scan.take(block, table, shift)
-                self._offset = end_offset
-        self._take_events(bound)
-        return min(self._open.values(), default=bound)
+        """Up to where, below `bound`, everything is decided.
 
-    def _begin(self, storage: Storage, log: WatchedLog, bound: int) -> None:
-        self._forget(log.view.generation, log.start_offset)
+        Raises `CorruptFile` for damage, where that is to fail a query, and `FileNotFoundError` where a file has gone
+        since the log was looked at.
+        """
+        view, found = log.view, self._found
+        if found is None or found.generation != view.generation or bound < found.offset:
+            found = self._begin(storage, log, view.start_offset, bound) or self._begin_at_start(log)
+        elif any(found.offset < base <= bound for base in view.bases):
+            # A segment that is new may have its snapshot: then there is nothing to be read of those before it.
+            found = self._begin(storage, log, found.offset, bound) or found
+        self._found = found
+        stable = found.decided_below(view, bound)
+        found.forget_aborted()
+        return stable
+
+    def _begin(self, storage: Storage, log: WatchedLog, above: int, bound: int) -> FoundTransactions | None:
+        """Begin with the newest snapshot of an offset above the one and not above the other, if there is one."""
         offsets = (base_offset_of(name) for name in storage.files(log.folder, SNAPSHOT))
-        for offset in sorted((each for each in offsets if each is not None), reverse=True):
-            if log.start_offset < offset <= bound:
-                try:
-                    entries = read_snapshot(storage, log.folder / file_name(offset, SNAPSHOT))
-                except (CorruptFile, FileNotFoundError):
-                    continue
-                firsts = {producer_id: entry.txn_first_offset for producer_id, entry in entries.items()}
-                self._open = {producer_id: first for producer_id, first in firsts.items() if first >= 0}
-                self._offset = offset
-                return
+        for offset in sorted((each for each in offsets if each is not None and above < each <= bound), reverse=True):
+            try:
+                entries = read_snapshot(storage, log.folder / file_name(offset, SNAPSHOT))
+            except (CorruptFile, FileNotFoundError):
+                continue
+            firsts = {producer_id: entry.txn_first_offset for producer_id, entry in entries.items()}
+            opened = {producer_id: first for producer_id, first in firsts.items() if first >= 0}
+            return FoundTransactions(log.view.generation, offset, opened, self._on_damage)
+        return None
 
-    def _take_events(self, bound: int) -> None:
-        """Take those that may be seen; the others wait."""
-        events = self._scan.events
-        taken = 0
-        for at in range(0, len(events), EVENT):
-            offset, producer_id, what = events[at : at + EVENT]
-            if offset >= bound:
-                break
-            taken = at + EVENT
-            if what == DATA:
-                self._open.setdefault(producer_id, offset)
-            else:
-                self._open.pop(producer_id, None)
-        del events[:taken]
+    def _begin_at_start(self, log: WatchedLog) -> FoundTransactions:
+        view = log.view
+        if len(view.segments) > 1:
+            _log.warning(
+                "%s: there is no snapshot of producers that can be used: all %d segments are read in search of "
+                "transactions that are open",
+                log.folder,
+                len(view.segments),
+            )
+        return FoundTransactions(view.generation, view.start_offset, on_damage=self._on_damage)
 
 
 class Choice(Protocol):
@@ -108,11 +125,11 @@ class Choice(Protocol):
 def choice_for(options: Options, file: File, piece: Slice) -> Choice | None:
     """Which batches of a slice are to be read; None where that is all."""
     if options.read_committed:
-        return Outcomes(file, piece, with_control=options.include_control_records)
+        return Outcomes(options, file, piece)
     return None if options.include_control_records else _NoControl()
 
 
-def _no_control(table: Int64s) -> Truths:
+def _no_control(table: Table) -> Truths:
     kept: Truths = (table[:, scan.ATTRIBUTES] & _CONTROL == 0) | (table[:, scan.MAGIC] < 2)
     return kept
 
@@ -125,117 +142,151 @@ class _NoControl:
         return _no_control
 
 
-class _Ends(NamedTuple):
-    """The markers of a producer."""
-
-    offsets: list[int]
-    aborts: list[bool]
-
-
 class Outcomes:
     """How the transactions ended that have batches in a slice."""
 
-    def __init__(self, file: File, piece: Slice, *, with_control: bool) -> None:
-        self._with_control = with_control
-        self._scan = TransactionScan()
-        self._tables = _headers_from(file, piece)
-        self._ends: dict[int, _Ends] = {}
+    def __init__(self, options: Options, file: File, piece: Slice) -> None:
+        on_damage = _on_damage(options.on_corruption)
+        self._options: Final = options
+        self._piece: Final = piece
+        self._ahead: Final = _Ahead(file, piece, on_damage)
+        self._tables = self._ahead.tables()
+        self._scan: Final = TransactionScan(data_before=piece.end_offset, on_damage=on_damage)
+        self._decider: Final = Decider()
+        self._aborted: Final = AbortedRanges()
 
     def at(self, shift: int) -> Keep:
         """Of every window the same: what is looked at are offsets."""
         return self._keep
 
-    def _keep(self, table: Int64s) -> Truths:
+    def _keep(self, table: Table) -> Truths:
+        """Raises `CorruptFile`, `BadDirectory` and `DataLoss` where it cannot be told, and that is to fail a query."""
         attributes = table[:, scan.ATTRIBUTES]
         new = table[:, scan.MAGIC] == 2
         control = new & (attributes & _CONTROL != 0)
-        kept: Truths = np.ones(len(table), bool) if self._with_control else ~control
-        rows = np.flatnonzero(new & ~control & (attributes & _TRANSACTIONAL != 0))
-        producers, offsets = table[rows, scan.PRODUCER_ID], table[rows, scan.BASE_OFFSET]
+        kept: Truths = np.ones(len(table), bool) if self._options.include_control_records else ~control
+        of_transaction = new & ~control & (attributes & _TRANSACTIONAL != 0) & (table[:, scan.PRODUCER_ID] >= 0)
+        rows = np.flatnonzero(of_transaction & (table[:, scan.COUNT] != 0))
+        producers = table[rows, scan.PRODUCER_ID]
         for producer_id in np.unique(producers).tolist():
-            chosen = producers == producer_id
-            wanted = offsets[chosen]
-            ends = self._ends_behind(producer_id, int(wanted.max()))
-            number = np.searchsorted(np.array(ends.offsets, np.int64), wanted, side="right")
-            kept[rows[chosen]] = ~np.array([*ends.aborts, False])[number]
+            chosen = rows[producers == producer_id]
+            base_offset, last_offset = table[chosen[-1], [scan.BASE_OFFSET, scan.LAST_OFFSET]].tolist()
+            self._decide(producer_id, base_offset, last_offset)
+            kept[chosen] = ~self._aborted.holds_of(producer_id, table[chosen, scan.BASE_OFFSET])
         return kept
 
-    def _ends_behind(self, producer_id: int, offset: int) -> _Ends:
-        """The markers of a producer, with one behind `offset` if there is any."""
-        while True:
-            ends = self._ends.get(producer_id, _Ends([], []))
-            if bisect_right(ends.offsets, offset) < len(ends.offsets) or not self._look_ahead():
-                return ends
+    def _decide(self, producer_id: int, base_offset: int, last_offset: int) -> None:
+        """Know how the transaction ended that this batch of a producer is of."""
+        opened = self._decider.open
+        while self._ahead.offset <= last_offset or opened.get(producer_id, MAX_INT64) <= base_offset:
+            if not self._look_ahead():
+                first_offset = opened.pop(producer_id, base_offset)
+                self._give_up(producer_id, first_offset)
+                self._aborted.add(producer_id, first_offset, MAX_INT64)
+                return
 
     def _look_ahead(self) -> bool:
         """Note the markers of some more headers; False where there are no more."""
         for file, table, shift in self._tables:
             self._scan.take(file, table, shift)
-            events = self._scan.events
-            for at in range(0, len(events), EVENT):
-                offset, producer_id, what = events[at : at + EVENT]
-                if what != DATA:
-                    ends = self._ends.setdefault(producer_id, _Ends([], []))
-                    ends.offsets.append(offset)
-                    ends.aborts.append(what == ABORT)
-            del events[:]
+            self._decider.take(self._scan.events)
+            for aborted in self._decider.aborted:
+                self._aborted.add(*aborted)
+            self._decider.aborted.clear()
             return True
         return False
 
+    def _give_up(self, producer_id: int, first_offset: int) -> None:
+        """Tell of a transaction that does not end in the log; raise, unless its batches are to be left out."""
+        problem = (
+            f"how the transaction ended that producer {producer_id} wrote in at offset {first_offset} is not in the log"
+        )
+        if self._ahead.lost is not None:
+            lose(self._options, self._piece.partition, *self._ahead.lost)
+        elif self._options.on_corruption is OnCorruption.FAIL:
+            raise BadDirectory(self._piece.folder, f"{problem}: its marker may have been in a place that is damaged")
+        _log.warning("%s: %s: what it wrote from there on is left out", self._piece.folder, problem)
 
-class _Block(File):
-    """A file whose last block that was read is kept, so that looking into it again costs nothing."""
 
-    __slots__ = ("_at", "_block", "_file")
+class _Ahead:
+    """The headers from the begin of a slice to the end of the log, whatever becomes of its files meanwhile.
 
-    def __init__(self, file: File) -> None:
-        self.path = file.path
+    It goes on by offsets. A file that it is in stays open; but of those behind, some may be put together with others,
+    also with that one, before it gets there.
+    """
+
+    def __init__(self, file: File, piece: Slice, on_damage: OnDamage) -> None:
+        self.offset = piece.first_offset  # what is below it, from the begin of the slice on, has been seen
+        self.lost: tuple[int, int] | None = None  # the offsets that are not there any more, where it ends before them
         self._file = file
-        self._block = memoryview(b"")
-        self._at = 0
+        self._segment = (piece.base_offset, piece.identity)
+        self._position = piece.position
+        self._log: WatchedLog | None = None
+        self._piece: Final = piece
+        self._replica: Final = Replica(piece.partition, piece.root, piece.folder_path())
+        self._on_damage: Final = on_damage
 
-    def size(self) -> int:
-        """Bytes in the file."""
-        return self._file.size()
+    def tables(self) -> Iterator[tuple[File, Table, int]]:
+        """Tables of headers (see `kernels.scan`), each with its file and what its positions count from."""
+        end: int | None = self._piece.end
+        while end is not None:
+            file = BlockFile(self._file)
+            for table, shift in scan_headers(file, self._position, end, self._on_damage):
+                if table[0, scan.LAST_OFFSET] < self.offset:
+                    table = table[table[:, scan.LAST_OFFSET] >= self.offset]
+                if len(table):
+                    self.offset = int(table[-1, scan.LAST_OFFSET]) + 1
+                    yield file, table, shift
+            self._position = end
+            end = self._go_on()
 
-    def read_into(self, buffer: memoryview, position: int) -> int:
-        """Fill `buffer` from `position`; how many bytes there were."""
-        size = self._file.read_into(buffer, position)
-        self._block, self._at = buffer[:size], position
-        return size
+    def _go_on(self) -> int | None:
+        """Find the file that has what follows; the position up to which to read there, None where nothing follows."""
+        for _ in range(_ATTEMPTS):
+            log = self._look()
+            number = -1 if log is None else bisect_right(log.view.bases, self.offset) - 1
+            if log is None or number < 0:
+                return self._rest_of_deleted(self.offset + 1 if log is None else log.view.bases[0])
+            try:
+                return self._enter(log, number)
+            except FileNotFoundError:
+                pass  # something else has taken its place since
+        raise BadDirectory(self._piece.folder, "its files change faster than they can be read")
 
-    def read_at(self, size: int, position: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only where the file ends."""
-        at = position - self._at
-        if at >= 0 and at + size <= len(self._block):
-            return bytes(self._block[at : at + size])
-        return self._file.read_at(size, position)
-
-
-def _headers_from(file: File, piece: Slice) -> Iterator[tuple[File, Int64s, int]]:
-    """Tables of headers from the begin of a slice to the end of the log."""
-    storage, folder = piece.root.storage(), piece.folder_path()
-    base_offset: int | None = piece.base_offset
-    position = piece.position
-    while base_offset is not None:
-        block = _Block(file)
-        for table, shift in scan_headers(block, position, file.size()):
-            yield block, table, shift
-        opened = _open_behind(storage, folder, base_offset)
-        if opened is None:
-            return
-        base_offset, file = opened
-        position = 0
-
-
-def _open_behind(storage: Storage, folder: Path, base_offset: int) -> tuple[int, File] | None:
-    """The segment that follows the one with this base, if there is one."""
-    while True:
-        bases = (base_offset_of(name) for name in storage.files(folder, LOG))
-        following = min((base for base in bases if base is not None and base > base_offset), default=None)
-        if following is None:
-            return None
+    def _look(self) -> WatchedLog | None:
+        """The log as it is now; None where there is none any more."""
         try:
-            return following, storage.open(folder / file_name(following, LOG))
-        except FileNotFoundError:
-            base_offset = following  # deleted, or put together with the one before: on to the next
+            if self._log is None:
+                self._log = self._replica.open()
+            else:
+                self._log.refresh()
+        except BadDirectory:
+            if self._replica.has_segments():
+                raise
+            return None
+        return self._log
+
+    def _rest_of_deleted(self, start_offset: int) -> int | None:
+        """A file that is open can still be read where the log begins behind it by now."""
+        if self._file.size() > self._position:
+            return self._file.size()
+        self.lost = (self.offset, start_offset)
+        return None
+
+    def _enter(self, log: WatchedLog, number: int) -> int | None:
+        """Go on in the segment of that number, or the next where all of it has been seen."""
+        view = log.view
+        segment = (view.bases[number], log.identity(view.bases[number]))
+        if segment == self._segment and view.segment_size(number) <= self._position:
+            number += 1
+            if number == len(view.bases):
+                return None
+            segment = (view.bases[number], log.identity(view.bases[number]))
+        if segment != self._segment:
+            file = view.segments[number].file
+            base_offset, identity = segment
+            if self._piece.root.storage().identity(file) != identity:
+                raise FileNotFoundError(file.path)
+            self._file, self._segment, self._position = file, segment, 0
+            self.offset = max(self.offset, base_offset)  # it may be empty
+        return view.segment_size(number)

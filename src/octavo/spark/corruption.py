@@ -18,14 +18,13 @@ from typing import Any, Final, NamedTuple
 from octavo.errors import FormatError
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import DISK, File
-from octavo.records import read_batches
+from octavo.log.walk import next_batch
 from octavo.spark.files import RemoteStorage, Root
 from octavo.spark.options import OnCorruption, Options
 from octavo.spark.slices import Slice
 
 _log = logging.getLogger("octavo.spark")
 
-_SEARCHED: Final = 4 << 20  # bytes behind damage in which the next batch is looked for at first
 _KEPT_AT_ONCE: Final = 8 << 20
 
 
@@ -65,7 +64,7 @@ class Corruption:
         """
         if self._mode is OnCorruption.FAIL:
             raise CorruptFile(file.path, position, error.rule) from None
-        behind = _next_batch(file, position, piece.end)
+        behind = next_batch(file, position, piece.end)
         skipped = Skipped(piece, file.path, position, behind - position, error.rule)
         self.skipped.append(skipped)
         _log.warning("%s: %d bytes at byte %d are left out: %s", file.path, skipped.size, position, error.rule)
@@ -100,17 +99,3 @@ def _create(folder: Root, name: str) -> Any:
     assert storage is DISK
     folder.path().mkdir(parents=True, exist_ok=True)
     return (folder.path() / name).open("wb")
-
-
-def _next_batch(file: File, position: int, end: int) -> int:
-    """Where the first batch behind the damage at `position` begins whose checksum is right; else the end."""
-    size = _SEARCHED
-    while True:
-        data = file.read_at(min(size, end - position), position)
-        found = next(read_batches(data, resync=True), None)
-        if found is not None:
-            # The damaged one's checksum may be right, and what is in it not: then that one is left out.
-            return position + (found.position or found.size)
-        if position + len(data) >= end or len(data) < size:
-            return end
-        size *= 4

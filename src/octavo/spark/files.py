@@ -6,10 +6,12 @@ paths of its file system, and read through the `Storage` of `octavo.log`, so tha
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
@@ -24,12 +26,24 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|file:/")
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3"}  # as Hadoop has them
 _MAGIC: Final = re.compile(r"[*?\[]")
 _REMOTE_MAGIC: Final = re.compile(r"[*\[]")  # in an address, what follows a question mark says how to get there
+# Name and password before the host; also where a slash is in the password, unless what is before that may be a port.
+_USER: Final = re.compile(r"(?<=://)[^/@]*:(?:[^/]*|(?!\d+/)[^@]*)@")
+
+
+def shown(address: str) -> str:
+    """An address for people: without keys and passwords, which stand before the host or behind a question mark."""
+    if _SCHEME.match(address) is None:
+        return address
+    return _USER.sub("", address.partition("?")[0], count=1)
 
 
 class Root(NamedTuple):
     """A path, or an address, without what may match several."""
 
     address: str
+
+    def __repr__(self) -> str:
+        return f"Root({shown(self.address)!r})"
 
     @property
     def is_local(self) -> bool:
@@ -81,11 +95,11 @@ def _find_remote(given: str) -> list[Found]:
     storage, path = _remote(root.address)
     if pattern is None:
         if not storage.exists(path):
-            raise BadDirectory(root.address, "there is no such file or folder")
+            raise BadDirectory(shown(root.address), "there is no such file or folder")
         return [Found(root, path)]
     matches = list(_match(storage, path, address[len(fixed) :].strip("/").split("/")))
     if not matches:
-        raise BadDirectory(given, "no file and no folder matches this pattern")
+        raise BadDirectory(shown(given), "no file and no folder matches this pattern")
     return [Found(root, match) for match in matches]
 
 
@@ -116,6 +130,19 @@ class RemoteFile(File):
     def __init__(self, filesystem: FileSystem, path: Path) -> None:
         self._file = filesystem.open_input_file(str(path))
         self.path = path
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError, OSError):  # opening may have failed
+            self.close()
+
+    def close(self) -> None:
+        """Close it now. May be called again."""
+        self._file.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it can be read no more."""
+        return bool(self._file.closed)
 
     def size(self) -> int:
         """Bytes in the file."""
@@ -162,7 +189,7 @@ class RemoteStorage(Storage):
         """Whether there is a folder of this name, or something below it."""
         return bool(self.filesystem.get_file_info(str(path)).type.name == "Directory")
 
-    def files(self, folder: Path, suffix: str) -> dict[str, FileStatus]:
+    def files(self, folder: Path, suffix: str | tuple[str, ...]) -> dict[str, FileStatus]:
         """The files whose names end so, as one listing has them."""
         infos = {info.base_name: info for info in self._list(folder) if info.base_name.endswith(suffix)}
         return {name: _status(info) for name, info in sorted(infos.items())}
@@ -178,8 +205,11 @@ class RemoteStorage(Storage):
 
 
 def _status(info: Any) -> FileStatus:
+    """What a bucket tells of an object. There are no inode numbers, and many may have been put in the same second."""
     modified_ns = int(info.mtime_ns or 0)
-    return FileStatus(modified_ns, int(info.size), modified_ns)
+    told = f"{info.path}\n{modified_ns}\n{info.size}"
+    identity = int.from_bytes(blake2b(told.encode(), digest_size=8).digest(), "big")
+    return FileStatus(identity, int(info.size), modified_ns)
 
 
 @cache
@@ -190,7 +220,8 @@ def _remote(address: str) -> tuple[RemoteStorage, Path]:
     try:
         filesystem, path = _open_filesystem(address)
     except OSError as error:
-        raise BadDirectory(address.partition("?")[0], f"its file system cannot be reached: {error}") from None
+        reason = _without_secrets(str(error), address)
+        raise BadDirectory(shown(address), f"its file system cannot be reached: {reason}") from None
     return RemoteStorage(filesystem), cast(Path, PurePosixPath(path))
 
 
@@ -201,7 +232,7 @@ def _open_filesystem(address: str) -> tuple[FileSystem, str]:
     try:
         filesystem, path = FileSystem.from_uri(address)
     except (ArrowInvalid, ArrowNotImplementedError) as error:
-        refused = error
+        refused = _without_secrets(str(error), address)
     else:
         return filesystem, path
     scheme = address.partition(":")[0]
@@ -213,5 +244,16 @@ def _open_filesystem(address: str) -> tuple[FileSystem, str]:
         reason = f"pyarrow says: {refused}. With fsspec, and its package for this scheme, it may be read"
         raise InvalidInput(f"nothing here reads {scheme}:// ({reason})") from None
     except ValueError as error:
-        raise InvalidInput(f"nothing here reads {scheme}:// (pyarrow says: {refused}; fsspec says: {error})") from None
+        reason = f"pyarrow says: {refused}; fsspec says: {_without_secrets(str(error), address)}"
+        raise InvalidInput(f"nothing here reads {scheme}:// ({reason})") from None
     return PyFileSystem(FSSpecHandler(other)), path
+
+
+def _without_secrets(text: str, address: str) -> str:
+    """What a library says of an address, without what nobody should see of that."""
+    before, _, query = address.partition("?")
+    user = _USER.search(before)
+    said = text.replace(address, shown(address))
+    for secret in (query, "" if user is None else user[0]):
+        said = said.replace(secret, "") if secret else said
+    return said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ Nested = dict[str, dict[str, int]]  # as JSON has it
 LATEST: Final = -1  # for an offset
 EARLIEST: Final = -2
 
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 _OFFSETS: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 _TIMESTAMPS: Final = '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0": 123456789, "1": 123456789}}'
 _PARTITIONS: Final = '{"topicA":[0,1],"topicB":[0,1]}'
@@ -41,6 +43,13 @@ def flat(by_topic: Nested) -> Offsets:
 def read_offsets(text: str) -> Offsets:
     """Offsets that a user wrote. Raises `InvalidInput`."""
     return _read_numbers(text, _OFFSETS, EARLIEST)
+
+
+def read_timestamp(text: str) -> int:
+    """A timestamp in milliseconds, for all partitions. Raises `InvalidInput`."""
+    if not _NUMBER.fullmatch(text) or not MIN_INT64 <= int(text) <= MAX_INT64:
+        raise InvalidInput(f"Expected a single long value, got {text}")
+    return int(text)
 
 
 def read_timestamps(text: str) -> Offsets:

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
@@ -18,7 +18,17 @@ from typing import Final, NamedTuple
 
 from octavo.errors import InvalidConfig, InvalidInput
 from octavo.log.names import TopicPartition
-from octavo.spark.offsets import EARLIEST, LATEST, Offsets, read_offsets, read_partitions, read_timestamps
+from octavo.spark.offsets import (
+    EARLIEST,
+    LATEST,
+    Offsets,
+    read_offsets,
+    read_partitions,
+    read_timestamp,
+    read_timestamps,
+    told,
+)
+from octavo.spark.values import Values
 
 _log = logging.getLogger("octavo.spark")
 
@@ -60,30 +70,23 @@ _MEANINGLESS: Final = (
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
+    "partition.metadata.cache.ttl.ms",
 )
 _NAMES: Final = {name.lower(): name for name in (*_OURS, *_CONNECTORS, *_MEANINGLESS)}
 
-# Settings of a consumer that the connector does not leave to its users.
+# Settings of a consumer that the connector does not leave to its users, and what it says of them.
 _REFUSED: Final = {
-    "kafka.auto.offset.reset": "set the source option 'startingoffsets' to 'earliest' or 'latest' instead",
-    "kafka.key.deserializer": "keys are byte arrays: use DataFrame operations to deserialize them",
-    "kafka.value.deserializer": "values are byte arrays: use DataFrame operations to deserialize them",
-    "kafka.enable.auto.commit": "no offsets are committed here",
-    "kafka.interceptor.classes": "there is no consumer here to intercept",
+    "kafka.auto.offset.reset": ". Instead set the source option 'startingoffsets' to 'earliest' or 'latest' to specify "
+    "where to start.",
+    "kafka.key.deserializer": " as keys are deserialized as byte arrays with ByteArrayDeserializer. Use DataFrame "
+    "operations to explicitly deserialize the keys.",
+    "kafka.value.deserializer": " as values are deserialized as byte arrays with ByteArrayDeserializer. Use DataFrame "
+    "operations to explicitly deserialize the values.",
+    "kafka.enable.auto.commit": "",
+    "kafka.interceptor.classes": "",
 }
 
-_DURATION: Final = re.compile(r"(-?[0-9]+)\s*(us|ms|s|m|min|h|d)?")
-_UNITS_MS: Final = {
-    None: 1,
-    "us": 0.001,
-    "ms": 1,
-    "s": 1000,
-    "m": 60_000,
-    "min": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-}
-_MAX_TRIGGER_DELAY: Final = "15m"
+_MAX_TRIGGER_DELAY_MS: Final = 15 * 60_000
 
 
 class End(Enum):
@@ -120,7 +123,7 @@ class Limit(NamedTuple):
 class Options:
     """All options, checked. `None` is for those that were not given, and have no default."""
 
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = field(repr=False)  # there may be secrets in them
     assign: tuple[TopicPartition, ...] | None
     subscribe: tuple[str, ...] | None
     subscribe_pattern: str | None
@@ -134,29 +137,37 @@ class Options:
     max_offsets_per_trigger: int | None
     min_offsets_per_trigger: int | None
     max_bytes_per_trigger: int | None
-    max_trigger_delay_ms: int
+    trigger_delay_ms: int | None
     include_headers: bool
     include_batch_info: bool
     include_control_records: bool
     read_committed: bool
     columns: tuple[str, ...] | None
     on_corruption: OnCorruption
-    quarantine_path: str | None
+    quarantine_path: str | None = field(repr=False)
     end: End
+
+    @property
+    def max_trigger_delay_ms(self) -> int:
+        """How long a stream waits for `minOffsetsPerTrigger`."""
+        return _MAX_TRIGGER_DELAY_MS if self.trigger_delay_ms is None else self.trigger_delay_ms
 
 
 def read_options(given: Mapping[str, str]) -> Options:
     """The options, by their names in any case. Raises `InvalidInput`."""
     options = {name.lower(): value for name, value in given.items()}
     _check_names(options, given)
-    reader = _Reader(options)
+    values = Values(options)
     assign, subscribe, pattern = _read_topics(options)
-    smallest, largest = reader.positive("minOffsetsPerTrigger"), reader.positive("maxOffsetsPerTrigger")
+    smallest, largest = values.positive("minOffsetsPerTrigger"), values.positive("maxOffsetsPerTrigger")
     if smallest is not None and largest is not None and smallest > largest:
         raise InvalidInput(
             f"The value of minOffsetPerTrigger({smallest}) is higher than the maxOffsetsPerTrigger({largest})."
         )
-    on_corruption = OnCorruption(reader.one_of("onCorruption", [mode.value for mode in OnCorruption], "fail"))
+    on_corruption = OnCorruption(values.one_of("onCorruption", [mode.value for mode in OnCorruption], "fail"))
+    starting, ending = _read_limit(options, "starting"), _read_limit(options, "ending")
+    if starting is not None and ending is not None:
+        _check_order(starting, ending)
     quarantine_path = _absolute(options.get("quarantinepath"))
     if on_corruption is OnCorruption.QUARANTINE and not quarantine_path:
         raise InvalidInput("onCorruption = quarantine needs the option quarantinePath: a folder for what is put aside")
@@ -165,26 +176,26 @@ def read_options(given: Mapping[str, str]) -> Options:
         assign=assign,
         subscribe=subscribe,
         subscribe_pattern=pattern,
-        starting=_read_limit(options, "starting"),
-        ending=_read_limit(options, "ending"),
-        latest_if_no_match=reader.one_of("startingOffsetsByTimestampStrategy", ["error", "latest"], "error")
+        starting=starting,
+        ending=ending,
+        latest_if_no_match=values.one_of("startingOffsetsByTimestampStrategy", ["error", "latest"], "error")
         == "latest",
-        fail_on_data_loss=reader.truth("failOnDataLoss", default=True),
-        min_partitions=reader.positive("minPartitions"),
-        max_records_per_partition=reader.positive("maxRecordsPerPartition"),
-        max_bytes_per_partition=reader.positive("maxBytesPerPartition"),
+        fail_on_data_loss=values.truth("failOnDataLoss", default=True),
+        min_partitions=values.positive("minPartitions"),
+        max_records_per_partition=values.positive("maxRecordsPerPartition"),
+        max_bytes_per_partition=values.positive("maxBytesPerPartition"),
         max_offsets_per_trigger=largest,
         min_offsets_per_trigger=smallest,
-        max_bytes_per_trigger=reader.positive("maxBytesPerTrigger"),
-        max_trigger_delay_ms=reader.duration_ms("maxTriggerDelay", _MAX_TRIGGER_DELAY),
-        include_headers=reader.truth("includeHeaders", default=False),
-        include_batch_info=reader.truth("includeBatchInfo", default=False),
-        include_control_records=reader.truth("includeControlRecords", default=False),
-        read_committed=_read_isolation(reader),
-        columns=reader.words("columns"),
+        max_bytes_per_trigger=values.positive("maxBytesPerTrigger"),
+        trigger_delay_ms=values.duration_ms("maxTriggerDelay"),
+        include_headers=values.truth("includeHeaders", default=False),
+        include_batch_info=values.truth("includeBatchInfo", default=False),
+        include_control_records=values.truth("includeControlRecords", default=False),
+        read_committed=_read_isolation(values),
+        columns=values.words("columns"),
         on_corruption=on_corruption,
         quarantine_path=quarantine_path,
-        end=End(reader.one_of("end", [end.value for end in End], End.HIGH_WATERMARK.value)),
+        end=End(values.one_of("end", [end.value for end in End], End.HIGH_WATERMARK.value)),
     )
 
 
@@ -194,7 +205,7 @@ def _check_names(options: Mapping[str, str], given: Mapping[str, str]) -> None:
     for name in given:
         lower = name.lower()
         if lower in _REFUSED:
-            raise InvalidInput(f"Kafka option '{lower.removeprefix('kafka.')}' is not supported: {_REFUSED[lower]}.")
+            raise InvalidInput(f"Kafka option '{lower.removeprefix('kafka.')}' is not supported{_REFUSED[lower]}")
         if lower in _NAMES:
             continue
         if not lower.startswith("kafka."):
@@ -267,18 +278,15 @@ def _read_limit(options: Mapping[str, str], which: str) -> Limit | None:
     """Where to begin, or to end: a timestamp for all goes before one for each, and that before offsets."""
     value = options.get(f"{which}timestamp")
     if value is not None:
-        try:
-            return Limit(f"{which}Timestamp", timestamp_ms=int(value))
-        except ValueError:
-            raise InvalidInput(f"Expected a single long value, got {value}") from None
+        return Limit(f"{which}Timestamp", timestamp_ms=read_timestamp(value.strip()))
     value = options.get(f"{which}offsetsbytimestamp")
     if value is not None:
-        return Limit(f"{which}OffsetsByTimestamp", timestamps=read_timestamps(value))
+        return Limit(f"{which}OffsetsByTimestamp", timestamps=read_timestamps(value.strip()))
     value = options.get(f"{which}offsets")
     if value is None:
         return None
-    option = f"{which}Offsets"
-    match value.strip().lower():
+    option, value = f"{which}Offsets", value.strip()
+    match value.lower():
         case "earliest":
             return Limit(option, offset=EARLIEST)
         case "latest":
@@ -287,10 +295,31 @@ def _read_limit(options: Mapping[str, str], which: str) -> Limit | None:
             return Limit(option, offsets=read_offsets(value))
 
 
-def _read_isolation(reader: _Reader) -> bool:
+def _check_order(starting: Limit, ending: Limit) -> None:
+    """Raises `InvalidInput` where what is told for each partition cannot be a range, whatever is in the log."""
+    for kind, starts, ends in (
+        ("offset", starting.offsets, ending.offsets),
+        ("timestamp", starting.timestamps, ending.timestamps),
+    ):
+        if starts is None or ends is None:
+            continue
+        if starts.keys() != ends.keys():
+            raise InvalidInput(
+                "The specified start offset and end offset should have the same topic-partitions. "
+                f"Topic-partitions for start offset: {told(starts)}, topic-partitions for end offset: {told(ends)}."
+            )
+        for partition, start in starts.items():
+            if start > ends[partition] >= 0:
+                raise InvalidInput(
+                    f"The specified start {kind} {start} is greater than the end {kind} {ends[partition]} for topic "
+                    f"{partition.topic} partition {partition.partition}."
+                )
+
+
+def _read_isolation(values: Values) -> bool:
     levels = ["read_uncommitted", "read_committed"]
-    name = "isolation.level" if "isolation.level" in reader.options else "kafka.isolation.level"
-    return reader.one_of(name, levels, levels[0]) == "read_committed"
+    name = "isolation.level" if "isolation.level" in values.options else "kafka.isolation.level"
+    return values.one_of(name, levels, levels[0]) == "read_committed"
 
 
 def check_batch(options: Options) -> None:
@@ -308,65 +337,22 @@ def check_batch(options: Options) -> None:
         for partition, offset in (ending.offsets or {}).items():
             if offset == EARLIEST:
                 raise InvalidInput(f"ending offset for {partition} can't be earliest for batch queries on Kafka")
-    ignored = [
-        name
-        for name, value in (
-            ("maxOffsetsPerTrigger", options.max_offsets_per_trigger),
-            ("minOffsetsPerTrigger", options.min_offsets_per_trigger),
-            ("maxBytesPerTrigger", options.max_bytes_per_trigger),
-        )
-        if value is not None
-    ]
-    if ignored:
-        _log.warning("a batch query has no triggers, %s is ignored", ", ".join(ignored))
+    for name, value in (
+        ("maxOffsetsPerTrigger", options.max_offsets_per_trigger),
+        ("minOffsetsPerTrigger", options.min_offsets_per_trigger),
+        ("maxBytesPerTrigger", options.max_bytes_per_trigger),
+        ("maxTriggerDelay", options.trigger_delay_ms),
+    ):
+        if value is not None:
+            _log.warning("%s option ignored in batch queries", name)
 
 
 def check_stream(options: Options) -> None:
     """Raises `InvalidInput` for what only a batch query can have."""
-    if options.ending is not None:
-        raise InvalidInput("ending offset not valid in streaming queries")
-
-
-class _Reader:
-    """Options of one value."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self.options = options
-
-    def truth(self, name: str, *, default: bool) -> bool:
-        value = self.options.get(name.lower())
-        if value is None:
-            return default
-        if value.lower() not in ("true", "false"):
-            raise InvalidConfig(name, value, "it is true or false")
-        return value.lower() == "true"
-
-    def positive(self, name: str) -> int | None:
-        value = self.options.get(name.lower())
-        if value is None:
-            return None
-        try:
-            number = int(value)
-        except ValueError:
-            raise InvalidConfig(name, value, "it is a number") from None
-        if number <= 0:
-            raise InvalidInput(f"{name} must be positive")
-        return number
-
-    def one_of(self, name: str, allowed: list[str], default: str) -> str:
-        value = self.options.get(name.lower(), default)
-        for word in allowed:
-            if value.strip().lower() == word.lower():
-                return word
-        raise InvalidConfig(name, value, f"it is one of {', '.join(allowed)}")
-
-    def words(self, name: str) -> tuple[str, ...] | None:
-        value = self.options.get(name.lower())
-        return None if value is None else tuple(word.strip() for word in value.split(",") if word.strip())
-
-    def duration_ms(self, name: str, default: str) -> int:
-        value = self.options.get(name.lower(), default)
-        found = _DURATION.fullmatch(value.strip().lower())
-        if found is None or int(found[1]) < 0:
-            raise InvalidConfig(name, value, "it is a duration, such as 30s or 15m")
-        return int(int(found[1]) * _UNITS_MS[found[2]])
+    if options.ending is None:
+        return
+    if options.ending.timestamp_ms is not None:
+        _log.warning("endingTimestamp option ignored in streaming queries")
+        return
+    kind = "offset" if options.ending.timestamps is None else "timestamp"
+    raise InvalidInput(f"ending {kind} not valid in streaming queries")

@@ -6,33 +6,37 @@ one large segment feeds many tasks. Small slices share a task, in the order of t
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from octavo.errors import FormatError
 from octavo.log.segment import Segment
-from octavo.log.walk import walk
+from octavo.log.walk import Entry, next_batch, walk
 from octavo.records import Batch, read_batches
+from octavo.records.layout import BATCH_HEADER
 from octavo.spark.options import Options
-from octavo.spark.ranges import OffsetRange, SourceLog
+from octavo.spark.ranges import OffsetRange, SourceLog, Sources
 from octavo.spark.slices import Slice, Task
 
 # Measured: smaller tasks cost more than they bring, and larger ones leave cores idle at the end of a job.
-MAX_TASK_SIZE: Final = 64 << 20
+MAX_TASK_SIZE: Final = 128 << 20
 MIN_TASK_SIZE: Final = 4 << 20
-_TASKS: Final = 16  # to aim at where there is little to read
+_TASKS: Final = 8  # to aim at where there is little to read
 _MOST_SLICES: Final = 4096  # in one task, however small
 
 
 def plan_tasks(options: Options, ranges: Iterable[OffsetRange]) -> list[Task]:
-    """The tasks that read these ranges."""
+    """The tasks that read these ranges. Raises `FileNotFoundError` where a file has gone since it was looked at."""
     ranges = list(ranges)
+    sources = {wanted.source.replica.partition: wanted.source for wanted in ranges}
     slices = [piece for wanted in ranges for part in _parts(options, wanted) for piece in _slices(part)]
     size = _task_size(options, sum(piece.size for piece in slices))
-    tasks = list(_pack(options, _split(slices, size, ranges), size))
+    packed = list(_pack(options, _split(slices, size, sources), size))
     if options.min_partitions is not None:
-        tasks = _at_least(tasks, options.min_partitions)
-    return tasks
+        _divide(packed, options.min_partitions, sources)
+    return [Task([_with_head(piece, sources[piece.partition]) for piece in pieces]) for pieces in packed]
 
 
 def _task_size(options: Options, total: int) -> int:
@@ -62,10 +66,13 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
     if first >= end:
         return
     view = source.log.view
-    for number, segment in enumerate(view.segments):
-        next_base = view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
-        if segment.base_offset >= end or (next_base <= first and number + 1 < len(view.bases)):
+    for number in range(max(0, bisect_right(view.bases, first) - 1), len(view.bases)):
+        segment = view.segments[number]
+        if segment.base_offset >= end:
+            return
+        if not source.replica.reads(segment.base_offset):
             continue
+        next_base = view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
         size = view.segment_size(number)
         position = 0
         if first > segment.base_offset:
@@ -86,42 +93,83 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
             )
 
 
+def segment_of(source: SourceLog, piece: Slice) -> Segment:
+    """The segment that a slice is of."""
+    view = source.log.view
+    return view.segments[bisect_right(view.bases, piece.base_offset) - 1]
+
+
+def _with_head(piece: Slice, source: SourceLog) -> Slice:
+    """The slice with what is at its first byte, so that whoever opens it knows that its positions are still right.
+
+    An inode number may come again with another file. What tells objects of a bucket apart does not.
+    """
+    if not piece.root.is_local:
+        return piece
+    size = min(BATCH_HEADER.size, piece.size)
+    return piece._replace(head=segment_of(source, piece).file.read_at(size, piece.position))
+
+
 def _position_of(segment: Segment, first: int, size: int) -> int:
-    """Where to begin for offsets from `first` on; at the first byte where damage is in the way, of which tasks tell."""
-    try:
-        found = segment.find(first, size)
-    except FormatError:
-        return 0
+    """Where to begin for offsets from `first` on: at damage, if they may be in it, of which tasks tell."""
+    found, damage = _find(segment, first, size)
+    if damage is not None and (found is None or found.base_offset > first):
+        return damage
     return size if found is None else found.position
 
 
 def _end_before(segment: Segment, end: int, size: int) -> int:
     """Where to stop for offsets before `end`: before the batch that has it, or behind where it has some of them too."""
-    try:
-        found = segment.find(end, size)
-        if found is None:
-            return size
-        batch = next(read_batches(segment.file.read_at(found.size, found.position), verify=False), None)
-        return found.position if batch is None or batch.base_offset >= end else found.end
-    except FormatError:
+    found, _ = _find(segment, end, size)
+    if found is None:
         return size
+    try:
+        batch = next(read_batches(segment.file.read_at(found.size, found.position), verify=False), None)
+    except FormatError:
+        return found.end
+    return found.position if batch is None or batch.base_offset >= end else found.end
 
 
-def _split(slices: Iterable[Slice], size: int, ranges: Sequence[OffsetRange]) -> Iterator[Slice]:
+def _find(segment: Segment, offset: int, size: int) -> tuple[Entry | None, int | None]:
+    """The first batch that reaches to `offset` or behind, also behind damage; where that is, if right before it."""
+    with suppress(FormatError):
+        found = segment.find(offset, size)
+        if found is not None and _batch_at(segment, found.position, size) is not None:
+            return found, None
+    hint = segment.offset_index.lookup(offset)
+    position = hint.position if hint is not None and segment.has_batch_at(hint) else 0
+    damage = None
+    while position < size:
+        begin = position
+        with suppress(FormatError):
+            for entry in walk(segment.file, position, size):
+                if entry.last_offset >= offset:
+                    if _batch_at(segment, entry.position, size) is not None:
+                        return entry, damage
+                    break
+                begin, position, damage = entry.position, entry.end, None
+        if position < size:
+            # It may be the length of the last batch that is wrong, and led to where there is none.
+            damage = position if _batch_at(segment, begin, size) is not None else begin
+            position = next_batch(segment.file, damage, size)
+    return None, damage
+
+
+def _split(slices: Iterable[Slice], size: int, sources: Sources) -> Iterator[Slice]:
     """The slices, those that are larger than a task should be cut where batches begin."""
-    logs = {wanted.source.replica.partition: wanted.source for wanted in ranges}
     for piece in slices:
         if piece.size < 2 * size:
             yield piece
         else:
-            yield from _cut(piece, size, logs[piece.partition])
+            yield from _cut(piece, size, sources[piece.partition])
 
 
 def _cut(piece: Slice, size: int, source: SourceLog) -> Iterator[Slice]:
-    segment = next(each for each in source.log.segments if each.base_offset == piece.base_offset)
+    segment = segment_of(source, piece)
     count = -(-piece.size // size)
+    begin, total = piece.position, piece.size
     for number in range(1, count):
-        target = piece.position + piece.size * number // count
+        target = begin + total * number // count
         if target <= piece.position:
             continue
         found = boundary_behind(segment, piece, target)
@@ -167,7 +215,7 @@ def _batch_at(segment: Segment, position: int, end: int) -> Batch | None:
         return None
 
 
-def _pack(options: Options, slices: Iterable[Slice], size: int) -> Iterator[Task]:
+def _pack(options: Options, slices: Iterable[Slice], size: int) -> Iterator[list[Slice]]:
     """Slices together, as long as they are small."""
     packed: list[Slice] = []
     taken = 0
@@ -177,31 +225,43 @@ def _pack(options: Options, slices: Iterable[Slice], size: int) -> Iterator[Task
         count = piece.end_offset - piece.first_offset
         full = taken + piece.size > size or (most is not None and offsets + count > most)
         if packed and (full or len(packed) >= _MOST_SLICES):
-            yield Task(packed)
+            yield packed
             packed, taken, offsets = [], 0, 0
         packed.append(piece)
         taken += piece.size
         offsets += count
     if packed:
-        yield Task(packed)
+        yield packed
 
 
-def _at_least(tasks: list[Task], count: int) -> list[Task]:
-    """As many tasks as that, if there are as many offsets: the largest are divided."""
-    pieces = [list(task.slices) for task in tasks]
-    while len(pieces) < count:
-        largest = max(range(len(pieces)), key=lambda number: _offsets(pieces[number]), default=None)
-        if largest is None or _offsets(pieces[largest]) < 2:
-            break
-        chosen = pieces[largest]
-        if len(chosen) > 1:
-            pieces[largest : largest + 1] = [chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]]
-            continue
-        piece = chosen[0]
-        middle = (piece.first_offset + piece.end_offset) // 2
-        pieces[largest : largest + 1] = [[piece._replace(end_offset=middle)], [piece._replace(first_offset=middle)]]
-    return [Task(chosen) for chosen in pieces]
+def _divide(packed: list[list[Slice]], count: int, sources: Sources) -> None:
+    """Make as many of these as that, if there are as many offsets: the largest are divided."""
+    while len(packed) < count:
+        largest = max(range(len(packed)), key=lambda number: _offsets(packed[number]), default=None)
+        if largest is None or _offsets(packed[largest]) < 2:
+            return
+        pieces = packed[largest]
+        if len(pieces) == 1:
+            pieces = _halves(pieces[0], segment_of(sources[pieces[0].partition], pieces[0]))
+        middle = len(pieces) // 2
+        packed[largest : largest + 1] = [pieces[:middle], pieces[middle:]]
 
 
 def _offsets(pieces: Sequence[Slice]) -> int:
     return sum(piece.end_offset - piece.first_offset for piece in pieces)
+
+
+def _halves(piece: Slice, segment: Segment) -> list[Slice]:
+    """A slice as two, cut at a batch near its middle; one batch is read by both, and each takes its offsets."""
+    middle = (piece.first_offset + piece.end_offset) // 2
+    found, _ = _find(segment, middle, piece.end)
+    for position in () if found is None else (found.position, found.end):
+        if piece.position < position < piece.end:
+            batch = _batch_at(segment, position, piece.end)
+            if batch is not None and piece.first_offset < batch.base_offset < piece.end_offset:
+                offset = batch.base_offset
+                return [
+                    piece._replace(end=position, end_offset=offset),
+                    piece._replace(position=position, first_offset=offset),
+                ]
+    return [piece._replace(end_offset=middle), piece._replace(first_offset=middle)]

@@ -8,20 +8,25 @@ resolve     a limit of the options as an offset of each partition
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeVar
 
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log.names import TopicPartition
 from octavo.log.watched import WatchedLog
-from octavo.spark.offsets import EARLIEST, LATEST, Offsets, told
-from octavo.spark.options import End, Limit, Options
-from octavo.spark.partitions import Replica, Replicas, choose, find_partitions
-
-if TYPE_CHECKING:
-    from octavo.spark.committed import OpenTransactions
+from octavo.spark.limits import MAX_TIMESTAMP, check_named
+from octavo.spark.offsets import EARLIEST, LATEST, Offsets
+from octavo.spark.options import End, Limit, OnCorruption, Options
+from octavo.spark.partitions import Replica, find_partitions
+from octavo.spark.replicas import ReplicaLog, ReplicaLogs
+from octavo.spark.threads import in_threads
+from octavo.spark.times import largest_timestamp_ms, offset_at
 
 _log = logging.getLogger("octavo.spark")
+
+_ATTEMPTS: Final = 10  # to plan over a folder that changes meanwhile
+
+T = TypeVar("T")
 
 
 class SourceLog(NamedTuple):
@@ -32,16 +37,18 @@ class SourceLog(NamedTuple):
     start: int
     end: int  # the offset behind the last that may be read
 
-    def offset_at(self, timestamp_ms: int) -> int | None:
-        """The first offset with this timestamp or a later one."""
-        segments = self.log.segments
-        if self.replica.segment is not None:
-            segments = tuple(each for each in segments if each.base_offset == self.replica.segment)
-        for segment in segments:
-            if segment.largest_timestamp_ms() >= timestamp_ms:
-                found = segment.find_timestamp(timestamp_ms, self.start)
-                return None if found is None or found[0] >= self.end else found[0]
-        return None
+    def offset_at(self, timestamp_ms: int, *, skips: bool) -> int | None:
+        """The first offset with this timestamp or a later one. Raises `CorruptFile`, unless damage is skipped."""
+        segments = [segment for segment in self.log.segments if self.replica.reads(segment.base_offset)]
+        if timestamp_ms == MAX_TIMESTAMP:
+            timestamp_ms = largest_timestamp_ms(segments, skips=skips)
+            if timestamp_ms < 0:
+                return None
+        found = offset_at(segments, timestamp_ms, self.start, skips=skips)
+        return None if found is None or found >= self.end else found
+
+
+Sources = Mapping[TopicPartition, SourceLog]
 
 
 class OffsetRange(NamedTuple):
@@ -58,119 +65,109 @@ class Logs:
     def __init__(self, options: Options) -> None:
         self._options: Final = options
         self._known: dict[TopicPartition, _Known] = {}
+        self.empty: frozenset[TopicPartition] = frozenset()  # at the last look: with a folder, and nothing in it
 
-    def look(self, *, must_be_there: bool = True) -> dict[TopicPartition, SourceLog]:
+    def look(self, *, must_be_there: bool = True) -> Sources:
         """All of them as they are now, in order. Raises `BadDirectory`, `InvalidInput`."""
-        return self._open(find_partitions(self._options, must_be_there=must_be_there))
+        found = find_partitions(self._options, must_be_there=must_be_there)
+        for partition in self._known.keys() - found.keys():
+            self._known.pop(partition).replicas.close()
+        known = [(self._known.setdefault(partition, _Known()), found[partition]) for partition in found]
+        looked = dict(zip(found, in_threads(lambda each: each[0].look(each[1], self._options), known), strict=True))
+        self.empty = frozenset(partition for partition, source in looked.items() if source is None)
+        if must_be_there and found and len(self.empty) == len(found):
+            raise BadDirectory(found[min(found)][0].folder, "there are no segments in this folder")
+        return {partition: source for partition, source in looked.items() if source is not None}
 
-    def _open(self, found: Replicas) -> dict[TopicPartition, SourceLog]:
-        sources: dict[TopicPartition, SourceLog] = {}
-        for partition, replicas in found.items():
+    def plan(self, make: Callable[[Sources], T], sources: Sources | None = None, *, must_be_there: bool = True) -> T:
+        """What is made of all of them as they are now, or as they were at the look that gave `sources`.
+
+        Where a file has gone since it was looked at, they are looked at again, and all is made anew.
+        """
+        for _ in range(_ATTEMPTS):
             try:
-                sources[partition] = self._source(partition, replicas)
-            except BadDirectory:
-                # A topic that is being made has its folder before its first segment; one that goes, loses that first.
-                if len(found) == 1:
-                    raise
-                _log.info("%s: there is nothing to read yet, or no longer", partition)
-        return sources
-
-    def _source(self, partition: TopicPartition, replicas: list[Replica]) -> SourceLog:
-        known = self._known.get(partition)
-        if known is not None and known.replicas == replicas and len(replicas) == 1:
-            known.log.refresh()
-        else:
-            known = self._known[partition] = _Known(replicas, *choose(replicas), [])
-        return _bounded(known, self._options)
+                return make(self.look(must_be_there=must_be_there) if sources is None else sources)
+            except FileNotFoundError as error:
+                gone = error
+                sources = None
+        raise BadDirectory(str(gone.filename or gone), "files go faster than they can be looked at")
 
     def close(self) -> None:
         """Close all files."""
         for known in self._known.values():
-            known.log.close()
+            known.replicas.close()
         self._known.clear()
 
 
-class _Known(NamedTuple):
-    """A partition that was looked at before."""
+class _Known:
+    """A partition, from one look to the next."""
 
-    replicas: list[Replica]
-    replica: Replica
-    log: WatchedLog
-    transactions: list[OpenTransactions]  # once somebody has asked for them
+    def __init__(self) -> None:
+        self.replicas: Final = ReplicaLogs()
+        self._has_told = False
+
+    def look(self, replicas: list[Replica], options: Options) -> SourceLog | None:
+        """It as it is now; None where there is nothing to read yet, or no longer."""
+        opened = self.replicas.look(replicas)
+        if opened is None:
+            return None
+        self._tell_of_missing_end(opened.log)
+        return _bounded(opened, options)
+
+    def _tell_of_missing_end(self, log: WatchedLog) -> None:
+        """Tell, once, of what was replicated, and is not in the log."""
+        recorded = log.recorded_high_watermark
+        if self._has_told or recorded is None or recorded <= log.end_offset:
+            return
+        log.refresh()  # what was recorded may be newer than the end that was seen
+        if recorded > log.end_offset:
+            self._has_told = True
+            _log.warning(
+                "%s: the directory recorded %d as high watermark, but the log ends at %d",
+                log.partition,
+                recorded,
+                log.end_offset,
+            )
 
 
-def _bounded(known: _Known, options: Options) -> SourceLog:
-    replica, log = known.replica, known.log
+def _bounded(opened: ReplicaLog, options: Options) -> SourceLog:
+    replica, log = opened.replica, opened.log
     start, end = log.start_offset, log.end_offset
     if options.end is End.HIGH_WATERMARK:
         end = log.high_watermark
-    if replica.segment is not None:
+    if replica.segments is not None:
         bases = [segment.base_offset for segment in log.segments]
-        if replica.segment not in bases:
-            raise BadDirectory(replica.folder, f"there is no segment {replica.segment} any more")
-        number = bases.index(replica.segment)
-        start = max(start, replica.segment)
-        end = max(start, min([end, *bases[number + 1 : number + 2]]))
+        numbers = [number for number, base_offset in enumerate(bases) if replica.reads(base_offset)]
+        if not numbers:
+            raise BadDirectory(replica.folder, f"there is no segment {min(replica.segments)} any more")
+        start = max(start, bases[numbers[0]])
+        end = max(start, min([end, *bases[numbers[-1] + 1 : numbers[-1] + 2]]))
     if options.read_committed:
-        stable = _transactions(known).last_stable_offset(replica.root.storage(), log, end)
-        end = min(end, max(start, stable))
+        end = min(end, max(start, opened.last_stable_offset(end, options.on_corruption)))
     return SourceLog(replica, log, start, end)
 
 
-def _transactions(known: _Known) -> OpenTransactions:
-    if not known.transactions:
-        from octavo.spark.committed import OpenTransactions  # which brings NumPy, and not every query needs it
+def resolve(limit: Limit, options: Options, sources: Sources, *, starting: bool) -> Offsets:
+    """The offset of each partition that a limit means. Raises `InvalidInput`, and `CorruptFile` as options say."""
+    must_match = starting and not options.latest_if_no_match
+    skips = options.on_corruption is not OnCorruption.FAIL
 
-        known.transactions.append(OpenTransactions())
-    return known.transactions[0]
+    def offset_of(partition: TopicPartition) -> int:
+        source = sources[partition]
+        timestamp_ms = limit.timestamp_ms if limit.timestamps is None else limit.timestamps[partition]
+        if timestamp_ms is not None and timestamp_ms not in (EARLIEST, LATEST):
+            return _by_time(source, timestamp_ms, must_match, skips)
+        offset = timestamp_ms
+        if offset is None:
+            offset = limit.offset if limit.offsets is None else limit.offsets[partition]
+        assert offset is not None
+        return {EARLIEST: source.start, LATEST: source.end}.get(offset, offset)
 
-
-def check_limits(options: Options, partitions: Mapping[TopicPartition, object], *, all_named: bool = True) -> None:
-    """Raises `InvalidInput` where a limit names partitions, but not just those that are read.
-
-    `all_named`: nor only some. (For a stream that is restarted that is no matter: it goes on from its checkpoint.)
-    """
-    for limit in (options.starting, options.ending):
-        given = None if limit is None else limit.of_each
-        if limit is None or given is None or given.keys() == partitions.keys():
-            continue
-        if not all_named and given.keys() <= partitions.keys():
-            continue
-        if limit.offsets is not None:
-            raise InvalidInput(
-                f"If {limit.option} contains specific offsets, you must specify all TopicPartitions. "
-                f"Use -1 for latest, -2 for earliest. Specified: {told(given)} Assigned: {told(partitions)}"
-            )
-        missing = partitions.keys() - given.keys()
-        if (missing and {each.topic for each in missing} - {each.topic for each in given}) or given.keys() - partitions:
-            raise InvalidInput(
-                f"If {limit.option} contains specific timestamps, you must specify all topics. "
-                f"Specified: {told(given)} Assigned: {told(partitions)}"
-            )
+    return dict(zip(sources, in_threads(offset_of, sources), strict=True))
 
 
-def resolve(
-    limit: Limit, sources: Mapping[TopicPartition, SourceLog], *, starting: bool, latest_if_no_match: bool
-) -> Offsets:
-    """The offset of each partition that a limit means. Raises `InvalidInput`."""
-    offsets: Offsets = {}
-    for partition, source in sources.items():
-        if limit.timestamp_ms is not None:
-            offsets[partition] = _by_time(source, limit.timestamp_ms, starting and not latest_if_no_match)
-        elif limit.timestamps is not None:
-            timestamp_ms = limit.timestamps.get(partition)
-            if timestamp_ms is None:
-                offsets[partition] = source.end
-            else:
-                offsets[partition] = _by_time(source, timestamp_ms, starting and not latest_if_no_match)
-        else:
-            offset = (limit.offsets or {}).get(partition, EARLIEST) if limit.offset is None else limit.offset
-            offsets[partition] = {EARLIEST: source.start, LATEST: source.end}.get(offset, offset)
-    return offsets
-
-
-def _by_time(source: SourceLog, timestamp_ms: int, must_match: bool) -> int:
-    found = source.offset_at(timestamp_ms)
+def _by_time(source: SourceLog, timestamp_ms: int, must_match: bool, skips: bool) -> int:
+    found = source.offset_at(timestamp_ms, skips=skips)
     if found is not None:
         return found
     if must_match:
@@ -181,25 +178,31 @@ def _by_time(source: SourceLog, timestamp_ms: int, must_match: bool) -> int:
     return source.end
 
 
-def batch_ranges(options: Options, sources: Mapping[TopicPartition, SourceLog]) -> list[OffsetRange]:
+def batch_ranges(options: Options, sources: Sources) -> list[OffsetRange]:
     """What a batch query reads. Raises `InvalidInput`, and `DataLoss` where some of it is no longer there."""
-    check_limits(options, sources)
-    starts = {partition: source.start for partition, source in sources.items()}
-    ends = {partition: source.end for partition, source in sources.items()}
-    if options.starting is not None:
-        starts = resolve(options.starting, sources, starting=True, latest_if_no_match=options.latest_if_no_match)
-    if options.ending is not None:
-        ends = resolve(options.ending, sources, starting=False, latest_if_no_match=True)
+    check_named(options, sources)
+    starting = options.starting or Limit("startingOffsets", offset=EARLIEST)
+    ending = options.ending or Limit("endingOffsets", offset=LATEST)
+    starts = resolve(starting, options, sources, starting=True)
+    ends = resolve(ending, options, sources, starting=False)
     ranges = []
     for partition, source in sources.items():
         first, end = starts[partition], ends[partition]
-        if first > end:
+        if first <= end:
+            ranges.append(within(options, source, first, end))
+        elif _is_fixed(starting, partition) and _is_fixed(ending, partition):
             raise InvalidInput(
                 f"The resolved start offset {first} is greater than the resolved end offset {end} for topic "
                 f"{partition.topic} partition {partition.partition}."
             )
-        ranges.append(within(options, source, first, end))
+        else:  # to the connector that is an empty range: it has neither earliest nor latest as a number by then
+            _log.warning("%s: there is nothing from offset %d on, the log ends at %d", partition, first, end)
     return ranges
+
+
+def _is_fixed(limit: Limit, partition: TopicPartition) -> bool:
+    """Whether it is an offset, or stands for one by its time, rather than for wherever the log begins or ends."""
+    return limit.offset is None and (limit.offsets is None or limit.offsets[partition] >= 0)
 
 
 def within(options: Options, source: SourceLog, first: int, end: int) -> OffsetRange:
@@ -214,26 +217,30 @@ def within(options: Options, source: SourceLog, first: int, end: int) -> OffsetR
 
 
 class DataLoss(BadDirectory):
-    """Offsets that a query is to read are not in the log any more."""
+    """Offsets that a query is to read are not in the log any more; `reason`: why that is known, if not by looking."""
 
-    def __init__(self, partition: TopicPartition, first: int, end: int) -> None:
+    def __init__(self, partition: TopicPartition, first: int, end: int, reason: str | None = None) -> None:
         super().__init__(str(partition), f"offsets {first} to {end - 1}")
-        self.args = (partition, first, end)
+        self.args = (partition, first, end, reason)
         self.partition = partition
         self.first = first
         self.end = end
+        self.reason = reason
 
     def __str__(self) -> str:
-        return (
+        reason = self.reason or (
             f"offsets {self.first} to {self.end - 1} of {self.partition} are not in the log, or no longer: "
-            "they may have been deleted by retention. If a query should not fail for this, set the option "
-            "failOnDataLoss to false"
+            "they may have been deleted by retention."
         )
+        return f"{reason} If a query should not fail for this, set the option failOnDataLoss to false"
 
 
-def lose(options: Options, partition: TopicPartition, first: int, end: int) -> None:
+def lose(options: Options, partition: TopicPartition, first: int, end: int, reason: str | None = None) -> None:
     """Raise `DataLoss`, or tell of it where that is not to fail a query."""
-    loss = DataLoss(partition, first, end)
+    loss = DataLoss(partition, first, end, reason)
     if options.fail_on_data_loss:
         raise loss
-    _log.warning("offsets %d to %d of %s are not in the log, or no longer: going on", first, end - 1, partition)
+    if reason is not None:
+        _log.warning("%s Going on", reason)
+    else:
+        _log.warning("offsets %d to %d of %s are not in the log, or no longer: going on", first, end - 1, partition)

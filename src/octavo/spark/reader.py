@@ -28,7 +28,7 @@ class OctavoReader(DataSourceReader):
         """The tasks. Spark asks once for each `load()`."""
         logs = Logs(self._options)
         try:
-            return list(plan_tasks(self._options, batch_ranges(self._options, logs.look())))
+            return list(logs.plan(lambda sources: plan_tasks(self._options, batch_ranges(self._options, sources))))
         finally:
             logs.close()
 

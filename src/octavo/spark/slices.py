@@ -24,6 +24,7 @@ class Slice(NamedTuple):
     end: int
     first_offset: int
     end_offset: int
+    head: bytes = b""  # what the file has at `position`: the header of a batch, and so its checksum; if that is known
 
     def folder_path(self) -> Path:
         """The folder, as its file system names it."""

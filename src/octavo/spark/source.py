@@ -1,23 +1,28 @@
 """The data source: what Spark calls.
 
 `load()` runs `__init__` and `schema()`: options, paths and topics are checked there, so that what is wrong is told at
-that line. Whether a query is a batch or a stream is not known before it runs: what is wrong for one of the two alone is
-told then.
+that line. Whether a query is a batch or a stream is not known before it runs, unless it has an end: what is wrong for
+one of the two alone is told then. So is what is missing where that may be a stream that goes on without.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from octavo.spark.limits import check_named, check_times
 from octavo.spark.options import check_batch, check_stream, read_options
-from octavo.spark.partitions import find_partitions
-from octavo.spark.ranges import check_limits
+from octavo.spark.partitions import MissingPartitions, find_partitions
 from octavo.spark.reader import OctavoReader
+from octavo.spark.replicas import check_ids
 from octavo.spark.schema import check_schema, schema_of
 from octavo.spark.stream import OctavoStreamReader
+from octavo.spark.threads import in_threads
+
+_log = logging.getLogger("octavo.spark")
 
 
 class OctavoSource(DataSource):
@@ -36,8 +41,24 @@ class OctavoSource(DataSource):
     def schema(self) -> StructType:
         """Of the records. Raises `InvalidInput`, and `BadDirectory` where there is nothing to read."""
         schema = schema_of(self._options)
-        check_limits(self._options, find_partitions(self._options), all_named=False)
+        check_times(self._options)
+        try:
+            self._check_partitions()
+        except MissingPartitions as missing:
+            if self._options.fail_on_data_loss:
+                raise
+            _log.warning("%s", missing)
         return schema
+
+    def _check_partitions(self) -> None:
+        found = find_partitions(self._options)
+        check_named(self._options, found, all_named=self._has_end())
+        in_threads(check_ids, [replicas for replicas in found.values() if len(replicas) > 1])
+
+    def _has_end(self) -> bool:
+        """Whether only a batch query can be meant. (Of `endingTimestamp` a stream takes no notice.)"""
+        ending = self._options.ending
+        return ending is not None and ending.timestamp_ms is None
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For a batch query. Raises `InvalidInput`."""

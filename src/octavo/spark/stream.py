@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -25,10 +25,11 @@ from pyspark.sql.types import StructType
 
 from octavo.log.names import TopicPartition
 from octavo.spark.admission import Patience, limit_bytes, limit_rows
-from octavo.spark.offsets import LATEST, Nested, Offsets, flat, nested
+from octavo.spark.limits import check_named
+from octavo.spark.offsets import LATEST, Nested, Offsets, flat, nested, told
 from octavo.spark.options import Limit, Options
 from octavo.spark.plan import plan_tasks
-from octavo.spark.ranges import Logs, OffsetRange, SourceLog, check_limits, lose, resolve
+from octavo.spark.ranges import Logs, OffsetRange, Sources, lose, resolve, within
 from octavo.spark.reader import read_task
 
 if TYPE_CHECKING:
@@ -36,7 +37,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("octavo.spark")
 
-Sources = Mapping[TopicPartition, SourceLog]
+
+class _Answer(NamedTuple):
+    """What `latestOffset` has found."""
+
+    sources: Sources
+    latest: Offsets  # how far a query may go
+    ends: Offsets  # and how far it goes
 
 
 class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -47,17 +54,22 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._logs: Logs | None = None
         self._patience: Patience | None = None
+        self._initial: Nested | None = None
         self._target: Offsets | None = None  # of a query that ends with what is there now
+        self._answer: _Answer | None = None  # the last one
 
     # ------------------------------------------------------------------------------------------------------ planning
 
     def initialOffset(self) -> Nested:  # noqa: N802 - Spark's name
-        """Where a new query begins."""
-        sources = self._look(must_be_there=True)
-        check_limits(self._options, sources)
+        """Where a new query begins. Spark asks several times, and has to hear the same."""
+        if self._initial is None:
+            self._initial = nested(self._open().plan(self._starts))
+        return self._initial
+
+    def _starts(self, sources: Sources) -> Offsets:
+        check_named(self._options, sources, streaming=True)
         limit = self._options.starting or Limit("startingOffsets", offset=LATEST)
-        starts = resolve(limit, sources, starting=True, latest_if_no_match=self._options.latest_if_no_match)
-        return nested(starts)
+        return resolve(limit, self._options, sources, starting=True)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """How much a micro-batch takes, unless the trigger says otherwise. Spark takes but one; `_limited` has all."""
@@ -72,50 +84,43 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Nested, limit: ReadLimit) -> Nested:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends."""
-        sources = self._look()
         before = flat(start)
-        ends = self._ends(sources, before)
-        if self._target is not None:
-            ends = {
-                partition: min(end, self._target[partition])
-                for partition, end in ends.items()
-                if partition in self._target
-            }
-        starts = {partition: before.get(partition, self._start_of(sources, partition)) for partition in ends}
+        logs = self._open()
+        answer = logs.plan(lambda sources: self._find_latest(sources, before), must_be_there=False)
         if not isinstance(limit, ReadAllAvailable):
-            if self._has_to_wait(starts, ends):
-                return start
-            ends = self._limited(sources, starts, ends)
-        return nested(ends)
+            sources, latest, _ = answer
+            starts = {partition: _begin(sources, before, partition) for partition in latest}
+            if self._has_to_wait(starts, latest):
+                answer = _Answer(sources, latest, before)
+            else:
+                answer = logs.plan(
+                    lambda sources: _Answer(sources, latest, self._limited(sources, starts, latest)),
+                    sources,
+                    must_be_there=False,
+                )
+        self._answer = answer
+        return nested(answer.ends)
 
     def reportLatestOffset(self) -> Nested | None:  # noqa: N802 - Spark's name
-        """How far the log goes, for the query's progress."""
-        return nested({partition: source.end for partition, source in self._look().items()}) or None
+        """How far the log went when it was last asked for, for the query's progress."""
+        return None if self._answer is None else nested(self._answer.latest) or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """What there is now is what this query reads."""
-        self._target = {partition: source.end for partition, source in self._look().items()}
+        self._target = self._open().plan(lambda sources: self._latest(sources, {}), must_be_there=False)
 
     def partitions(self, start: Nested, end: Nested) -> list[InputPartition]:
         """The tasks of a micro-batch. Raises `DataLoss`, if that is to fail a query."""
         starts, ends = flat(start), flat(end)
-        sources = self._look()
-        for partition in starts.keys() - ends.keys():
-            _log.warning("%s is gone", partition)
-            lose(self._options, partition, starts[partition], starts[partition] + 1)
-        ranges = []
-        for partition, stop in ends.items():
-            source = sources.get(partition)
-            first = starts.get(partition)
-            if first is None:
-                first = self._start_of(sources, partition)
-                if first > 0:  # it is new: nobody has read what went before
-                    lose(self._options, partition, 0, first)
-            if first < stop:
-                found = self._range(source, partition, first, stop)
-                if found is not None:
-                    ranges.append(found)
-        return list(plan_tasks(self._options, ranges))
+        answer = self._answer
+        seen = None if answer is None or answer.ends != ends else answer.sources
+        return list(
+            self._open().plan(
+                lambda sources: plan_tasks(self._options, self._ranges(sources, starts, ends)),
+                seen,
+                must_be_there=False,
+            )
+        )
 
     def commit(self, end: Nested) -> None:
         """Nothing has to be kept for what is done."""
@@ -133,31 +138,77 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         """Of one that goes to the tasks: it only reads."""
-        return {**self.__dict__, "_logs": None, "_patience": None, "_target": None}
+        return {**self.__dict__, "_logs": None, "_patience": None, "_initial": None, "_target": None, "_answer": None}
 
     # -------------------------------------------------------------------------------------------------------- inside
 
-    def _look(self, *, must_be_there: bool = False) -> Sources:
+    def _open(self) -> Logs:
         if self._logs is None:
             self._logs = Logs(self._options)
-        return self._logs.look(must_be_there=must_be_there)
+        return self._logs
 
-    def _ends(self, sources: Sources, before: Offsets) -> Offsets:
+    def _find_latest(self, sources: Sources, before: Offsets) -> _Answer:
+        latest = self._latest(sources, before)
+        if self._target is not None:
+            latest = self._not_beyond(self._target, sources, before, latest)
+        return _Answer(sources, latest, latest)
+
+    def _latest(self, sources: Sources, before: Offsets) -> Offsets:
         """How far each partition goes, never back: the high watermark that is recorded may be behind what was read."""
         ends = {}
         for partition, source in sources.items():
             begun = before.get(partition, source.start)
-            if source.log.end_offset < begun:
-                lose(self._options, partition, source.log.end_offset, begun)
-                ends[partition] = source.end
+            log_end = source.log.end_offset
+            if log_end < begun:
+                reason = (
+                    f"Partition {partition} offset was changed from {begun} to {log_end}. This could be either 1) a "
+                    "user error that the start offset is set beyond available offset when starting query, or 2) the "
+                    "kafka topic-partition is deleted and re-created."
+                )
+                lose(self._options, partition, log_end, begun, reason)
+                ends[partition] = log_end
             else:
                 ends[partition] = max(begun, source.end)
+        for partition in before.keys() & self._open().empty:
+            _log.warning("%s has no segments at this moment: it stays at offset %d", partition, before[partition])
+            ends[partition] = before[partition]
         return ends
 
     @staticmethod
-    def _start_of(sources: Sources, partition: TopicPartition) -> int:
-        source = sources.get(partition)
-        return 0 if source is None else source.start
+    def _not_beyond(target: Offsets, sources: Sources, before: Offsets, latest: Offsets) -> Offsets:
+        """The same, but for what came later than `target`; and nothing is given back that was read."""
+        ends = {}
+        for partition, end in latest.items():
+            if partition in target or partition in before:
+                begun = _begin(sources, before, partition)
+                ends[partition] = min(end, max(begun, target.get(partition, begun)))
+        return ends
+
+    def _ranges(self, sources: Sources, starts: Offsets, ends: Offsets) -> list[OffsetRange]:
+        """What a micro-batch reads, as far as it is still there."""
+        gone = starts.keys() - ends.keys()
+        for partition in sorted(gone):
+            reason = f"Partitions {told(gone)} have been deleted."
+            lose(self._options, partition, starts[partition], starts[partition] + 1, reason)
+        ranges = []
+        for partition, stop in ends.items():
+            source = sources.get(partition)
+            first = starts.get(partition)
+            if first is None:
+                first = 0 if source is None else source.start
+                if first > 0:
+                    reason = f"Added partition {partition} starts from {first} instead of 0."
+                    lose(self._options, partition, 0, first, reason)
+            if first > stop:
+                _log.warning("%s: a batch that ends at %d begins at %d: nothing is read", partition, stop, first)
+            elif source is not None and first < stop:
+                # The end was once allowed, whatever is recorded as high watermark now.
+                ranges.append(within(self._options, source._replace(end=source.log.end_offset), first, stop))
+            elif first < stop:
+                new = partition not in starts
+                reason = f"Cannot find initial offsets for partitions {partition}. They may have been deleted."
+                lose(self._options, partition, first, stop, reason if new else None)
+        return ranges
 
     def _has_to_wait(self, starts: Offsets, ends: Offsets) -> bool:
         smallest = self._options.min_offsets_per_trigger
@@ -174,14 +225,8 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends = limit_bytes(sources, starts, ends, self._options.max_bytes_per_trigger)
         return ends
 
-    def _range(self, source: SourceLog | None, partition: TopicPartition, first: int, stop: int) -> OffsetRange | None:
-        """What is still there of a range of offsets."""
-        if source is None:
-            lose(self._options, partition, first, stop)
-            return None
-        start, end = max(first, min(source.start, stop)), min(stop, source.log.end_offset)
-        if start > first:
-            lose(self._options, partition, first, start)
-        if end < stop:
-            lose(self._options, partition, max(end, start), stop)
-        return OffsetRange(source, start, end) if start < end else None
+
+def _begin(sources: Sources, before: Offsets, partition: TopicPartition) -> int:
+    """Where a partition is read on: a new one from its start."""
+    offset = before.get(partition)
+    return sources[partition].start if offset is None else offset

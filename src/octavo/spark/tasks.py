@@ -7,14 +7,19 @@ another has its name, the folder is looked at again and the same offsets are rea
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 
 from octavo.errors import BadDirectory, FormatError, Truncated
 from octavo.log.names import LOG, file_name
+from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.records.arrow.reader import to_arrow
 from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD
@@ -24,7 +29,7 @@ from octavo.spark.corruption import Corruption
 from octavo.spark.options import Options
 from octavo.spark.partitions import Replica
 from octavo.spark.plan import slices_of
-from octavo.spark.ranges import SourceLog, lose, within
+from octavo.spark.ranges import OffsetRange, SourceLog, lose, within
 from octavo.spark.slices import Slice, Task
 
 _WINDOW: Final = 4 << 20
@@ -46,14 +51,17 @@ class TaskReader:
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
         """The batches of all slices, in their order."""
-        for piece in task.slices:
-            try:
-                file = _open(piece)
-            except _Moved:
-                yield from self._read_anew(piece)
-            else:
-                yield from self._read_slice(file, piece)
-        self._corruption.tell()
+        try:
+            for piece in task.slices:
+                try:
+                    file = _open(piece, piece.folder_path() / file_name(piece.base_offset, LOG))
+                except _Moved:
+                    yield from self._read_anew(piece)
+                else:
+                    yield from self._read_slice(file, piece)
+        finally:
+            self._corruption.tell()
+        spare_the_collector()
 
     def _read_anew(self, piece: Slice) -> Iterator[pa.RecordBatch]:
         """The offsets of a slice from whatever files have them now. Raises `DataLoss`, if that is to fail a query."""
@@ -63,20 +71,30 @@ class TaskReader:
             try:
                 log = replica.open()
             except BadDirectory:
+                if replica.has_segments():
+                    raise
                 lose(self._options, piece.partition, first, piece.end_offset)
                 return
             source = SourceLog(replica, log, log.start_offset, log.end_offset)
-            wanted = within(self._options, source, first, piece.end_offset)
             try:
-                for part in slices_of(wanted):
-                    yield from self._read_slice(_open(part), part)
+                for part in _slices_of(within(self._options, source, first, piece.end_offset)):
+                    yield from self._read_slice(_open(part, log.path_of(part.base_offset)), part)
                     first = part.end_offset
             except _Moved:
                 continue
+            finally:
+                log.close()
             return
         raise BadDirectory(piece.folder, "its files change faster than they can be read")
 
     def _read_slice(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
+        """The batches of a slice, whose file is closed then. Raises `CorruptFile`, `BadDirectory`."""
+        try:
+            yield from self._read_windows(file, piece)
+        finally:
+            file.close()
+
+    def _read_windows(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
         self._columns.begin(piece)
         choice = choice_for(self._options, file, piece)
         position = piece.position
@@ -92,6 +110,8 @@ class TaskReader:
             try:
                 for batch in reader:
                     yield self._columns.spark_batch(batch, position)
+            except CorruptFile:  # of another file, in which the choice looked
+                raise
             except FormatError as error:
                 position = self._corruption.meet(file, piece, position + error.position, error)
                 continue
@@ -102,7 +122,11 @@ class TaskReader:
     def _fill(self, file: File, position: int, end: int) -> memoryview:
         """The bytes from `position` on, as many as there is room for."""
         room = self._memory.data[: end - position]
-        size = file.read_into(room, position)
+        try:
+            size = file.read_into(room, position)
+        except OSError as error:
+            # An object may be gone though it was there. Who tries again is told, or finds what has its place.
+            raise BadDirectory(file.path, f"the file cannot be read any more at byte {position}: {error}") from None
         if not size:
             raise BadDirectory(file.path, f"the file was cut at byte {position} or before while it was read")
         return room[:size]
@@ -117,15 +141,40 @@ class TaskReader:
         return position
 
 
-def _open(piece: Slice) -> File:
-    """The file of a slice. Raises `_Moved`."""
-    storage = piece.root.storage()
-    path = piece.folder_path() / file_name(piece.base_offset, LOG)
+@cache
+def spare_the_collector() -> None:
+    """Have the garbage collector leave alone what this worker has loaded by now.
+
+    Spark runs it after every task, and over Numba's objects it takes a tenth of a second.
+    """
+    if TaskContext.get() is not None:
+        gc.collect()
+        gc.freeze()
+
+
+def _slices_of(wanted: OffsetRange) -> list[Slice]:
+    """As `slices_of`. Raises `_Moved` where a file has gone since it was looked at."""
     try:
-        file = storage.open(path)
-        identity = storage.identity(file)
+        return slices_of(wanted)
     except FileNotFoundError:
         raise _Moved from None
-    if identity != piece.identity or file.size() < piece.end:
-        raise _Moved
-    return file
+
+
+def _open(piece: Slice, path: Path) -> File:
+    """The file of a slice. Raises `_Moved`."""
+    storage = piece.root.storage()
+    try:
+        file = storage.open(path)
+    except FileNotFoundError:
+        raise _Moved from None
+    try:
+        if (
+            storage.identity(file) == piece.identity
+            and file.size() >= piece.end
+            and (not piece.head or file.read_at(len(piece.head), piece.position) == piece.head)
+        ):
+            return file
+    except FileNotFoundError:
+        pass
+    file.close()
+    raise _Moved

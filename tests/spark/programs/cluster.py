@@ -9,12 +9,16 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from tests.spark import sessions
+from tests.spark.processes import has_open, workers
 
 
 def main(master: str, log: str, work: str) -> None:
@@ -25,26 +29,13 @@ def main(master: str, log: str, work: str) -> None:
         "spark.cores.max": "2",
         "spark.executorEnv.PYTHONPATH": str(sessions.ROOT),
         "spark.task.maxFailures": "4",
-        "spark.python.unix.domain.socket.enabled": "false",
     }
     spark = sessions.start(master, more)
-    frame = spark.read.format("octavo").option("maxBytesPerPartition", "1000").load(log)
     executors = spark.sparkContext.range(8, numSlices=8).map(lambda _: os.getpid()).distinct().count()
-    killed = str(Path(work) / "killed")
-
-    def kill_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The first task that has read something is killed, as whole as a process can be."""
-        for batch in batches:
-            yield batch
-            try:
-                os.close(os.open(killed, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                continue
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    survived = frame.select("offset").mapInArrow(kill_once, "offset long").collect()
+    frame = spark.read.format("octavo").option("maxBytesPerPartition", str(4 << 20)).load(log)
+    survived = offsets_though_a_reader_is_killed(frame, Path(work, "killed"))
     stream = spark.readStream.format("octavo").option("startingOffsets", "earliest")
-    stream = stream.option("maxOffsetsPerTrigger", "100")
+    stream = stream.option("maxOffsetsPerTrigger", "25000")
     writer = stream.load(log).select("offset").writeStream.format("parquet")
     writer = writer.option("checkpointLocation", f"{work}/checkpoint").trigger(availableNow=True)
     query = writer.start(f"{work}/out")
@@ -53,13 +44,43 @@ def main(master: str, log: str, work: str) -> None:
     found = {
         "tasks": frame.rdd.getNumPartitions(),
         "workers": executors,
-        "was killed": Path(killed).exists(),
-        "read": sorted(row.offset for row in survived),
+        "was killed": Path(work, "killed").exists(),
+        "read": sorted(survived),
         "streamed": sorted(row.offset for row in streamed),
         "triggers": len([path for path in Path(work, "checkpoint", "commits").iterdir() if path.name.isdigit()]),
     }
     spark.stop()
     print(json.dumps(found))
+
+
+def offsets_though_a_reader_is_killed(frame: DataFrame, killed: Path) -> list[int]:
+    """All offsets. Tasks take but one batch until a worker in the middle of a segment is killed, as one can be."""
+    begun = killed.with_name("begun")
+
+    def take_slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.select(["offset"])
+            begun.touch()
+            while not killed.exists():
+                time.sleep(0.05)
+
+    killer = threading.Thread(target=kill_a_reader, args=(begun, killed))
+    killer.start()
+    rows = frame.mapInArrow(take_slowly, "offset long").collect()
+    killer.join()
+    return [row.offset for row in rows]
+
+
+def kill_a_reader(begun: Path, killed: Path) -> None:
+    """Kills, once tasks have begun, the first worker that has a segment open, and tells by a file that it has."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for process in workers(os.getpid()) if begun.exists() else ():
+            if has_open(process, ".log"):
+                os.kill(process, signal.SIGKILL)
+                killed.touch()
+                return
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

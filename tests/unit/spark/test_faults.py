@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,10 +13,12 @@ import pytest
 from octavo.errors import BadDirectory
 from octavo.log import DataDirectory
 from octavo.log.small_file import CorruptFile
+from octavo.log.watched import WatchedLog
 from octavo.records import BatchBuilder, read_batches
+from octavo.spark.partitions import Replica
 from octavo.spark.ranges import DataLoss
 from tests.unit.spark.queries import offsets, plan, read_tasks
-from tests.unit.spark.topics import SMALL, TIME_MS, batch, write_topic
+from tests.unit.spark.topics import SMALL, TIME_MS, batch, write_segment, write_topic
 
 FIRST = "00000000000000000000.log"
 
@@ -61,18 +65,83 @@ def test_damage_can_be_skipped_or_put_aside(
     assert kept == path.read_bytes()[position : position + batch_size]
 
 
-def test_damage_on_the_way_to_an_offset_does_not_keep_a_query_from_being_planned(tmp_path: Path) -> None:
-    with DataDirectory.open(tmp_path) as data:
-        data.create_topic("events", 1, {"retention.ms": "-1"})
-        for number in range(20):
-            data.log("events", 0).append(batch(number * 5))
-    for path in (tmp_path / "events-0").glob("*index"):
+LENGTH = [8, 9, 10, 11]  # bytes of it: negative, beyond the file, and into another batch
+
+
+@pytest.mark.parametrize("at", LENGTH)
+@pytest.mark.parametrize("size", ["1500", "1000000"])
+def test_damage_before_a_range_of_offsets_is_no_matter_to_it(tmp_path: Path, at: int, size: str) -> None:
+    write_segment(tmp_path, batches=200)
+    without_index(tmp_path)
+    damage(tmp_path / "events-0" / FIRST, 20, at=at)
+    for first in (105, 140):
+        limits = {
+            "startingOffsets": json.dumps({"events": {"0": first}}),
+            "endingOffsets": '{"events":{"0":261}}',
+        }
+        assert offsets(tmp_path, maxBytesPerPartition=size, **limits) == list(range(first, 261))
+
+
+@pytest.mark.parametrize("at", LENGTH)
+@pytest.mark.parametrize("size", ["1500", "1000000"])
+@pytest.mark.parametrize("index", [True, False])
+def test_damage_in_a_range_of_offsets_hides_nothing_and_brings_nothing_from_beyond_it(
+    tmp_path: Path, at: int, size: str, index: bool
+) -> None:
+    write_segment(tmp_path)
+    if not index:
+        without_index(tmp_path)
+    position, _ = damage(tmp_path / "events-0" / FIRST, 20, at=at)
+    for first, end in ((0, 102), (0, 106), (102, 131), (98, 131), (0, 305)):
+        options = {
+            "startingOffsets": json.dumps({"events": {"0": first}}),
+            "endingOffsets": json.dumps({"events": {"0": end}}),
+            "maxBytesPerPartition": size,
+        }
+        left = [offset for offset in range(first, end) if not 100 <= offset < 105]
+        assert offsets(tmp_path, onCorruption="skip", **options) == left
+        with pytest.raises(CorruptFile, match=f": at byte {position}: "):
+            offsets(tmp_path, **options)
+
+
+def test_a_wrong_length_that_leads_into_a_later_batch_hides_nothing(tmp_path: Path) -> None:
+    write_segment(tmp_path)
+    without_index(tmp_path)
+    path = tmp_path / "events-0" / FIRST
+    data = bytearray(path.read_bytes())
+    wrong, *_, later = list(read_batches(bytes(data)))[21:25]
+    data[wrong.position + 8 : wrong.position + 12] = (later.position + 7 - wrong.position).to_bytes(4, "big")
+    path.write_bytes(data)
+    limits = {"startingOffsets": '{"events":{"0":112}}', "endingOffsets": '{"events":{"0":131}}'}
+    assert offsets(tmp_path, **limits) == list(range(112, 131))
+
+
+def test_damage_is_told_once_however_many_tasks_are_asked_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_segment(tmp_path)
+    position, size = damage(tmp_path / "events-0" / FIRST, 20)
+    options = {"onCorruption": "skip", "minPartitions": "17"}
+    assert offsets(tmp_path, **options) == [offset for offset in range(305) if not 100 <= offset < 105]
+    (warning,) = [message for message in caplog.messages if "are left out: " in message]
+    assert f"{size} bytes at byte {position} are left out: checksum is " in warning
+
+
+def test_what_was_left_out_is_counted_also_where_nobody_reads_to_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_topic(tmp_path, batches=20)
+    _, size = damage(tmp_path / "events-0" / FIRST, 0)
+    reader, (task,), _ = plan(tmp_path, onCorruption="skip")
+    rows = reader.read(task)
+    assert isinstance(rows, Generator)
+    next(rows)
+    rows.close()
+    assert caplog.messages[-1] == f"1 damaged places were left out, {size} bytes in all"
+
+
+def without_index(folder: Path) -> None:
+    """Remove the indexes of a log."""
+    for path in (folder / "events-0").glob("*index"):
         path.unlink()
-    damage(tmp_path / "events-0" / FIRST, 2, at=8)
-    limits = {"startingOffsets": '{"events":{"0":40}}', "endingOffsets": '{"events":{"0":61}}', "end": "logEnd"}
-    (tmp_path / "events-0" / FIRST.replace(".log", ".index")).write_bytes(bytes(8))
-    with pytest.raises((CorruptFile, DataLoss)):
-        offsets(tmp_path, **limits)
 
 
 def test_records_that_break_rules_under_a_right_checksum_are_skipped_too(tmp_path: Path) -> None:
@@ -165,10 +234,77 @@ def test_compaction_under_a_query_loses_nothing_that_is_in_the_log(tmp_path: Pat
         assert offsets(tmp_path, end="logEnd") == table.column("offset").to_pylist()
 
 
-def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_segment_whose_compaction_was_not_finished_is_read_by_the_name_it_has(tmp_path: Path, number: int) -> None:
+    write_topic(tmp_path)
+    before = plan(tmp_path, maxBytesPerPartition="600")
+    path = sorted((tmp_path / "events-0").glob("*.log"))[number]
+    path.rename(path.with_name(path.name + ".swap"))
+    assert read_tasks(*before).column("offset").to_pylist() == list(range(500))
+    assert offsets(tmp_path, startingOffsets="earliest") == list(range(500))
+
+
+def test_another_file_of_the_same_inode_number_is_not_read_by_the_positions_of_the_first(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder, size in ((old, 40), (new, 60)):
+        folder.mkdir()
+        write_segment(folder, size=size)
+    before = plan(old, maxBytesPerPartition="600")
+    path = old / "events-0" / FIRST
+    inode = path.stat().st_ino
+    path.write_bytes((new / "events-0" / FIRST).read_bytes())
+    assert path.stat().st_ino == inode
+    table = read_tasks(*before)
+    assert table.column("offset").to_pylist() == list(range(305))
+    assert table.column("value")[1].as_py() == b"1" * 60
+
+
+def test_a_segment_deleted_while_it_is_looked_for_anew_is_lost_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_topic(tmp_path)
+    planned = plan(tmp_path, failOnDataLoss="false", startingOffsets='{"events":{"0":3}}')
+    path = tmp_path / "events-0" / FIRST
+    path.rename(path.with_name("aside"))  # so that it is looked for anew,
+    opened = Replica.open
+
+    def open_and_delete(replica: Replica) -> WatchedLog:
+        path.with_name("aside").rename(path)
+        log = opened(replica)
+        delete_oldest(tmp_path / "events-0", 1)  # and gone when its offsets are
+        monkeypatch.setattr(Replica, "open", opened)
+        return log
+
+    monkeypatch.setattr(Replica, "open", open_and_delete)
+    start = int(sorted(tmp_path.glob("events-0/*.log"))[0].stem)
+    assert start > 3
+    assert read_tasks(*planned).column("offset").to_pylist() == list(range(start, 500))
+
+
+def test_a_folder_that_cannot_be_read_is_not_taken_for_one_that_is_gone(tmp_path: Path) -> None:
+    write_topic(tmp_path)
+    planned = plan(tmp_path, failOnDataLoss="false")
+    delete_oldest(tmp_path / "events-0", 1)
+    (tmp_path / "replication-offset-checkpoint").write_text("x")
+    with pytest.raises(BadDirectory, match="replication-offset-checkpoint"):
+        read_tasks(*planned)
+
+
+def test_a_file_that_was_cut_since_a_query_was_planned_is_lost_data(tmp_path: Path) -> None:
     write_topic(tmp_path, batches=20)
-    reader, tasks, schema = plan(tmp_path)
-    path = sorted(tmp_path.glob("events-0/*.log"))[1]
+    planned = plan(tmp_path)
+    path = sorted(tmp_path.glob("events-0/*.log"))[-1]
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises((DataLoss, BadDirectory, CorruptFile)):
-        read_tasks(reader, tasks, schema)
+    with pytest.raises(DataLoss, match="offsets 95 to 99 of events-0"):
+        read_tasks(*planned)
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("octavo.spark.tasks._WINDOW", 1024)
+    write_segment(tmp_path)
+    reader, tasks, _ = plan(tmp_path)
+    rows = iter(reader.read(tasks[0]))
+    next(rows)
+    os.truncate(tmp_path / "events-0" / FIRST, 1024)
+    with pytest.raises((BadDirectory, CorruptFile), match=FIRST):
+        list(rows)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import BadDirectory, OctavoError
+from octavo.log.names import TopicPartition
 from octavo.spark import OctavoSource
 from octavo.spark.options import read_options
 from tests.unit.spark.queries import plan, read
@@ -33,6 +34,8 @@ TOPICS = "subscribe, subscribepattern, assign"
         ),
         ({"startingOffsets": "foo"}, 'Expected e.g. {"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}, got foo'),
         ({"startingTimestamp": "x"}, "Expected a single long value, got x"),
+        ({"startingTimestamp": " 1_000 "}, "Expected a single long value, got 1_000"),
+        ({"endingTimestamp": str(1 << 63)}, "Expected a single long value, got 9223372036854775808"),
         ({"minPartitions": "0"}, "minPartitions must be positive"),
         ({"maxRecordsPerPartition": "0"}, "maxRecordsPerPartition must be positive"),
         (
@@ -47,8 +50,27 @@ TOPICS = "subscribe, subscribepattern, assign"
         ),
         (
             {"kafka.auto.offset.reset": "earliest"},
-            "Kafka option 'auto.offset.reset' is not supported: set the source "
-            "option 'startingoffsets' to 'earliest' or 'latest' instead.",
+            "Kafka option 'auto.offset.reset' is not supported. Instead set the source option 'startingoffsets' to "
+            "'earliest' or 'latest' to specify where to start.",
+        ),
+        (
+            {"kafka.key.deserializer": "x"},
+            "Kafka option 'key.deserializer' is not supported as keys are deserialized as byte arrays with "
+            "ByteArrayDeserializer. Use DataFrame operations to explicitly deserialize the keys.",
+        ),
+        ({"kafka.enable.auto.commit": "true"}, "Kafka option 'enable.auto.commit' is not supported"),
+        (
+            {"startingOffsets": '{"a":{"0":4}}', "endingOffsets": '{"a":{"0":2}}'},
+            "The specified start offset 4 is greater than the end offset 2 for topic a partition 0.",
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"a":{"0":9}}', "endingOffsetsByTimestamp": '{"a":{"0":8}}'},
+            "The specified start timestamp 9 is greater than the end timestamp 8 for topic a partition 0.",
+        ),
+        (
+            {"startingOffsets": '{"a":{"0":1}}', "endingOffsets": '{"a":{"0":2,"1":2}}'},
+            "The specified start offset and end offset should have the same topic-partitions. "
+            "Topic-partitions for start offset: a-0, topic-partitions for end offset: a-0, a-1.",
         ),
         ({"startingOffset": "latest"}, "there is no option 'startingOffset'; is startingOffsets meant?"),
         (
@@ -81,10 +103,10 @@ def test_paths_and_topics_are_looked_for_when_it_is_loaded(tmp_path: Path) -> No
         OctavoSource({"path": str(tmp_path), "subscribe": "a,b"}).schema()
     with pytest.raises(OctavoError, match=r"there is no partition b-0 in .*; there are a-0"):
         OctavoSource({"path": str(tmp_path), "assign": '{"b":[0]}'}).schema()
-    with pytest.raises(OctavoError, match="you must specify all TopicPartitions"):
+    with pytest.raises(OctavoError, match="Partitions specified for Kafka start offsets don't match"):
         OctavoSource({"path": str(tmp_path), "startingOffsets": '{"a":{"0":1,"1":1}}'}).schema()
     write_topic(tmp_path, "c", batches=1)
-    with pytest.raises(OctavoError, match="you must specify all TopicPartitions"):
+    with pytest.raises(OctavoError, match="Partitions specified for Kafka start offsets don't match"):
         plan(tmp_path, startingOffsets='{"a":{"0":1}}')
 
 
@@ -95,10 +117,6 @@ def test_paths_and_topics_are_looked_for_when_it_is_loaded(tmp_path: Path) -> No
         ({"startingOffsets": '{"a":{"0":-1}}'}, "startingOffsets for a-0 can't be latest for batch queries on Kafka"),
         ({"endingOffsets": "earliest"}, "ending offset can't be earliest for batch queries on Kafka"),
         ({"endingOffsets": '{"a":{"0":-2}}'}, "ending offset for a-0 can't be earliest for batch queries on Kafka"),
-        (
-            {"startingOffsets": '{"a":{"0":4}}', "endingOffsets": '{"a":{"0":2}}'},
-            "The resolved start offset 4 is greater than the resolved end offset 2 for topic a partition 0.",
-        ),
         (
             {"startingTimestamp": "99999999999999"},
             "No offset matched from request of topic-partition a-0 and timestamp 99999999999999.",
@@ -114,11 +132,37 @@ def test_what_only_a_stream_can_have_is_refused_by_a_batch_query(
     assert str(refused.value) == sentence
 
 
-def test_a_stream_has_no_end(tmp_path: Path) -> None:
+def test_a_stream_has_no_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_topic(tmp_path, "a", batches=1)
-    source = OctavoSource({"path": str(tmp_path), "endingOffsets": "latest"})
-    with pytest.raises(OctavoError, match="ending offset not valid in streaming queries"):
-        source.streamReader(source.schema())
+    for options, sentence in (
+        ({"endingOffsets": "latest"}, "ending offset not valid in streaming queries"),
+        ({"endingOffsetsByTimestamp": '{"a":{"0":5}}'}, "ending timestamp not valid in streaming queries"),
+    ):
+        source = OctavoSource({"path": str(tmp_path)} | options)
+        with pytest.raises(OctavoError, match=sentence):
+            source.streamReader(source.schema())
+    source = OctavoSource({"path": str(tmp_path), "endingTimestamp": "5"})
+    source.streamReader(source.schema())
+    assert caplog.messages == ["endingTimestamp option ignored in streaming queries"]
+
+
+def test_a_batch_query_tells_which_options_are_for_streams(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_topic(tmp_path, "a", batches=1)
+    plan(tmp_path)
+    assert caplog.messages == []
+    plan(tmp_path, maxOffsetsPerTrigger="5", maxTriggerDelay="1s")
+    assert caplog.messages == [
+        "maxOffsetsPerTrigger option ignored in batch queries",
+        "maxTriggerDelay option ignored in batch queries",
+    ]
+
+
+def test_offsets_that_mean_the_ends_of_the_log_are_compared_with_no_others() -> None:
+    options = read_options(
+        {"path": "/a", "startingOffsets": '{"a":{"0":4,"1":-2}}', "endingOffsets": '{"a":{"0":-1,"1":0}}'}
+    )
+    assert options.starting is not None
+    assert options.starting.of_each == {TopicPartition("a", 0): 4, TopicPartition("a", 1): -2}
 
 
 def test_what_means_nothing_without_a_broker_is_taken_with_one_warning(
@@ -126,9 +170,9 @@ def test_what_means_nothing_without_a_broker_is_taken_with_one_warning(
 ) -> None:
     write_topic(tmp_path, "a", batches=1)
     with caplog.at_level(logging.WARNING, "octavo.spark"):
-        assert len(read(tmp_path, kafka_bootstrap_servers="x:9092", groupIdPrefix="g")) == 5
+        assert len(read(tmp_path, kafka_bootstrap_servers="x:9092", partition_metadata_cache_ttl_ms="5")) == 5
     (warning,) = caplog.messages
-    assert warning.endswith("are ignored: groupIdPrefix, kafka.bootstrap.servers")
+    assert warning.endswith("are ignored: partition.metadata.cache.ttl.ms, kafka.bootstrap.servers")
 
 
 def test_a_schema_of_the_users_own_is_refused(tmp_path: Path) -> None:
@@ -143,6 +187,7 @@ def test_a_schema_of_the_users_own_is_refused(tmp_path: Path) -> None:
 )
 def test_durations_are_read_as_spark_reads_them(text: str, delay_ms: int) -> None:
     assert read_options({"path": "/a", "maxTriggerDelay": text}).max_trigger_delay_ms == delay_ms
+    assert read_options({"path": "/a"}).max_trigger_delay_ms == 900_000
 
 
 def test_several_paths_come_as_a_list_or_with_commas() -> None:

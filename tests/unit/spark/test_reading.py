@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from random import Random
 
 import pytest
+from pyspark.sql.datasource import InputPartition
 
 from octavo.log import DataDirectory
 from octavo.records import BatchBuilder, TimestampType
+from octavo.spark.slices import Slice, Task
 from tests.unit.spark.queries import offsets, plan, read, read_tasks
-from tests.unit.spark.topics import TIME_MS, batch, write_topic
+from tests.unit.spark.topics import TIME_MS, batch, write_segment, write_topic
 
 
 def test_every_record_comes_once_with_the_columns_of_the_connector(tmp_path: Path) -> None:
@@ -66,6 +69,46 @@ def test_a_large_segment_feeds_many_tasks_and_small_ones_share_one(topic: Path) 
     assert len(tasks) >= 7
     reader, tasks, schema = plan(topic, maxRecordsPerPartition="33")
     assert all(read_tasks(reader, [task], schema).num_rows <= 33 for task in tasks)
+
+
+def slices(tasks: Sequence[InputPartition]) -> list[Slice]:
+    """What the tasks read."""
+    return [piece for task in tasks if isinstance(task, Task) for piece in task.slices]
+
+
+def test_a_large_segment_is_cut_evenly(tmp_path: Path) -> None:
+    write_segment(tmp_path, batches=60)
+    _, tasks, _ = plan(tmp_path, maxBytesPerPartition="3000")
+    sizes = [piece.size for piece in slices(tasks) if piece.base_offset == 0]
+    assert len(sizes) > 5
+    assert max(sizes) - min(sizes) < 3 * 512  # entries of the index lie as far apart
+
+
+def test_tasks_that_are_asked_for_share_the_bytes_too(tmp_path: Path) -> None:
+    write_segment(tmp_path, batches=60)
+    reader, tasks, schema = plan(tmp_path, minPartitions="50")
+    size = sum(path.stat().st_size for path in tmp_path.glob("events-0/*.log"))
+    assert len(tasks) >= 50
+    assert sum(piece.size for piece in slices(tasks)) == size
+    assert sorted(read_tasks(reader, tasks, schema).column("offset").to_pylist()) == list(range(305))
+
+
+def test_a_task_leaves_no_file_open(topic: Path) -> None:
+    reader, (task,), _ = plan(topic)
+    list(reader.read(task))
+    assert open_segments(topic) == []
+    rows = reader.read(task)
+    assert isinstance(rows, Generator)
+    next(rows)
+    assert len(open_segments(topic)) == 1
+    rows.close()
+    assert open_segments(topic) == []
+
+
+def open_segments(folder: Path) -> list[Path]:
+    """The segments of a topic that this process has open."""
+    paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return [path for path in paths if path.is_relative_to(folder) and path.suffix == ".log"]
 
 
 def test_segments_without_an_index_are_cut_as_well(tmp_path: Path) -> None:

@@ -10,11 +10,15 @@ from pathlib import Path
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
+from pyarrow.fs import FileSystem
 
 from octavo.errors import BadDirectory, InvalidInput
+from octavo.log import DataDirectory
+from octavo.spark.files import RemoteFile, Root, shown
+from octavo.spark.options import read_options
 from tests.unit.spark.queries import offsets, plan, read, read_tasks
 from tests.unit.spark.test_committed import write_workload
-from tests.unit.spark.topics import write_topic
+from tests.unit.spark.topics import batch, write_segment, write_topic
 from tests.workload.generator import Shape
 
 pytestmark = [
@@ -97,6 +101,60 @@ def test_an_object_that_goes_under_a_query_is_lost_data(tmp_path: Path, bucket: 
     assert table.column("offset").to_pylist() == list(range(int(second.stem), 200))
 
 
+def test_an_object_that_goes_while_it_is_read_is_told(
+    tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("octavo.spark.tasks._WINDOW", 1024)
+    write_segment(tmp_path)
+    bucket.put(tmp_path, "gone")
+    reader, tasks, _ = plan(bucket.address("gone"))
+    rows = iter(reader.read(tasks[0]))
+    next(rows)
+    bucket.remove("gone/events-0/00000000000000000000.log")
+    with pytest.raises(BadDirectory, match="cannot be read any more at byte "):
+        list(rows)
+
+
+def test_an_object_that_is_put_again_under_a_query_is_read_as_it_is_now(tmp_path: Path, bucket: Bucket) -> None:
+    write_topic(tmp_path, batches=4)
+    bucket.put(tmp_path, "again")
+    planned = plan(bucket.address("again"))
+    with DataDirectory.open(tmp_path) as data:
+        data.log("events", 0).append(batch(20))
+    bucket.put(tmp_path, "again")
+    assert read_tasks(*planned).column("offset").to_pylist() == list(range(20))
+    assert offsets(bucket.address("again")) == list(range(25))
+
+
+def test_objects_are_told_apart_though_they_were_put_at_the_same_time(tmp_path: Path, bucket: Bucket) -> None:
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_bytes(b"same")
+    bucket.put(tmp_path, "apart")
+    root = Root(bucket.address("apart"))
+    storage = root.storage()
+    first, second = storage.files(root.path(), ".log").values()
+    assert first.identity != second.identity
+    assert first == storage.status(root.path() / "a.log")
+    assert storage.identity(storage.open(root.path() / "a.log")) == first.identity
+
+
+def test_objects_are_closed_when_they_are_read(tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_topic(tmp_path, batches=20)
+    bucket.put(tmp_path, "closed")
+    reader, tasks, schema = plan(bucket.address("closed"))
+    files: list[RemoteFile] = []
+    opened = RemoteFile.__init__
+
+    def open_and_note(file: RemoteFile, filesystem: FileSystem, path: Path) -> None:
+        opened(file, filesystem, path)
+        files.append(file)
+
+    monkeypatch.setattr(RemoteFile, "__init__", open_and_note)
+    assert read_tasks(reader, tasks, schema).num_rows == 100
+    assert len(files) > 1
+    assert all(file.is_closed for file in files)
+
+
 def test_damage_is_put_aside_in_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
     from tests.unit.spark.test_faults import FIRST, damage
 
@@ -115,6 +173,32 @@ def test_addresses_that_lead_nowhere_are_answered(bucket: Bucket) -> None:
         read(bucket.address("nowhere/*"))
     with pytest.raises(InvalidInput, match="nothing here reads gopher://"):
         read("gopher://somewhere/data")
+
+
+@pytest.mark.parametrize("password", ["Geheim", "Ge/heim", "Ge%2Fheim", "Ge@heim", "Ge heim"])
+def test_keys_and_passwords_are_never_shown(bucket: Bucket, password: str) -> None:
+    query = bucket.address("").partition("?")[2]
+    said = []
+    for address in (f"logs/nowhere?{query}", f"logs/nowhere/*?{query}", "logs/nowhere?secret=Geheim"):
+        for scheme in ("s3", "s3a", "gopher"):
+            given = f"{scheme}://me:{password}@{address}"
+            with pytest.raises((BadDirectory, InvalidInput)) as refused:
+                read(given)
+            said += [str(refused.value), repr(refused.value)]
+            said += [repr(Root(given)), repr(read_options({"path": given, "quarantinePath": given}))]
+    assert [each for each in said if "heim" in each or "me:" in each] == []
+    assert all("logs/nowhere" in each for each in said if "no such file" in each)
+
+
+def test_addresses_are_shown_but_for_their_secrets() -> None:
+    for address, told in (
+        ("s3://me:x@bucket/a@b", "s3://bucket/a@b"),
+        ("s3://bucket/a@b?region=x", "s3://bucket/a@b"),
+        ("hdfs://node:8020/a@b", "hdfs://node:8020/a@b"),
+        ("abfs://container@account/a", "abfs://container@account/a"),
+        ("/data/a?b:c@d", "/data/a?b:c@d"),
+    ):
+        assert shown(address) == told
 
 
 def test_an_address_of_this_machine_is_a_path(tmp_path: Path) -> None:

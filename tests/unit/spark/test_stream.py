@@ -13,7 +13,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from octavo.log import DataDirectory
 from octavo.records import end_transaction_marker
 from octavo.spark import OctavoSource
-from octavo.spark.ranges import DataLoss
+from octavo.spark.admission import limit_bytes
+from octavo.spark.ranges import DataLoss, Logs, Sources
 from octavo.spark.stream import OctavoStreamReader
 from tests.unit.spark.test_faults import delete_oldest
 from tests.unit.spark.topics import SMALL, TIME_MS, batch, write_topic
@@ -142,6 +143,52 @@ def test_available_now_ends_with_what_was_there(tmp_path: Path, data: DataDirect
     assert Query(tmp_path, query.offsets, **options).trigger() == [0, 1, 2, 3, 20, 21, 22, 23]
 
 
+def test_available_now_takes_nothing_back_that_was_read(tmp_path: Path) -> None:
+    write_topic(tmp_path, batches=4)
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nevents 0 7\n")
+    query = Query(tmp_path, {"events": {"0": 18}})
+    query.reader.prepareForTriggerAvailableNow()
+    assert query.trigger() == []
+    assert query.offsets == {"events": {"0": 18}}
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nevents 0 20\n")
+    assert query.trigger() == []  # it came later than the query began
+    assert Query(tmp_path, query.offsets).trigger() == [18, 19]
+
+
+def test_a_new_query_begins_where_it_first_said(tmp_path: Path, data: DataDirectory) -> None:
+    log = data.log("events", 0)
+    log.append(batch(0))
+    query = Query(tmp_path, end="logEnd")
+    log.append(batch(5))
+    assert query.reader.initialOffset() == query.offsets == {"events": {"0": 5}}
+    assert query.trigger() == [5, 6, 7, 8, 9]
+
+
+def test_a_batch_that_ends_before_it_begins_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_topic(tmp_path, batches=4)
+    query = Query(tmp_path)  # begins at the end, which was another before it was restarted
+    assert query.read(query.offsets, {"events": {"0": 10}}) == []
+    assert caplog.messages == ["events-0: a batch that ends at 10 begins at 20: nothing is read"]
+
+
+def test_a_trigger_looks_once(tmp_path: Path, data: DataDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    look = Logs.look
+
+    def count(logs: Logs, *, must_be_there: bool = True) -> Sources:
+        looks.append(must_be_there)
+        return look(logs, must_be_there=must_be_there)
+
+    query = Query(tmp_path, end="logEnd")
+    assert query.reader.reportLatestOffset() is None
+    monkeypatch.setattr(Logs, "look", count)
+    data.log("events", 0).append(batch(0))
+    assert query.trigger() == [0, 1, 2, 3, 4]
+    data.log("events", 0).append(batch(5))
+    assert query.reader.reportLatestOffset() == {"events": {"0": 5}}
+    assert len(looks) == 1
+
+
 def test_new_partitions_and_topics_are_read_from_their_start(tmp_path: Path, data: DataDirectory) -> None:
     query = Query(tmp_path, end="logEnd")
     assert query.trigger() == []
@@ -163,24 +210,98 @@ def test_what_retention_took_before_it_was_read_is_lost_data(tmp_path: Path, dat
     assert lenient.trigger() == list(range(start, 300))
 
 
+def test_a_file_that_goes_between_look_and_plan_is_lost_data(tmp_path: Path) -> None:
+    write_topic(tmp_path)
+    strict = Query(tmp_path, {"events": {"0": 3}})
+    lenient = Query(tmp_path, {"events": {"0": 3}}, failOnDataLoss="false")
+    ends = [query.reader.latestOffset(query.offsets, query.limit) for query in (strict, lenient)]
+    start = delete_oldest(tmp_path / "events-0", 3)
+    with pytest.raises(DataLoss, match=f"offsets 3 to {start - 1} of events-0"):
+        strict.read(strict.offsets, ends[0])
+    assert lenient.read(lenient.offsets, ends[1]) == list(range(start, 500))
+
+
+def test_a_file_that_goes_while_bytes_are_counted_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_topic(tmp_path)
+    query = Query(tmp_path, {"events": {"0": 3}}, failOnDataLoss="false", maxBytesPerTrigger="1000000")
+    starts = []
+
+    def delete_first(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        starts.append(delete_oldest(tmp_path / "events-0", 3))
+        return limit_bytes(*arguments)
+
+    monkeypatch.setattr("octavo.spark.stream.limit_bytes", delete_first)
+    assert query.trigger() == list(range(starts[0], 500))
+
+
 def test_a_topic_that_is_gone_is_lost_data(tmp_path: Path) -> None:
     write_topic(tmp_path, "a", batches=1)
     write_topic(tmp_path, "b", batches=1)
-    strict = Query(tmp_path, startingOffsets="earliest")
-    lenient = Query(tmp_path, startingOffsets="earliest", failOnDataLoss="false")
+    options = {"startingOffsets": "earliest", "subscribe": "a,b"}
+    strict = Query(tmp_path, None, **options)
+    lenient = Query(tmp_path, None, failOnDataLoss="false", **options)
     assert strict.trigger() == lenient.trigger()
+    before = lenient.offsets
     (tmp_path / "a-0").rename(tmp_path / "a-0.0123456789abcdef0123456789abcdef-delete")
-    with pytest.raises(DataLoss):
+    with pytest.raises(DataLoss, match=r"^Partitions a-0 have been deleted\. If a query should not fail for this"):
         strict.trigger()
     assert lenient.trigger() == []
     assert lenient.offsets == {"b": {"0": 5}}
+    restarted = Query(tmp_path, before, failOnDataLoss="false", **options)
+    assert restarted.trigger() == []
+    assert restarted.offsets == {"b": {"0": 5}}
+
+
+def test_a_partition_that_is_empty_for_a_moment_goes_on_where_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_topic(tmp_path, partitions=2, batches=2)
+    query = Query(tmp_path, {"events": {"0": 10, "1": 5}}, failOnDataLoss="false")
+    (tmp_path / "events-1").rename(tmp_path / "aside")
+    (tmp_path / "events-1").mkdir()
+    assert query.trigger() == []
+    assert query.offsets == {"events": {"0": 10, "1": 5}}
+    assert caplog.messages == ["events-1 has no segments at this moment: it stays at offset 5"]
+    (tmp_path / "events-1").rmdir()
+    (tmp_path / "aside").rename(tmp_path / "events-1")
+    assert query.trigger() == [5, 6, 7, 8, 9]
+
+
+def test_a_new_partition_that_does_not_begin_at_zero_is_lost_data(tmp_path: Path) -> None:
+    write_topic(tmp_path)
+    start = delete_oldest(tmp_path / "events-0", 2)
+    with pytest.raises(DataLoss, match=rf"^Added partition events-0 starts from {start} instead of 0\. "):
+        Query(tmp_path, {}).trigger()
+    assert Query(tmp_path, {}, failOnDataLoss="false").trigger() == list(range(start, 500))
+
+
+def test_a_new_partition_that_is_gone_again_is_lost_data(tmp_path: Path) -> None:
+    write_topic(tmp_path, partitions=2, batches=1)
+    query = Query(tmp_path, {"events": {"0": 5}})
+    (tmp_path / "events-1").rename(tmp_path / "events-1.0123456789abcdef0123456789abcdef-delete")
+    with pytest.raises(DataLoss, match=r"^Cannot find initial offsets for partitions events-1\. They may have been"):
+        query.read(query.offsets, {"events": {"0": 5, "1": 5}})
 
 
 def test_a_log_that_is_shorter_than_what_was_read_is_lost_data(tmp_path: Path) -> None:
     write_topic(tmp_path, batches=2)
-    with pytest.raises(DataLoss):
+    with pytest.raises(DataLoss, match=r"^Partition events-0 offset was changed from 20 to 10\. This could be either"):
         Query(tmp_path, {"events": {"0": 20}}).trigger()
     assert Query(tmp_path, {"events": {"0": 20}}, failOnDataLoss="false").trigger() == []
+
+
+def test_a_log_that_is_shorter_than_what_was_read_goes_on_at_its_end(tmp_path: Path) -> None:
+    write_topic(tmp_path, batches=4)
+    checkpoint = tmp_path / "replication-offset-checkpoint"
+    checkpoint.write_text("0\n1\nevents 0 7\n")
+    query = Query(tmp_path, {"events": {"0": 23}}, failOnDataLoss="false")
+    assert query.trigger() == []
+    checkpoint.write_text("0\n1\nevents 0 20\n")
+    assert query.trigger() == []
+    assert query.offsets == {"events": {"0": 20}}
 
 
 def test_a_recorded_watermark_that_is_behind_does_not_lead_back(tmp_path: Path) -> None:

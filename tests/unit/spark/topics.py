@@ -31,3 +31,14 @@ def write_topic(folder: Path, topic: str = "events", partitions: int = 1, batche
             log = data.log(topic, partition)
             for number in range(batches):
                 log.append(batch(number * 5, codec=list(Codec)[number % 5]))
+
+
+def write_segment(folder: Path, *, batches: int = 60, size: int = 40) -> None:
+    """A topic of one segment that is sealed, of five records a batch, and a batch in another."""
+    with DataDirectory.open(folder) as data:
+        data.create_topic("events", 1, {"retention.ms": "-1", "index.interval.bytes": "512"})
+        log = data.log("events", 0)
+        for number in range(batches):
+            log.append(batch(number * 5, size=size))
+        log.roll()
+        log.append(batch(batches * 5, size=size))

@@ -1,0 +1,65 @@
+"""Where to begin and to end, as far as that can be checked before any log is opened; with the connector's sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from octavo.errors import InvalidInput
+from octavo.log.names import TopicPartition
+from octavo.spark.offsets import EARLIEST, told
+from octavo.spark.options import Limit, Options
+from octavo.spark.partitions import MissingPartitions
+
+MAX_TIMESTAMP: Final = -3  # as a timestamp: the record that has the latest. -1 and -2 are as for offsets
+
+
+def check_times(options: Options) -> None:
+    """Raises `InvalidInput` for timestamps that are none, nor stand for one in Kafka's ListOffsets."""
+    for limit in (options.starting, options.ending):
+        if limit is None:
+            continue
+        given = [limit.timestamp_ms or 0, *(limit.timestamps or {}).values()]
+        if min(given) < min(EARLIEST, MAX_TIMESTAMP):
+            raise InvalidInput(
+                f"{limit.option}: {min(given)} is no timestamp. Use -1 for latest, -2 for earliest, -3 for the record "
+                "with the latest timestamp"
+            )
+
+
+def check_named(
+    options: Options,
+    partitions: Mapping[TopicPartition, object],
+    *,
+    all_named: bool = True,
+    streaming: bool = False,
+) -> None:
+    """Raises `MissingPartitions` where a limit names partitions, but not just those that are read.
+
+    `all_named`: nor only some of them.
+    """
+    for position, limit in (("start", options.starting), ("end", options.ending)):
+        given = None if limit is None else limit.of_each
+        if limit is None or given is None or given.keys() == partitions.keys():
+            continue
+        if all_named or not given.keys() <= partitions.keys():
+            names = f"Specified: {told(given)} Assigned: {told(partitions)}"
+            raise MissingPartitions(f"{_mismatch(limit, position, streaming)} {names}")
+
+
+def _mismatch(limit: Limit, position: str, streaming: bool) -> str:
+    if limit.timestamps is not None:
+        return (
+            f"Partitions specified for Kafka timestamp based {position} offsets don't match what are assigned. Maybe "
+            "topic partitions are created or deleted while the query is running, or you didn't specify all the "
+            "partitions."
+        )
+    if streaming:
+        return (
+            "If startingOffsets contains specific offsets, you must specify all TopicPartitions. "
+            "Use -1 for latest, -2 for earliest, if you don't care."
+        )
+    return (  # of where to end it says the same
+        "Partitions specified for Kafka start offsets don't match what are assigned. Maybe topic partitions are "
+        "created or deleted while the query is running. Use -1 for latest, -2 for earliest."
+    )

@@ -1,0 +1,151 @@
+"""Which of several replicas of a partition is the log.
+
+That one is read whose last leader epoch is the highest, as Kafka would elect it, and of these the one that goes
+furthest. What another replica has behind the point where the two part is not in the log: it is reported, and not
+merged.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
+
+from octavo.errors import BadDirectory, InvalidInput
+from octavo.log.epochs import UNDEFINED, LeaderEpochs
+from octavo.log.partition_metadata import read_topic_id
+from octavo.spark.options import OnCorruption
+from octavo.spark.partitions import Place, Replica
+
+if TYPE_CHECKING:
+    from octavo.spark.committed import OpenTransactions
+
+_log = logging.getLogger("octavo.spark")
+
+
+class ReplicaLog:
+    """A replica that is open, and what is known of it from earlier looks."""
+
+    def __init__(self, replica: Replica) -> None:
+        """Raises `BadDirectory`."""
+        self.replica = replica
+        self.log: Final = replica.open()
+        self._transactions: OpenTransactions | None = None
+
+    def last_stable_offset(self, bound: int, on_corruption: OnCorruption) -> int:
+        """Up to where, below `bound`, all transactions are decided. Raises `CorruptFile`."""
+        if self._transactions is None:
+            from octavo.spark.committed import OpenTransactions  # which brings NumPy, and not every query needs it
+
+            self._transactions = OpenTransactions(on_corruption)
+        return self._transactions.last_stable_offset(self.replica.root.storage(), self.log, bound)
+
+
+class _Candidate(NamedTuple):
+    """A replica, and by what it is compared."""
+
+    opened: ReplicaLog
+    epochs: LeaderEpochs
+
+    @property
+    def end_offset(self) -> int:
+        return self.opened.log.end_offset
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        latest = self.epochs.latest
+        return (UNDEFINED if latest is None else latest.epoch, self.end_offset)
+
+
+class ReplicaLogs:
+    """The replicas of one partition, which stay open from one look to the next."""
+
+    def __init__(self) -> None:
+        self._opened: dict[Place, ReplicaLog] = {}
+        self._told: set[tuple[Place, int]] = set()  # where replicas part, so that it is told once
+
+    def look(self, replicas: Sequence[Replica]) -> ReplicaLog | None:
+        """The one that is the log, as it is now; None where all are empty. Raises `InvalidInput`, `BadDirectory`."""
+        places = [replica.place for replica in replicas]
+        if len(replicas) > 1 and any(place not in self._opened for place in places):
+            check_ids(replicas)
+        for place in self._opened.keys() - set(places):
+            self._opened.pop(place).log.close()
+        found = [opened for replica in replicas if (opened := self._look_at(replica)) is not None]
+        if len(found) < 2:
+            return found[0] if found else None
+        candidates = [_Candidate(opened, opened.log.epochs) for opened in found]
+        best = max(candidates, key=lambda candidate: candidate.rank)
+        for other in candidates:
+            if other is not best:
+                self._report_divergence(best, other)
+        return best.opened
+
+    def _look_at(self, replica: Replica) -> ReplicaLog | None:
+        """A replica as it is now; None where it has no segments, yet or any more."""
+        try:
+            return self._open(replica)
+        except BadDirectory:
+            if replica.has_segments():
+                return self._open(replica)
+            _log.info("%s: there is nothing to read yet, or no longer", replica)
+            opened = self._opened.pop(replica.place, None)
+            if opened is not None:
+                opened.log.close()
+            return None
+
+    def _open(self, replica: Replica) -> ReplicaLog:
+        opened = self._opened.get(replica.place)
+        if opened is None:
+            opened = self._opened[replica.place] = ReplicaLog(replica)
+        else:
+            opened.replica = replica
+            opened.log.refresh()
+        return opened
+
+    def _report_divergence(self, best: _Candidate, other: _Candidate) -> None:
+        """Tell of what only the other replica has."""
+        parting = parting_offset(best.epochs, best.end_offset, other.epochs, other.end_offset)
+        replica = other.opened.replica
+        if parting >= other.end_offset or (replica.place, parting) in self._told:
+            return
+        self._told.add((replica.place, parting))
+        _log.warning(
+            "%s: offsets %d to %d in %s are not in the log: its leader of epoch %s was replaced. %s is read",
+            replica.partition,
+            parting,
+            other.end_offset - 1,
+            replica,
+            "unknown" if other.epochs.latest is None else other.epochs.latest.epoch,
+            best.opened.replica,
+        )
+
+    def close(self) -> None:
+        """Close all files."""
+        for opened in self._opened.values():
+            opened.log.close()
+        self._opened.clear()
+
+
+def check_ids(replicas: Iterable[Replica]) -> None:
+    """Raises `InvalidInput` where folders of one name belong to different topics."""
+    ids: dict[UUID, Replica] = {}
+    for replica in replicas:
+        topic_id = read_topic_id(replica.root.storage(), replica.folder)
+        if topic_id is not None:
+            ids.setdefault(topic_id, replica)
+    if len(ids) > 1:
+        places = " and ".join(map(str, ids.values()))
+        topic = next(iter(ids.values())).partition.topic
+        raise InvalidInput(f"{places} are not replicas: they belong to different topics named {topic!r}; read one")
+
+
+def parting_offset(ours: LeaderEpochs, our_end: int, theirs: LeaderEpochs, their_end: int) -> int:
+    """Up to where two replicas have the same, as a follower finds it out: epoch by epoch, from its last one back."""
+    for entry in reversed(theirs.entries):
+        answer = ours.end_offset_for(entry.epoch, our_end)
+        their_last = theirs.end_offset_for(answer.epoch, their_end)
+        if answer.epoch == their_last.epoch != UNDEFINED:
+            return min(answer.end_offset, their_last.end_offset, their_end)
+    return theirs.entries[0].start_offset if theirs.entries else min(our_end, their_end)
