@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -118,9 +119,10 @@ def test_what_the_connector_refuses_is_refused_in_its_words(
 
 
 def what_it_says(error: BaseException) -> str:
-    """The connector's sentence, in one line and without the name that Spark has for such errors."""
+    """The connector's sentence, in one line, without Scala's sets and the name that Spark has for such errors."""
     raised = getattr(error, "java_exception", None)
     text = str(error if raised is None else raised.getMessage()).partition("\n\nJVM stacktrace")[0]
+    text = re.sub(r"Set\(([^)]*)\)", r"\1", text)
     return " ".join(text.partition("] ")[2 if text.startswith("[") else 0].split())
 
 

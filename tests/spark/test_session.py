@@ -40,7 +40,7 @@ def test_what_is_wrong_is_told_at_load(
     reader = spark.read.format("octavo").options(**options)
     with pytest.raises(PySparkException) as refused:
         reader.load(str(tmp_path))
-    assert last_line(refused.value) == f"octavo.errors.InvalidInput: {sentence.format(folder=tmp_path)}"
+    assert last_line(refused.value).endswith(f": {sentence.format(folder=tmp_path)}")
 
 
 def test_a_path_without_a_log_is_told_at_load(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The part of a log that is decided, for readers of committed data.
 
-`OpenTransactions` is for whoever plans a query: up to where all transactions are decided. It begins with the newest
-snapshot of producers that the log's writer left, so that only the headers behind that are looked at.
+`OpenTransactions` tells up to where all transactions are decided. It begins with the newest snapshot of producers that
+the log's writer left, so that only the headers behind that are looked at. A stream has one, on the driver; for a batch
+query its workers find out, each once for each partition that it reads of.
 
 `Outcomes` is for the tasks: of a batch of a transaction in a slice they have to know how that ended, and the marker
 that says so may lie far behind the slice. So they read headers ahead, no further than they have to. Where there are no
@@ -17,10 +18,12 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from pyspark import TaskContext
 
 from octavo.errors import BadDirectory, FormatError
 from octavo.log.committed import AbortedRanges, Decider, TransactionScan
@@ -113,6 +116,37 @@ class OpenTransactions:
                 len(view.segments),
             )
         return FoundTransactions(view.generation, view.start_offset, on_damage=self._on_damage)
+
+
+def decided_end(options: Options, piece: Slice) -> int:
+    """Up to where the partition of a slice is decided, which is found out once in each stage that a worker works for.
+
+    Raises `CorruptFile` and `BadDirectory`, and `DataLoss` where the partition is gone and that is to fail a query.
+    """
+    assert piece.undecided_below is not None
+    replica = Replica(piece.partition, piece.root, piece.folder_path())
+    context = TaskContext.get()
+    find = _decided_end.__wrapped__ if context is None else _decided_end
+    try:
+        return find(-1 if context is None else context.stageId(), replica, piece.undecided_below, options.on_corruption)
+    except BadDirectory:
+        if replica.has_segments():
+            raise
+        lose(options, piece.partition, piece.first_offset, piece.end_offset)
+        return piece.first_offset
+
+
+@lru_cache(maxsize=4096)
+def _decided_end(stage: int, replica: Replica, bound: int, on_corruption: OnCorruption) -> int:
+    for _ in range(_ATTEMPTS):
+        log = replica.open()
+        try:
+            return OpenTransactions(on_corruption).last_stable_offset(replica.root.storage(), log, bound)
+        except FileNotFoundError:
+            pass  # the folder has changed since it was looked at
+        finally:
+            log.close()
+    raise BadDirectory(replica.folder, "its files change faster than they can be read")
 
 
 class Choice(Protocol):

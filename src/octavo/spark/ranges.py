@@ -36,6 +36,7 @@ class SourceLog(NamedTuple):
     log: WatchedLog
     start: int
     end: int  # the offset behind the last that may be read
+    is_decided: bool = True  # else it is for the tasks to find out how much of that is
 
     def offset_at(self, timestamp_ms: int, *, skips: bool) -> int | None:
         """The first offset with this timestamp or a later one. Raises `CorruptFile`, unless damage is skipped."""
@@ -62,8 +63,10 @@ class OffsetRange(NamedTuple):
 class Logs:
     """The partitions that the options ask for."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, *, decides: bool) -> None:
+        """`decides`: end, for readers of committed data, where their log is decided; else that is left to the tasks."""
         self._options: Final = options
+        self._decides: Final = decides
         self._known: dict[TopicPartition, _Known] = {}
         self.empty: frozenset[TopicPartition] = frozenset()  # at the last look: with a folder, and nothing in it
 
@@ -73,7 +76,8 @@ class Logs:
         for partition in self._known.keys() - found.keys():
             self._known.pop(partition).replicas.close()
         known = [(self._known.setdefault(partition, _Known()), found[partition]) for partition in found]
-        looked = dict(zip(found, in_threads(lambda each: each[0].look(each[1], self._options), known), strict=True))
+        sources = in_threads(lambda each: each[0].look(each[1], self._options, self._decides), known)
+        looked = dict(zip(found, sources, strict=True))
         self.empty = frozenset(partition for partition, source in looked.items() if source is None)
         if must_be_there and found and len(self.empty) == len(found):
             raise BadDirectory(found[min(found)][0].folder, "there are no segments in this folder")
@@ -106,13 +110,13 @@ class _Known:
         self.replicas: Final = ReplicaLogs()
         self._has_told = False
 
-    def look(self, replicas: list[Replica], options: Options) -> SourceLog | None:
+    def look(self, replicas: list[Replica], options: Options, decides: bool) -> SourceLog | None:
         """It as it is now; None where there is nothing to read yet, or no longer."""
         opened = self.replicas.look(replicas)
         if opened is None:
             return None
         self._tell_of_missing_end(opened.log)
-        return _bounded(opened, options)
+        return _bounded(opened, options, decides)
 
     def _tell_of_missing_end(self, log: WatchedLog) -> None:
         """Tell, once, of what was replicated, and is not in the log."""
@@ -130,7 +134,7 @@ class _Known:
             )
 
 
-def _bounded(opened: ReplicaLog, options: Options) -> SourceLog:
+def _bounded(opened: ReplicaLog, options: Options, decides: bool) -> SourceLog:
     replica, log = opened.replica, opened.log
     start, end = log.start_offset, log.end_offset
     if options.end is End.HIGH_WATERMARK:
@@ -142,9 +146,9 @@ def _bounded(opened: ReplicaLog, options: Options) -> SourceLog:
             raise BadDirectory(replica.folder, f"there is no segment {min(replica.segments)} any more")
         start = max(start, bases[numbers[0]])
         end = max(start, min([end, *bases[numbers[-1] + 1 : numbers[-1] + 2]]))
-    if options.read_committed:
+    if options.read_committed and decides:
         end = min(end, max(start, opened.last_stable_offset(end, options.on_corruption)))
-    return SourceLog(replica, log, start, end)
+    return SourceLog(replica, log, start, end, is_decided=decides or not options.read_committed)
 
 
 def resolve(limit: Limit, options: Options, sources: Sources, *, starting: bool) -> Offsets:

@@ -26,7 +26,7 @@ class OctavoReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The tasks. Spark asks once for each `load()`."""
-        logs = Logs(self._options)
+        logs = Logs(self._options, decides=False)
         try:
             return list(logs.plan(lambda sources: plan_tasks(self._options, batch_ranges(self._options, sources))))
         finally:

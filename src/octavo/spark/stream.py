@@ -144,7 +144,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open(self) -> Logs:
         if self._logs is None:
-            self._logs = Logs(self._options)
+            self._logs = Logs(self._options, decides=True)
         return self._logs
 
     def _find_latest(self, sources: Sources, before: Offsets) -> _Answer:

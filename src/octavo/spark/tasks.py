@@ -24,7 +24,7 @@ from octavo.log.storage import File
 from octavo.records.arrow.reader import to_arrow
 from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD
 from octavo.spark.columns import BATCH_ROWS, Columns
-from octavo.spark.committed import choice_for
+from octavo.spark.committed import choice_for, decided_end
 from octavo.spark.corruption import Corruption
 from octavo.spark.options import Options
 from octavo.spark.partitions import Replica
@@ -78,6 +78,7 @@ class TaskReader:
             source = SourceLog(replica, log, log.start_offset, log.end_offset)
             try:
                 for part in _slices_of(within(self._options, source, first, piece.end_offset)):
+                    part = part._replace(undecided_below=piece.undecided_below)
                     yield from self._read_slice(_open(part, log.path_of(part.base_offset)), part)
                     first = part.end_offset
             except _Moved:
@@ -95,6 +96,10 @@ class TaskReader:
             file.close()
 
     def _read_windows(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
+        if piece.undecided_below is not None:
+            piece = piece._replace(end_offset=min(piece.end_offset, decided_end(self._options, piece)))
+            if piece.end_offset <= piece.first_offset:
+                return
         self._columns.begin(piece)
         choice = choice_for(self._options, file, piece)
         position = piece.position

@@ -148,7 +148,7 @@ def test_replicas_stay_open_from_look_to_look_and_what_parts_them_is_told_once(
         return open_replica(replica)
 
     monkeypatch.setattr(Replica, "open", count)
-    logs = Logs(read_options({"path": f"{old},{new}"}))
+    logs = Logs(read_options({"path": f"{old},{new}"}), decides=True)
     with caplog.at_level(logging.WARNING, "octavo.spark"):
         for _ in range(3):
             (source,) = logs.look().values()

@@ -142,7 +142,7 @@ def test_a_time_is_found_in_a_batch_that_a_wrong_length_leads_over(tmp_path: Pat
     wrong, *_, behind = list(read_batches(bytes(data)))[21:25]
     data[wrong.position + 8 : wrong.position + 12] = (behind.position + 7 - wrong.position).to_bytes(4, "big")
     path.write_bytes(data)
-    (source,) = Logs(read_options({"path": str(tmp_path)})).look().values()
+    (source,) = Logs(read_options({"path": str(tmp_path)}), decides=True).look().values()
     assert source.offset_at(TIME_MS + 1140, skips=True) == 114
     with pytest.raises(CorruptFile, match=f"at byte {wrong.position}: "):
         source.offset_at(TIME_MS + 1140, skips=False)
@@ -182,7 +182,7 @@ def test_a_high_watermark_behind_the_end_of_the_log_is_told_once(
 ) -> None:
     write_topic(tmp_path, batches=2)
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nevents 0 23\n")
-    logs = Logs(read_options({"path": str(tmp_path)}))
+    logs = Logs(read_options({"path": str(tmp_path)}), decides=True)
     with caplog.at_level(logging.WARNING, "octavo.spark"):
         for _ in range(3):
             (source,) = logs.look().values()
@@ -196,7 +196,7 @@ def test_a_high_watermark_that_is_newer_than_the_end_that_was_seen_is_no_loss(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_topic(tmp_path, batches=2)
-    logs = Logs(read_options({"path": str(tmp_path)}))
+    logs = Logs(read_options({"path": str(tmp_path)}), decides=True)
     monkeypatch.setattr(WatchedLog, "recorded_high_watermark", 15)
     refresh = WatchedLog.refresh
 
@@ -279,6 +279,6 @@ def test_files_that_go_again_and_again_are_told(tmp_path: Path) -> None:
     def find_none(_: object) -> None:
         raise FileNotFoundError(2, "there is no such file", "/some/file")
 
-    logs = Logs(read_options({"path": str(tmp_path)}))
+    logs = Logs(read_options({"path": str(tmp_path)}), decides=True)
     with pytest.raises(BadDirectory, match="/some/file: files go faster than they can be looked at"):
         logs.plan(find_none)
