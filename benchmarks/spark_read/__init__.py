@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.measure import Result, tell, within
 from benchmarks.registry import Outcome
-from benchmarks.spark_read import logs
+from benchmarks.spark_read import logs, ready
 from benchmarks.spark_read.serving import served
 from benchmarks.spark_read.spark import Answer, Query, Session, ask
 from tests.kafka.releases import KafkaUnavailable
@@ -53,6 +53,9 @@ def _scan(codec: str, *, scale: int, repeat: int) -> list[Result]:
         Query("all", path, anew=True),
         Query("committed", {**path, "isolation.level": "read_committed"}, anew=True),
     ]
+    for query in queries:
+        if query.format == "ready":
+            ready.prepare(query.options)
     with _connector(folder) as address:
         settings = {}
         if address:

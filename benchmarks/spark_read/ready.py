@@ -1,23 +1,24 @@
 """A data source that hands over ready-made Arrow batches and decodes nothing: the most that any can reach.
 
-It has the tasks, the schema and the batch size of ours, and as many rows; the batch is the log's first one, decoded
-once in each worker, before anything counts.
+The batches are the very ones that ours makes, with the same tasks, rows and schema. `prepare` writes them to files of
+Arrow's own format, which the workers map into their memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
-from typing import TYPE_CHECKING
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from benchmarks.data import FOLDER
+from benchmarks.measure import tell
 from octavo.spark import OctavoSource
 from octavo.spark.slices import Task
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class ReadySource(DataSource):
@@ -34,38 +35,54 @@ class ReadySource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """With the tasks of ours."""
-        return ReadyReader(tuple(sorted(self.options.items())), schema)
+        return ReadyReader(dict(self.options), schema)
 
 
 class ReadyReader(DataSourceReader):
-    """Reads nothing."""
+    """Decodes nothing."""
 
-    def __init__(self, options: tuple[tuple[str, str], ...], schema: StructType) -> None:
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
         """As ours."""
-        return list(OctavoSource(dict(self._options)).reader(self._schema).partitions())
+        return list(OctavoSource(self._options).reader(self._schema).partitions())
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """As many rows as ours."""
+        """The batches of ours."""
         from octavo.spark.tasks import spare_the_collector
 
-        assert isinstance(partition, Task)
-        batch = first_batch(self._options)
-        left = sum(piece.end_offset - piece.first_offset for piece in partition.slices)
-        while left >= batch.num_rows:
-            yield batch
-            left -= batch.num_rows
-        if left:
-            yield batch.slice(0, left)
+        with pa.memory_map(str(_file(self._options, partition))) as file:
+            batches = pa.ipc.open_file(file)
+            for number in range(batches.num_record_batches):
+                yield batches.get_batch(number)
         spare_the_collector()
 
 
-@cache
-def first_batch(options: tuple[tuple[str, str], ...]) -> pa.RecordBatch:
-    """The first batch that ours would hand over."""
-    source = OctavoSource(dict(options))
+def prepare(options: Mapping[str, str]) -> None:
+    """Write the files that are not there yet."""
+    source = OctavoSource(options)
     reader = source.reader(source.schema())
-    return next(iter(reader.read(reader.partitions()[0])))
+    for task in reader.partitions():
+        path = _file(options, task)
+        if path.exists():
+            continue
+        tell(f"ready-made batches: {path.name}")
+        unfinished = path.with_suffix(".part")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        batches: Iterator[Any] = iter(reader.read(task))
+        first = next(batches)
+        with pa.ipc.new_file(str(unfinished), first.schema) as target:
+            target.write_batch(first)
+            for batch in batches:
+                target.write_batch(batch)
+        unfinished.rename(path)
+
+
+def _file(options: Mapping[str, str], task: InputPartition) -> Path:
+    assert isinstance(task, Task)
+    (piece,) = task.slices
+    names = sorted((name.lower(), value) for name, value in options.items())
+    digest = hashlib.sha256(repr(names).encode()).hexdigest()[:12]
+    return FOLDER / "spark" / f"ready-{digest}" / f"{piece.position}-{piece.end}.arrow"

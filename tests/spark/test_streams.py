@@ -83,7 +83,7 @@ def test_streams_agree_row_by_row_and_trigger_by_trigger(
 
 def test_both_wait_for_as_many_offsets_as_are_asked_for(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     topics.create("awaited", 1, retention_ms="-1")
-    producer = topics.producer()
+    producer = topics.producer(linger_ms=60_000)  # so that what is sent comes at once
 
     def send(count: int) -> None:
         for _ in range(count):

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory
 from octavo.log.checkpoint import CLEANER, LOG_START, RECOVERY_POINT, REPLICATION, read_offsets, write_offsets
-from octavo.log.names import TopicPartition
+from octavo.log.names import METADATA_TOPIC, TopicPartition
 from octavo.log.report import Ignored
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import FileStatus, Storage
@@ -144,10 +144,10 @@ class WatchedCheckpoints:
         """The high watermark as it was last written; None where there is no checkpoint of any.
 
         It is 0, as for Kafka, where the checkpoint has none of this partition: what is new there may be on no other
-        replica yet. Raises `BadDirectory` where it cannot be read.
+        replica yet. (The metadata are never in it.) Raises `BadDirectory` where it cannot be read.
         """
         stamp, offsets = self._now(REPLICATION)
-        return offsets.get(partition, None if stamp is None else 0)
+        return offsets.get(partition, None if stamp is None or partition.topic == METADATA_TOPIC else 0)
 
     def _now(self, name: str) -> tuple[FileStatus | None, Offsets]:
         path = self._folder / name

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import FormatError
 from octavo.log.damage import OnDamage
-from octavo.log.producer_batch import Marker, read_marker
+from octavo.log.producer_batch import read_marker
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.records.batch import Batch
@@ -116,7 +116,8 @@ class TransactionScan:
     def __init__(self, *, data_before: int | None = None, on_damage: OnDamage | None = None) -> None:
         """`data_before`: only transactions matter of which data are in the piece, and before this offset.
 
-        `on_damage` is told of markers whose checksum is wrong, which end nothing. Else nobody looks at checksums.
+        `on_damage` is told of batches that begin or end a transaction and whose checksum is wrong. The former begin
+        none, the latter are taken for aborts. Without it nobody looks at checksums.
         """
         self.events: Final = array("q")
         self._open: set[int] = set()  # producers whose data have been noted since their last marker
@@ -139,24 +140,35 @@ class TransactionScan:
         for offset, producer_id, attributes, position, size in rows[:, columns].tolist():
             is_open = producer_id in self._open
             if not attributes & _CONTROL:
-                if not is_open and (before is None or offset < before):
+                begins = not is_open and (before is None or offset < before)
+                if begins and self._is_sound(file, shift + position, size):
                     self._open.add(producer_id)
                     self.events.extend((offset, producer_id, DATA))
             elif is_open or before is None:
-                marker = self._marker(file, shift + position, size)
-                if marker is not None:
+                outcome = self._outcome(file, shift + position, size)
+                if outcome is not None:
                     self._open.discard(producer_id)
-                    self.events.extend((offset, producer_id, COMMIT if marker.is_commit else ABORT))
+                    self.events.extend((offset, producer_id, outcome))
 
-    def _marker(self, file: File, position: int, size: int) -> Marker | None:
-        data = file.read_at(min(size, MARKER_SIZE), position)
-        if self._on_damage is not None and size == len(data):
-            try:
-                next(read_batches(data), None)
-            except FormatError as error:
-                self._on_damage(file, CorruptFile(file.path, position, error.rule), position + size)
-                return None
-        return read_marker(data)
+    def _outcome(self, file: File, position: int, size: int) -> int | None:
+        """How a control batch ends a transaction; None where it ends none."""
+        if not self._is_sound(file, position, size):
+            return ABORT
+        marker = read_marker(file.read_at(min(size, MARKER_SIZE), position))
+        if marker is None:
+            return None
+        return COMMIT if marker.is_commit else ABORT
+
+    def _is_sound(self, file: File, position: int, size: int) -> bool:
+        """Whether a checksum is right. A wrong header would begin a transaction that nobody ends."""
+        if self._on_damage is None:
+            return True
+        try:
+            next(read_batches(file.read_at(size, position)), None)
+        except FormatError as error:
+            self._on_damage(file, CorruptFile(file.path, position, error.rule), position + size)
+            return False
+        return True
 
     def take_file(self, file: File, position: int, end: int) -> None:
         """Note the batches of a segment file from `position`, where one begins, up to `end` or to the first damage."""

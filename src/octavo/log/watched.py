@@ -19,6 +19,7 @@ from octavo.log.readable import ReadableLog
 from octavo.log.reading import Isolation, ReadResult, View, abort_bound
 from octavo.log.segment import Segment
 from octavo.log.segment_files import SegmentFiles, find_segments
+from octavo.log.small_file import CorruptFile
 from octavo.log.storage import FileStatus, Storage
 from octavo.log.tail import Tail, find_tail
 from octavo.log.transactions import FoundTransactions
@@ -69,6 +70,7 @@ class WatchedLog(ReadableLog):
         self._checkpoints = WatchedCheckpoints(storage, folder.parent) if checkpoints is None else checkpoints
         self._lock = threading.RLock()  # of whoever looks
         self._transactions = FoundTransactions()
+        self._is_decided = False
         self._seen = self._look(None)
         self._view = self._seen.view
 
@@ -102,9 +104,23 @@ class WatchedLog(ReadableLog):
         """Look again; whether anything has changed."""
         with self._lock:
             before = self._seen
-            self._seen = self._look(before)
+            self._see()
+            return self._seen.view != before.view
+
+    def finds_other_files(self) -> bool:
+        """Look again; whether files of segments are others now, or gone: then what was read may be of others."""
+        with self._lock:
+            before = self._seen.found.files
+            self._see()
+            now = self._seen.found.files
+            return any(base not in now or now[base].identity != file.identity for base, file in before.items())
+
+    def _see(self) -> None:
+        self._seen = self._look(self._seen)
+        if self._is_decided:
+            self._decide()
+        else:
             self._view = self._seen.view
-            return self._view != before.view
 
     @property
     def last_stable_offset(self) -> int:
@@ -132,13 +148,23 @@ class WatchedLog(ReadableLog):
         return super().read(offset, max_bytes, isolation=isolation, at_least_one=at_least_one)
 
     def _decide(self) -> None:
-        """Know which transactions are decided in what was last seen."""
+        """Know which transactions are decided in what was last seen, and in what is seen from now on."""
         with self._lock:
-            view = self._seen.view
-            if self._transactions.generation != view.generation:
-                self._transactions = FoundTransactions(view.generation)
-            unstable = self._transactions.go_on(view)
-            self._view = view._replace(first_unstable_offset=unstable)
+            self._is_decided = False  # so that who looks again meanwhile does not come here
+            for _ in range(_ATTEMPTS):
+                view = self._seen.view
+                if self._transactions.generation != view.generation:
+                    self._transactions = FoundTransactions(view.generation)
+                try:
+                    unstable = self._transactions.go_on(view)
+                except (FileNotFoundError, CorruptFile):
+                    if not self.finds_other_files():
+                        raise
+                else:
+                    self._view = view._replace(first_unstable_offset=unstable)
+                    self._is_decided = True
+                    return
+            raise BadDirectory(self.folder, "its files change faster than they can be looked at")
 
     def _aborted(self, view: View, number: int, offset: int, end: int) -> list[AbortedEntry]:
         return self._transactions.between(offset, abort_bound(view, number, end), view.last_stable_offset)

@@ -89,7 +89,12 @@ class OpenTransactions:
             # A segment that is new may have its snapshot: then there is nothing to be read of those before it.
             found = self._begin(storage, log, found.offset, bound) or found
         self._found = found
-        stable = found.decided_below(view, bound)
+        try:
+            stable = found.decided_below(view, bound)
+        except CorruptFile as damaged:
+            if log.finds_other_files():
+                raise FileNotFoundError(str(damaged.path)) from None
+            raise
         found.forget_aborted()
         return stable
 

@@ -113,6 +113,10 @@ class Limit(NamedTuple):
     timestamp_ms: int | None = None
     timestamps: Offsets | None = None
 
+    def is_offset_of(self, partition: TopicPartition) -> bool:
+        """Whether it tells an offset of a partition, rather than its begin, its end or a time."""
+        return self.offsets is not None and self.offsets.get(partition, LATEST) >= 0
+
     @property
     def of_each(self) -> Offsets | None:
         """What is told for each partition by itself."""

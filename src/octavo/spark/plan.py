@@ -90,7 +90,7 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
                 size,
                 max(first, segment.base_offset),
                 min(end, next_base),
-                None if source.is_decided else source.end,
+                source.undecided_below,
             )
 
 

@@ -36,7 +36,7 @@ class SourceLog(NamedTuple):
     log: WatchedLog
     start: int
     end: int  # the offset behind the last that may be read
-    is_decided: bool = True  # else it is for the tasks to find out how much of that is
+    undecided_below: int | None = None  # if it is for the tasks to find out how much is decided below this offset
 
     def offset_at(self, timestamp_ms: int, *, skips: bool) -> int | None:
         """The first offset with this timestamp or a later one. Raises `CorruptFile`, unless damage is skipped."""
@@ -115,12 +115,18 @@ class _Known:
         opened = self.replicas.look(replicas)
         if opened is None:
             return None
-        self._tell_of_missing_end(opened.log)
+        self._tell_of_end(opened.log, options)
         return _bounded(opened, options, decides)
 
-    def _tell_of_missing_end(self, log: WatchedLog) -> None:
-        """Tell, once, of what was replicated, and is not in the log."""
+    def _tell_of_end(self, log: WatchedLog, options: Options) -> None:
+        """Tell, once, of what was replicated, and is not in the log; or that nothing is known to be."""
         recorded = log.recorded_high_watermark
+        if recorded == 0 < log.end_offset and options.end is End.HIGH_WATERMARK and not self._has_told:
+            self._has_told = True
+            _log.warning(
+                "%s: the directory has no high watermark of it, so nothing is read; with end = logEnd it is",
+                log.partition,
+            )
         if self._has_told or recorded is None or recorded <= log.end_offset:
             return
         log.refresh()  # what was recorded may be newer than the end that was seen
@@ -139,6 +145,7 @@ def _bounded(opened: ReplicaLog, options: Options, decides: bool) -> SourceLog:
     start, end = log.start_offset, log.end_offset
     if options.end is End.HIGH_WATERMARK:
         end = log.high_watermark
+    visible = end
     if replica.segments is not None:
         bases = [segment.base_offset for segment in log.segments]
         numbers = [number for number, base_offset in enumerate(bases) if replica.reads(base_offset)]
@@ -147,8 +154,8 @@ def _bounded(opened: ReplicaLog, options: Options, decides: bool) -> SourceLog:
         start = max(start, bases[numbers[0]])
         end = max(start, min([end, *bases[numbers[-1] + 1 : numbers[-1] + 2]]))
     if options.read_committed and decides:
-        end = min(end, max(start, opened.last_stable_offset(end, options.on_corruption)))
-    return SourceLog(replica, log, start, end, is_decided=decides or not options.read_committed)
+        end = min(end, max(start, opened.last_stable_offset(visible, options.on_corruption)))
+    return SourceLog(replica, log, start, end, visible if options.read_committed and not decides else None)
 
 
 def resolve(limit: Limit, options: Options, sources: Sources, *, starting: bool) -> Offsets:

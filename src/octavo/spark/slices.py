@@ -24,7 +24,7 @@ class Slice(NamedTuple):
     end: int
     first_offset: int
     end_offset: int
-    undecided_below: int | None = None  # the partition's end, if up to where it is decided has to be found out
+    undecided_below: int | None = None  # of the partition, if how much of it is decided has to be found out
     head: bytes = b""  # what the file has at `position`: the header of a batch, and so its checksum; if that is known
 
     def folder_path(self) -> Path:

@@ -97,7 +97,7 @@ class TaskReader:
 
     def _read_windows(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
         if piece.undecided_below is not None:
-            piece = piece._replace(end_offset=min(piece.end_offset, decided_end(self._options, piece)))
+            piece = self._decided(piece)
             if piece.end_offset <= piece.first_offset:
                 return
         self._columns.begin(piece)
@@ -123,6 +123,17 @@ class TaskReader:
             if reader.position == 0:
                 position = self._make_room(file, piece, position, window)
             position += reader.position
+
+    def _decided(self, piece: Slice) -> Slice:
+        """What is decided of a slice. Raises `DataLoss` where more was asked for, if that is to fail a query."""
+        end = min(piece.end_offset, decided_end(self._options, piece))
+        ending = self._options.ending
+        if end < piece.end_offset and ending is not None and ending.is_offset_of(piece.partition):
+            first = max(end, piece.first_offset)
+            offsets = f"Offsets {first} to {piece.end_offset - 1} of {piece.partition}"
+            reason = f"{offsets} are not decided: a transaction is open."
+            lose(self._options, piece.partition, first, piece.end_offset, reason)
+        return piece._replace(end_offset=end)
 
     def _fill(self, file: File, position: int, end: int) -> memoryview:
         """The bytes from `position` on, as many as there is room for."""

@@ -61,7 +61,9 @@ def offsets_though_a_reader_is_killed(frame: DataFrame, killed: Path) -> list[in
         for batch in batches:
             yield batch.select(["offset"])
             begun.touch()
+            deadline = time.monotonic() + 150
             while not killed.exists():
+                assert time.monotonic() < deadline, "no worker was found that reads"
                 time.sleep(0.05)
 
     killer = threading.Thread(target=kill_a_reader, args=(begun, killed))

@@ -92,7 +92,7 @@ def test_damage_below_the_bound_is_told_and_none_behind_it(partition: Path) -> N
             assert (failed.value.path, failed.value.position) == (partition / FIRST, position)
 
 
-def test_a_marker_whose_checksum_is_wrong_ends_nothing(partition: Path) -> None:
+def test_a_marker_whose_checksum_is_wrong_is_never_a_commit(partition: Path) -> None:
     position = damage(partition / FIRST, 3, 70)
     with DataDirectory.open(partition.parent, read_only=True) as data:
         view = data.log("events", 0).view
@@ -105,8 +105,35 @@ def test_a_marker_whose_checksum_is_wrong_ends_nothing(partition: Path) -> None:
         return end
 
     found = FoundTransactions(on_damage=pass_over)
-    assert found.decided_below(view, 4) == 0
+    assert found.decided_below(view, 4) == 2
     assert told == [position]
+    assert [entry[:3] for entry in found.between(0, 4, 2)] == [(1, 0, 3)]
+
+
+def test_who_has_asked_once_what_is_decided_knows_it_after_every_look(partition: Path) -> None:
+    with (
+        DataDirectory.open(partition.parent) as data,
+        DataDirectory.open(partition.parent, read_only=True) as watched,
+    ):
+        seen = watched.log("events", 0)
+        assert seen.last_stable_offset == 2
+        end(data.log("events", 0), 2, commit=True)
+        write(data.log("events", 0), 1, 2)
+        data.write_checkpoints()
+        assert seen.refresh()
+        assert (seen.view.high_watermark, seen.view.last_stable_offset) == (9, 8)
+
+
+def test_a_file_that_was_replaced_since_the_look_is_not_taken_for_a_damaged_one(partition: Path) -> None:
+    with DataDirectory.open(partition.parent, read_only=True) as data:
+        log = data.log("events", 0)
+        path = partition / FIRST
+        shorter = path.read_bytes()[position_of(path, 1) :]  # as if all before had been cleaned away
+        path.unlink()
+        for index in partition.glob("*index"):
+            index.unlink()
+        path.write_bytes(shorter)
+        assert log.last_stable_offset == 2
 
 
 def test_committed_data_of_a_watched_log_are_not_told_from_others_behind_damage(partition: Path) -> None:

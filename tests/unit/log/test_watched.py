@@ -8,7 +8,11 @@ import pytest
 
 from octavo.errors import BadDirectory, FormatError
 from octavo.log import DataDirectory, Log
+from octavo.log.checkpoints import WatchedCheckpoints
+from octavo.log.folder import METADATA_PARTITION
+from octavo.log.names import TopicPartition
 from octavo.log.reading import View
+from octavo.log.storage import DISK
 from octavo.log.watched import UnknownPartition, WatchedDirectory
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch, open_log
@@ -257,6 +261,13 @@ def test_nothing_is_seen_of_a_partition_that_the_checkpoint_does_not_have(tmp_pa
         checkpoint.write_text("0\n1\ntopic 0 x\n")
         with pytest.raises(BadDirectory, match="replication-offset-checkpoint"):
             watched.refresh()
+
+
+def test_the_metadata_are_in_no_checkpoint_and_are_seen(tmp_path: Path) -> None:
+    (tmp_path / "replication-offset-checkpoint").touch()
+    checkpoints = WatchedCheckpoints(DISK, tmp_path)
+    assert checkpoints.high_watermark(METADATA_PARTITION) is None
+    assert checkpoints.high_watermark(TopicPartition("topic", 0)) == 0
 
 
 def test_a_topic_that_is_deleted_hides_nothing_of_others(tmp_path: Path) -> None:

@@ -92,11 +92,11 @@ def test_damage_before_a_marker_does_not_make_what_was_aborted_committed(tmp_pat
     assert offsets(tmp_path, **COMMITTED, onCorruption="skip", maxRecordsPerPartition="2") == expected
 
 
-@pytest.mark.parametrize("at", [8, 70])  # of the length, and in the record
+@pytest.mark.parametrize(("at", "rolls"), [(8, True), (70, True), (70, False)])  # of the length, and in the record
 def test_a_transaction_whose_marker_is_damaged_is_left_out_or_fails_a_query(
-    tmp_path: Path, at: int, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, at: int, rolls: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = write_aborted(tmp_path, rolls=True)
+    path = write_aborted(tmp_path, rolls=rolls)
     position = damage(path, 16, at)
     with pytest.raises(CorruptFile) as failed:
         offsets(tmp_path, **COMMITTED)
@@ -104,7 +104,43 @@ def test_a_transaction_whose_marker_is_damaged_is_left_out_or_fails_a_query(
     assert offsets(tmp_path, **COMMITTED, onCorruption="skip") == [*range(1, 16), *range(17, 22)]
     assert f"{path}: " in caplog.text
     assert "are passed over in the search for the ends of transactions" in caplog.text
-    assert f"{ABORTED}: what it wrote from there on is left out" in caplog.text
+    assert (f"{ABORTED}: what it wrote from there on is left out" in caplog.text) == (at == 8)
+
+
+@pytest.mark.parametrize("rolls", [False, True])
+def test_another_producers_id_does_not_begin_a_transaction_that_nobody_ends(tmp_path: Path, rolls: bool) -> None:
+    path = write_aborted(tmp_path, rolls=rolls)
+    position = damage(path, 0, 50)  # the last byte of the id
+    with pytest.raises(CorruptFile) as failed:
+        offsets(tmp_path, **COMMITTED)
+    assert (failed.value.path, failed.value.position) == (path, position)
+    assert offsets(tmp_path, **COMMITTED, onCorruption="skip") == [*range(1, 16), *range(17, 22)]
+
+
+def test_a_batch_that_is_wrongly_called_transactional_begins_none(tmp_path: Path) -> None:
+    path = write_aborted(tmp_path, rolls=False)
+    position = damage(path, 6, 43)
+    data = bytearray(path.read_bytes())
+    data[position + 22] |= 0x10
+    data[position + 43 : position + 51] = (7).to_bytes(8, "big")
+    path.write_bytes(data)
+    with pytest.raises(CorruptFile) as failed:
+        offsets(tmp_path, **COMMITTED)
+    assert (failed.value.path, failed.value.position) == (path, position)
+    assert offsets(tmp_path, **COMMITTED, onCorruption="skip") == [*range(1, 6), *range(11, 16), *range(17, 22)]
+
+
+def test_offsets_that_are_asked_for_and_not_decided_are_lost_data(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path) as data:
+        log = open_topic(data)
+        log.append(batch(0))
+        write(log, 1)
+        log.append(batch(6))
+    asked = {"endingOffsets": '{"events":{"0":8}}'}
+    with pytest.raises(DataLoss, match=r"Offsets 5 to 7 of events-0 are not decided: a transaction is open\."):
+        offsets(tmp_path, **COMMITTED, **asked)
+    assert offsets(tmp_path, **COMMITTED, **asked, failOnDataLoss="false") == list(range(5))
+    assert offsets(tmp_path, **COMMITTED) == list(range(5))
 
 
 def test_a_transaction_without_a_marker_is_left_out_or_fails_a_query(
@@ -230,6 +266,24 @@ def test_a_marker_that_is_deleted_meanwhile_is_lost_data(
         return
     assert read_tasks(*planned).column("offset").to_pylist() == []
     assert f"{ABORTED}: what it wrote from there on is left out" in caplog.text
+
+
+@pytest.mark.parametrize("at", [50, 22])  # of the producer's id, and the attributes
+@pytest.mark.parametrize("rolls", [False, True])
+def test_a_wrong_header_does_not_end_the_log_where_it_would_begin_a_transaction(
+    tmp_path: Path, at: int, rolls: bool
+) -> None:
+    path = write_aborted(tmp_path, rolls=rolls)
+    data = bytearray(path.read_bytes())
+    position = next(found.position for found in read_batches(bytes(data)) if found.base_offset == 6)
+    data[position + 22] ^= 0x10
+    data[position + 50] ^= at == 50
+    data[position + 43 : position + 50] = bytes(7)
+    path.write_bytes(data)
+    with pytest.raises(CorruptFile) as failed:
+        offsets(tmp_path, **COMMITTED)
+    assert (failed.value.path, failed.value.position) == (path, position)
+    assert offsets(tmp_path, **COMMITTED, onCorruption="skip") == [*range(1, 6), *range(11, 16), *range(17, 22)]
 
 
 @pytest.mark.parametrize("at", [0, 7, 31])  # the slice in which it happens: of these two, segments before a marker
