@@ -32,7 +32,7 @@ from octavo.spark.plan import slices_of
 from octavo.spark.ranges import OffsetRange, SourceLog, lose, within
 from octavo.spark.slices import Slice, Task
 
-_WINDOW: Final = 4 << 20
+_WINDOW: Final = 2 << 20  # measured: with more, what lz4 gives takes fresh memory for every window
 _ATTEMPTS: Final = 20  # to read from a folder that changes meanwhile
 
 
