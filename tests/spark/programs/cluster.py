@@ -29,10 +29,11 @@ def main(master: str, log: str, work: str) -> None:
         "spark.cores.max": "2",
         "spark.executorEnv.PYTHONPATH": str(sessions.ROOT),
         "spark.task.maxFailures": "4",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",  # so that little is under way, and readers have to wait
     }
     spark = sessions.start(master, more)
     executors = spark.sparkContext.range(8, numSlices=8).map(lambda _: os.getpid()).distinct().count()
-    frame = spark.read.format("octavo").option("maxBytesPerPartition", str(4 << 20)).load(log)
+    frame = spark.read.format("octavo").option("maxBytesPerPartition", str(16 << 20)).load(log)
     survived = offsets_though_a_reader_is_killed(frame, Path(work, "killed"))
     stream = spark.readStream.format("octavo").option("startingOffsets", "earliest")
     stream = stream.option("maxOffsetsPerTrigger", "25000")
