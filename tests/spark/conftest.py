@@ -1,4 +1,7 @@
-"""One Spark session, and one broker with its topics, for all tests that a process runs."""
+"""One Spark session, and one broker with its topics, for all tests that a process runs.
+
+Without the connector or Kafka such tests are skipped with the reason; where `CI` is set they fail.
+"""
 
 from __future__ import annotations
 

@@ -8,44 +8,17 @@ import numpy as np
 import pytest
 
 from octavo.errors import FormatError
-from octavo.log import DataDirectory, Isolation, Log
+from octavo.log import DataDirectory, Isolation
 from octavo.log.committed import ABORT, COMMIT, DATA, AbortedRanges, TransactionScan
 from octavo.log.damage import refuse
 from octavo.log.headers import scan_headers
 from octavo.log.small_file import CorruptFile
-from octavo.log.span import Origin
 from octavo.log.storage import DISK, File
 from octavo.log.transactions import FoundTransactions
-from octavo.records import BatchBuilder, end_transaction_marker, read_batches
-from tests.unit.log.logs import TIME_MS, make_batch
+from tests.unit.log.logs import make_batch
+from tests.unit.log.transactional import damage, end, position_of, write
 
 FIRST = "00000000000000000000.log"
-
-
-def write(log: Log, producer_id: int, sequence: int = 0) -> None:
-    builder = BatchBuilder(producer_id=producer_id, producer_epoch=0, base_sequence=sequence, transactional=True)
-    builder.append(b"k", b"v", timestamp_ms=TIME_MS)
-    log.append(builder.build())
-
-
-def end(log: Log, producer_id: int, *, commit: bool) -> None:
-    marker = end_transaction_marker(
-        commit, timestamp_ms=TIME_MS, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0
-    )
-    log.append(marker, origin=Origin.COORDINATOR)
-
-
-def position_of(path: Path, offset: int) -> int:
-    return next(batch.position for batch in read_batches(path.read_bytes()) if batch.base_offset == offset)
-
-
-def damage(path: Path, offset: int, at: int) -> int:
-    """Change a byte of the batch that begins at `offset`; its position."""
-    position = position_of(path, offset)
-    data = bytearray(path.read_bytes())
-    data[position + at] ^= 0xFF
-    path.write_bytes(data)
-    return position
 
 
 @pytest.fixture

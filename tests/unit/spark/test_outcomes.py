@@ -11,18 +11,18 @@ from octavo.errors import BadDirectory
 from octavo.log import DataDirectory, Isolation, Log
 from octavo.log.names import TopicPartition
 from octavo.log.small_file import CorruptFile
-from octavo.log.span import Origin
 from octavo.log.storage import DISK, Storage
 from octavo.log.watched import WatchedLog
-from octavo.records import BatchBuilder, end_transaction_marker, read_batches
+from octavo.records import read_batches
 from octavo.spark import tasks
 from octavo.spark.committed import OpenTransactions, choice_for
 from octavo.spark.files import Root
 from octavo.spark.options import OnCorruption
 from octavo.spark.partitions import Replica
 from octavo.spark.ranges import DataLoss
+from tests.unit.log.transactional import damage, end, write
 from tests.unit.spark.queries import offsets, plan, read_tasks
-from tests.unit.spark.topics import SMALL, TIME_MS, batch
+from tests.unit.spark.topics import SMALL, batch
 
 COMMITTED = {"isolation_level": "read_committed"}
 PARTITION = TopicPartition("events", 0)
@@ -38,19 +38,6 @@ def committed_offsets(log: Log) -> list[int]:
     return [record.offset for record in log.reader(isolation=Isolation.READ_COMMITTED).records()]
 
 
-def write(log: Log, producer_id: int, sequence: int = 0, key: bytes = b"k") -> None:
-    builder = BatchBuilder(producer_id=producer_id, producer_epoch=0, base_sequence=sequence, transactional=True)
-    builder.append(key, b"v", timestamp_ms=TIME_MS)
-    log.append(builder.build())
-
-
-def end(log: Log, producer_id: int, *, commit: bool) -> None:
-    marker = end_transaction_marker(
-        commit, timestamp_ms=TIME_MS, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0
-    )
-    log.append(marker, origin=Origin.COORDINATOR)
-
-
 def write_aborted(folder: Path, *, rolls: bool) -> Path:
     """An aborted record at 0, others, its marker at 16, and others; the first segment."""
     with DataDirectory.open(folder) as data:
@@ -63,15 +50,6 @@ def write_aborted(folder: Path, *, rolls: bool) -> Path:
             log.roll()
         log.append(batch(17))
     return folder / "events-0" / "00000000000000000000.log"
-
-
-def damage(path: Path, offset: int, at: int) -> int:
-    """Change a byte of the batch that begins at `offset`; its position."""
-    data = bytearray(path.read_bytes())
-    position = next(found.position for found in read_batches(bytes(data)) if found.base_offset == offset)
-    data[position + at] ^= 0xFF
-    path.write_bytes(data)
-    return position
 
 
 def watch(folder: Path) -> WatchedLog:
