@@ -5,7 +5,8 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 # Two workers, as many as the smallest machine that this is tested on has cores; each starts its own Kafka.
 TESTS := --numprocesses 2 --dist worksteal
-# Build tools are installed like the rest, not into a place of their own, so that the constraints hold for them too.
+# Build tools are installed like the rest, not into a place of their own, so that the constraints hold for them too:
+# Octavo's own (hatchling, editables), and setuptools and wheel for what comes as an sdist (PySpark).
 PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 POMS  := $(wildcard tests/kafka/pom.xml tests/kafka/*/pom.xml)
 SPARK_POM := tests/spark/pom.xml
@@ -56,7 +57,7 @@ $(VENV)/ready-to-run: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot create virtual environments: install its venv module (Debian: python3-venv)." >&2; exit 1; }
 	@test -x $(BIN)/python || { echo "Creating $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
-	$(PIP) hatchling editables
+	$(PIP) hatchling editables setuptools wheel
 	$(PIP) --no-build-isolation --editable '.[spark]'
 	@touch $@
 
