@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import re
 import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from octavo.errors import Corrupt, InvalidInput
+from octavo.errors import BadDirectory, Corrupt, InvalidInput
 from octavo.log.names import META_PROPERTIES
 from octavo.log.properties import read_properties, write_properties
 from octavo.log.small_file import CorruptFile, read_small_file
@@ -109,6 +110,39 @@ def write_meta_properties(storage: Storage, folder: Path, properties: MetaProper
     """Replace `meta.properties`; on the disk when this returns."""
     now = datetime.now(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")  # as Java writes a Date
     storage.replace_file(folder / META_PROPERTIES, write_properties(properties.to_properties(), ["", now]))
+
+
+def check_one_cluster(folders: Iterable[tuple[Path | str, MetaProperties]]) -> None:
+    """Check that folders belong to one cluster. Raises `BadDirectory` with both folders and both ids.
+
+    A folder that names no cluster is taken for one of any.
+    """
+    first: tuple[Path | str, str] | None = None
+    for folder, identity in folders:
+        if identity.cluster_id is None:
+            continue
+        if first is None:
+            first = folder, identity.cluster_id
+        elif identity.cluster_id != first[1]:
+            raise BadDirectory(
+                folder, f"it belongs to cluster {identity.cluster_id}, but {first[0]} to cluster {first[1]}"
+            )
+
+
+def check_one_node(identities: Mapping[Path, MetaProperties]) -> None:
+    """Check that folders are those of one node, each once. Raises `BadDirectory`."""
+    check_one_cluster(identities.items())
+    directories: dict[uuid.UUID, Path] = {}
+    for folder, identity in identities.items():
+        other, expected = next(iter(identities.items()))
+        if identity.node_id != expected.node_id:
+            raise BadDirectory(folder, f"it belongs to node {identity.node_id}, but {other} to node {expected.node_id}")
+        if identity.cluster_id != expected.cluster_id:
+            raise BadDirectory(folder, f"only one of this folder and {other} names its cluster")
+        if identity.directory_id is not None:
+            twin = directories.setdefault(identity.directory_id, folder)
+            if twin != folder:
+                raise BadDirectory(folder, f"it has the directory id of {twin}: one is a copy of the other")
 
 
 def _node_key(version: int) -> str:

@@ -14,6 +14,7 @@ from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
 from octavo.log.epochs import LeaderEpochs
 from octavo.log.folder import METADATA_PARTITION, find_partitions
+from octavo.log.identity import check_one_node, read_meta_properties
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.readable import ReadableLog
 from octavo.log.reading import Isolation, ReadResult, View, abort_bound
@@ -257,9 +258,13 @@ class WatchedDirectory:
     """A data directory that is only read. `DataDirectory.open` gives it."""
 
     def __init__(self, folders: Sequence[Path], storage: Storage) -> None:
+        """Raises `BadDirectory` where a folder is missing, or where several are not those of one node."""
         for folder in folders:
             if not folder.is_dir():
                 raise BadDirectory(folder, "there is no such folder")
+        if len(folders) > 1:
+            whose = {folder: read_meta_properties(storage, folder) for folder in folders}
+            check_one_node({folder: identity for folder, identity in whose.items() if identity is not None})
         self._checkpoints: Final = {folder: WatchedCheckpoints(storage, folder) for folder in folders}
         self._storage = storage
         self._logs: dict[TopicPartition, WatchedLog] = {}

@@ -18,7 +18,7 @@ from octavo.spark.limits import MAX_TIMESTAMP, check_named
 from octavo.spark.offsets import EARLIEST, LATEST, Offsets
 from octavo.spark.options import End, Limit, OnCorruption, Options
 from octavo.spark.partitions import Replica, find_partitions
-from octavo.spark.replicas import ReplicaLog, ReplicaLogs
+from octavo.spark.replicas import Clusters, ReplicaLog, ReplicaLogs
 from octavo.spark.threads import in_threads
 from octavo.spark.times import largest_timestamp_ms, offset_at
 
@@ -68,11 +68,13 @@ class Logs:
         self._options: Final = options
         self._decides: Final = decides
         self._known: dict[TopicPartition, _Known] = {}
+        self._clusters: Final = Clusters()
         self.empty: frozenset[TopicPartition] = frozenset()  # at the last look: with a folder, and nothing in it
 
     def look(self, *, must_be_there: bool = True) -> Sources:
         """All of them as they are now, in order. Raises `BadDirectory`, `InvalidInput`."""
         found = find_partitions(self._options, must_be_there=must_be_there)
+        self._clusters.check(found)
         for partition in self._known.keys() - found.keys():
             self._known.pop(partition).replicas.close()
         known = [(self._known.setdefault(partition, _Known()), found[partition]) for partition in found]

@@ -14,9 +14,11 @@ from uuid import UUID
 
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log.epochs import UNDEFINED, LeaderEpochs
+from octavo.log.identity import MetaProperties, check_one_cluster, read_meta_properties
 from octavo.log.partition_metadata import read_topic_id
 from octavo.spark.options import OnCorruption
-from octavo.spark.partitions import Place, Replica
+from octavo.spark.partitions import Place, Replica, Replicas
+from octavo.spark.threads import in_threads
 
 if TYPE_CHECKING:
     from octavo.spark.committed import OpenTransactions
@@ -126,6 +128,34 @@ class ReplicaLogs:
         for opened in self._opened.values():
             opened.log.close()
         self._opened.clear()
+
+
+class Clusters:
+    """The clusters that data directories belong to, as their `meta.properties` say; read once for each directory."""
+
+    def __init__(self) -> None:
+        self._known: dict[Place, MetaProperties | None] = {}
+
+    def check(self, found: Replicas) -> None:
+        """Raises `BadDirectory` where a topic is found in the directories of different clusters.
+
+        Partitions of two clusters are not replicas of each other, nor of one topic, whatever their names.
+        """
+        topics: dict[str, dict[Place, Replica]] = {}
+        for replicas in found.values():
+            for replica in replicas:
+                folders = topics.setdefault(replica.partition.topic, {})
+                folders.setdefault((replica.place[0], replica.folder.parent), replica)
+        shared = [folders for folders in topics.values() if len(folders) > 1]
+        new = {place: each for folders in shared for place, each in folders.items() if place not in self._known}
+        self._known |= zip(new, in_threads(_identity, new.values()), strict=True)
+        for folders in shared:
+            known = ((replica, self._known[place]) for place, replica in folders.items())
+            check_one_cluster((str(replica), identity) for replica, identity in known if identity is not None)
+
+
+def _identity(replica: Replica) -> MetaProperties | None:
+    return read_meta_properties(replica.root.storage(), replica.folder.parent)
 
 
 def check_ids(replicas: Iterable[Replica]) -> None:

@@ -17,7 +17,7 @@ from octavo.spark.limits import check_named, check_times
 from octavo.spark.options import check_batch, check_stream, read_options
 from octavo.spark.partitions import MissingPartitions, find_partitions
 from octavo.spark.reader import OctavoReader
-from octavo.spark.replicas import check_ids
+from octavo.spark.replicas import Clusters, check_ids
 from octavo.spark.schema import check_schema, schema_of
 from octavo.spark.stream import OctavoStreamReader
 from octavo.spark.threads import in_threads
@@ -53,6 +53,7 @@ class OctavoSource(DataSource):
     def _check_partitions(self) -> None:
         found = find_partitions(self._options)
         check_named(self._options, found, all_named=self._has_end())
+        Clusters().check(found)
         in_threads(check_ids, [replicas for replicas in found.values() if len(replicas) > 1])
 
     def _has_end(self) -> bool:

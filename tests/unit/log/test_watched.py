@@ -56,6 +56,16 @@ def test_a_watcher_does_not_see_a_batch_that_is_not_all_there(tmp_path: Path) ->
         path.write_bytes(whole)
 
 
+def test_folders_of_different_clusters_are_not_watched_as_one_directory(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        with DataDirectory.open(folder) as data:
+            data.create_topic("events")
+    ids = {folder: (folder / "meta.properties").read_text().split("cluster.id=")[1][:22] for folder in (one, two)}
+    with pytest.raises(BadDirectory, match=f"two: it belongs to cluster {ids[two]}, but .*one to cluster {ids[one]}"):
+        DataDirectory.open([one, two], read_only=True)
+
+
 def test_a_watcher_touches_nothing(tmp_path: Path) -> None:
     with DataDirectory.open(tmp_path) as data:
         data.create_topic("events")

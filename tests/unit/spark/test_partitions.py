@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log import DataDirectory
+from octavo.log.identity import MetaProperties, write_meta_properties
 from octavo.log.names import TopicPartition
+from octavo.log.storage import DISK
 from octavo.log.watched import WatchedLog
 from octavo.spark import OctavoSource
 from octavo.spark.files import Root
@@ -77,7 +80,13 @@ def replica(folder: Path, count: int, epochs: str) -> Path:
     (folder / "events-0" / "leader-epoch-checkpoint").write_text(epochs)
     (folder / "events-0" / "partition.metadata").unlink(missing_ok=True)
     (folder / "replication-offset-checkpoint").unlink(missing_ok=True)
+    join_cluster(folder)
     return folder
+
+
+def join_cluster(folder: Path, cluster_id: str = "one") -> None:
+    """Have a directory say that it belongs to this cluster."""
+    write_meta_properties(DISK, folder, MetaProperties(cluster_id=cluster_id, node_id=1))
 
 
 def test_of_replicas_the_one_with_the_higher_last_epoch_is_read(
@@ -101,10 +110,32 @@ def test_of_replicas_of_one_epoch_the_longer_is_read(tmp_path: Path, caplog: pyt
 
 
 def test_topics_of_one_name_and_different_ids_are_refused_when_they_are_loaded(tmp_path: Path) -> None:
-    write_topic(tmp_path / "1", batches=1)
-    write_topic(tmp_path / "2", batches=1)
+    for name in ("1", "2"):
+        write_topic(tmp_path / name, batches=1)
+        join_cluster(tmp_path / name)
     with pytest.raises(InvalidInput, match="are not replicas: they belong to different topics named 'events'"):
         OctavoSource({"path": str(tmp_path / "*")}).schema()
+
+
+@pytest.mark.parametrize("second", ["events-0", "events-1"])
+def test_a_topic_in_directories_of_different_clusters_is_refused(tmp_path: Path, second: str) -> None:
+    one = replica(tmp_path / "1", 40, "0\n1\n0 0\n")
+    two = replica(tmp_path / "2", 60, "0\n1\n0 0\n")
+    if second != "events-0":
+        (two / "events-0").rename(two / second)
+    assert len(offsets(f"{one},{two}")) == (60 if second == "events-0" else 100)
+    join_cluster(two, "another")
+    expected = f"{two / second}: it belongs to cluster another, but {one / 'events-0'} to cluster one"
+    with pytest.raises(BadDirectory, match=re.escape(expected)):
+        OctavoSource({"path": f"{one},{two}"}).schema()
+    with pytest.raises(BadDirectory, match=re.escape(expected)):
+        Logs(read_options({"path": f"{one},{two}"}), decides=True).look()
+
+
+def test_different_topics_of_different_clusters_are_read_together(tmp_path: Path) -> None:
+    write_topic(tmp_path / "1", "orders", batches=1)
+    write_topic(tmp_path / "2", "returns", batches=1)
+    assert topics(tmp_path / "*") == [("orders", 0), ("returns", 0)]
 
 
 def test_a_replica_without_segments_does_not_hide_the_others(tmp_path: Path) -> None:

@@ -7,8 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
-from octavo.errors import BadDirectory, InvalidInput
-from octavo.log.identity import MetaProperties, random_uuid, read_meta_properties, write_meta_properties
+from octavo.errors import InvalidInput
+from octavo.log.identity import (
+    MetaProperties,
+    check_one_node,
+    random_uuid,
+    read_meta_properties,
+    write_meta_properties,
+)
 from octavo.log.storage import Storage
 
 
@@ -19,7 +25,7 @@ class Identities:
         """Raises `BadDirectory` where the folders are not of one node, and `CorruptFile`."""
         self._storage = storage
         self._found = {folder: read_meta_properties(storage, folder) for folder in folders}
-        _check_agreement(self.known)
+        check_one_node(self.known)
 
     @property
     def known(self) -> Mapping[Path, MetaProperties]:
@@ -53,16 +59,3 @@ class Identities:
             identity = replace(node, version=1, directory_id=directory_id or random_uuid())
             write_meta_properties(self._storage, folder, identity)
             self._found[folder] = identity
-
-
-def _check_agreement(identities: Mapping[Path, MetaProperties]) -> None:
-    """All folders are of one node, and none is there twice."""
-    directories: dict[UUID, Path] = {}
-    for folder, identity in identities.items():
-        other, expected = next(iter(identities.items()))
-        if (identity.cluster_id, identity.node_id) != (expected.cluster_id, expected.node_id):
-            raise BadDirectory(folder, f"it belongs to another node or cluster than {other}")
-        if identity.directory_id is not None:
-            twin = directories.setdefault(identity.directory_id, folder)
-            if twin != folder:
-                raise BadDirectory(folder, f"it has the directory id of {twin}: one is a copy of the other")

@@ -133,12 +133,22 @@ def test_a_folder_is_added(tmp_path: Path) -> None:
     assert both.identity[two].directory_id != both.identity[one].directory_id
 
 
-def test_folders_of_different_nodes_are_no_directory(tmp_path: Path) -> None:
+def test_folders_of_different_clusters_are_no_directory(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         folder.mkdir()
         opened(folder)
-    with pytest.raises(BadDirectory, match="belongs to another node or cluster"):
+    ids = {folder: opened(folder).cluster_id for folder in (one, two)}
+    with pytest.raises(BadDirectory, match=f"two: it belongs to cluster {ids[two]}, but .*one to cluster {ids[one]}"):
+        opened(one, two)
+
+
+def test_folders_of_different_nodes_are_no_directory(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for node, folder in enumerate((one, two), 1):
+        folder.mkdir()
+        write_meta_properties(DISK, folder, MetaProperties(cluster_id="same", node_id=node))
+    with pytest.raises(BadDirectory, match="two: it belongs to node 2, but .*one to node 1"):
         opened(one, two)
 
 
