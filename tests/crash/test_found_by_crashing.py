@@ -13,6 +13,7 @@ from octavo.records import BatchBuilder, read_batches
 from octavo.records.control import end_transaction_marker
 from tests.batches import TIME_MS
 from tests.crash.disk import PROCESS_DIED, Data, Names, Survival, write_image
+from tests.crash.knowledge import Line, check_producers
 from tests.crash.storage import CrashStorage, FastStorage, Moment, PowerCut
 from tests.crash.workload import Clock, stored
 
@@ -44,9 +45,9 @@ def send(log: Log, key: bytes, sequence: int, *, producer_id: int = 7, transacti
     return log.append(builder.build()).base_offset
 
 
-def end(log: Log, *, commit: bool, producer_id: int = 7) -> None:
+def end(log: Log, *, commit: bool, producer_id: int = 7, coordinator_epoch: int = 0) -> None:
     marker = end_transaction_marker(
-        commit, timestamp_ms=TIME_MS, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0
+        commit, timestamp_ms=TIME_MS, producer_id=producer_id, producer_epoch=0, coordinator_epoch=coordinator_epoch
     )
     log.append(marker, origin=Origin.COORDINATOR)
 
@@ -207,3 +208,60 @@ def test_a_transaction_whose_end_is_deleted_is_not_taken_for_open(storage: Crash
     with DataDirectory.open(tmp_path / "image", storage=FastStorage(), clock=Clock()) as left:
         assert left.log("t", 0).start_offset == start
         assert left.log("t", 0).last_stable_offset == start + 1
+
+
+def test_a_snapshot_beyond_the_end_of_a_log_without_segments_is_removed(storage: CrashStorage, tmp_path: Path) -> None:
+    """Truncating a whole log removes every segment; the new one's name and the removal of a snapshot may be lost."""
+    with open_directory(storage) as data:
+        data.create_topic("t", 1, CONFIG)
+        log = data.log("t", 0)
+        for _ in range(6):
+            append(log)
+        log.delete_records_before(2)
+        data.write_checkpoints()
+        image = storage.disk().image(PROCESS_DIED, Random(0))
+    is_of_segment = (".log", ".index", ".timeindex", ".txnindex")
+    left = {name: image[name] for name in image if not (name.startswith("t-0/") and name.endswith(is_of_segment))}
+    assert f"t-0/{4:020d}.snapshot" in left
+    write_image(left, tmp_path / "image")
+    with DataDirectory.open(tmp_path / "image", storage=FastStorage(), clock=Clock()) as opened:
+        log = opened.log("t", 0)
+        assert (log.start_offset, log.end_offset) == (2, 2)
+        assert list(log.folder.glob("*.snapshot")) == []
+        append(log)
+    with DataDirectory.open(tmp_path / "image", storage=FastStorage(), clock=Clock()) as opened:
+        assert opened.log("t", 0).recovery.is_unremarkable, str(opened.log("t", 0).recovery)
+
+
+def test_a_log_that_is_compacted_still_knows_what_it_was_opened_with(storage: CrashStorage, tmp_path: Path) -> None:
+    """A producer's last marker may go before an earlier one; without snapshots only the earlier one is known then."""
+
+    def compact(log: Log, key: bytes) -> None:
+        """Remove data, then say when the marker without data may go, then remove it."""
+        for _ in range(3):
+            send(log, key, -1, producer_id=-1, transactional=False)
+            log.roll()
+            log.compact(Clock().now_ms + 1000)
+
+    with open_directory(storage) as data:
+        data.create_topic("t", 1, COMPACTED | {"delete.retention.ms": "0"})
+        log = data.log("t", 0)
+        send(log, b"key", 0)
+        end(log, commit=True, coordinator_epoch=5)
+        end(log, commit=True, coordinator_epoch=6)
+        lineage = stored(log)
+        compact(log, b"another key")
+        send(log, b"last", 1, transactional=False)
+        lineage += [batch for batch in stored(log) if batch.base_offset >= 3]
+        image = storage.disk().image(PROCESS_DIED, Random(0))
+    write_image({name: image[name] for name in image if not name.endswith(".snapshot")}, tmp_path / "image")
+    with DataDirectory.open(tmp_path / "image", storage=FastStorage(), clock=Clock()) as left:
+        log = left.log("t", 0)
+        opened = Line.of(lineage, stored(log))
+        assert log.producers.entries[7].coordinator_epoch == 5
+        check_producers(log.producers.entries, opened, is_cleaned=True)
+        compact(log, b"key")
+        assert log.producers.entries[7].coordinator_epoch == 5
+        check_producers(log.producers.entries, Line.of(lineage, stored(log), opened.left), is_cleaned=True)
+        with pytest.raises(AssertionError):  # the batches that are left tell of neither marker
+            check_producers(log.producers.entries, Line.of(lineage, stored(log)), is_cleaned=True)

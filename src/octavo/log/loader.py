@@ -148,7 +148,7 @@ class Loader:
         if self._clean:
             self._restore_producers(segments, end_offset, end_offset, doubted)
         self._replay.take_snapshot(end_offset)
-        self._replay.remove_strays(segments)
+        self._replay.remove_strays(segments, end_offset)
         for offset in snapshots:
             if offset > end_offset:
                 reason = f"it is of the offset {offset}, and the log ends at {end_offset}"
@@ -356,7 +356,7 @@ class Loader:
                     self._remove(path.name)
             segments.clear()
             self._epochs.clear()
-            self._replay.begin(self._start_offset, NO_OFFSET, self._now_ms)
+        self._replay.begin(self._start_offset, NO_OFFSET, self._now_ms)  # no snapshot is of this log any more
         segments.append(Segment.create(self._storage, self._folder, self._start_offset, created_ms=self._now_ms))
         return self._start_offset
 

@@ -132,12 +132,19 @@ class Replay:
         self.snapshot_offset = offset
         return True
 
-    def remove_strays(self, segments: Sequence[Segment]) -> None:
-        """Remove snapshots that belong to no segment, but for one of a closing behind the last of them."""
+    def remove_strays(self, segments: Sequence[Segment], end_offset: int) -> None:
+        """Remove snapshots that belong to no segment, except the newest one behind the last segment's base.
+
+        That one was written when the log was closed. One beyond the end of the log goes as well: it would be believed
+        as soon as the log has grown past it.
+        """
         bases = {segment.base_offset for segment in segments}
+        last_base = max(bases, default=0)
         strays = [offset for offset in snapshots_of(self._folder) if offset not in bases]
-        for offset in strays[:-1] if strays and strays[-1] > max(bases, default=0) else strays:
-            self._remove(offset)
+        kept = max((offset for offset in strays if last_base < offset <= end_offset), default=None)
+        for offset in strays:
+            if offset != kept:
+                self._remove(offset)
 
     def _remove(self, offset: int) -> None:
         self._storage.remove(self._path(offset))
