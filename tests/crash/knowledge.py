@@ -3,6 +3,9 @@
 Where segments have been deleted, a snapshot may know more than the batches that are left; but snapshots may be lost,
 and then the batches are all there is. So of what was before the start of a log more or less may be known: `full` is
 what all batches tell that ever were in it, `left` what those tell that are left.
+
+A log that is compacted while it is open still knows what the batches told that it was opened with. This need be neither
+of the two: compaction may remove a producer's last marker before an earlier one, whose transaction has data for longer.
 """
 
 from __future__ import annotations
@@ -29,17 +32,18 @@ class Line(NamedTuple):
     found: list[Written]  # what is there
     full: Told
     left: Told
+    opened_with: Told | None = None  # what was left when the log was opened, where it was compacted since
 
     @classmethod
-    def of(cls, lineage: Sequence[Stored], found: Sequence[Stored]) -> Line:
+    def of(cls, lineage: Sequence[Stored], found: Sequence[Stored], opened_with: Told | None = None) -> Line:
         written = [read(batch.data) for batch in lineage]
         left = [read(batch.data) for batch in found]
-        return cls(lineage, written, left, tell(written), tell(left))
+        return cls(lineage, written, left, tell(written), tell(left), opened_with)
 
     def tellings(self, producer_id: int) -> Iterator[Producer]:
         """What may be known of a producer, whoever began to look where: all batches are told, or the last of them."""
-        for told in (self.full, self.left):
-            if producer_id in told.producers:
+        for told in (self.full, self.left, self.opened_with):
+            if told is not None and producer_id in told.producers:
                 yield told.producers[producer_id]
         for first in range(len(self.written)):
             told = tell(self.written[first:])
@@ -57,7 +61,7 @@ class Line(NamedTuple):
         """What was known when the log ended there."""
         written = [batch for batch in self.written if batch.next_offset <= offset]
         found = [batch for batch in self.found if batch.next_offset <= offset]
-        return Line(self.lineage, written, found, tell(written), tell(found))
+        return Line(self.lineage, written, found, tell(written), tell(found), self.opened_with)
 
 
 def lines_of(partition: Partition, found: Sequence[Stored], end: int) -> list[Line]:

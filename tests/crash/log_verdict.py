@@ -152,6 +152,7 @@ def stored_at(log: Log, offset: int) -> Stored:
 def _clean(log: Log, line: Line, clock: Clock, random: Random) -> Line:
     """It can be compacted, twice, so that tombstones go: nothing comes back, and no last value goes."""
     lineage = list(line.lineage)
+    opened_with = line.left
     for number in range(2):
         clock.now_ms += DELETE_RETENTION_MS + 100
         builder = BatchBuilder()
@@ -159,7 +160,7 @@ def _clean(log: Log, line: Line, clock: Clock, random: Random) -> Line:
         lineage.append(stored_at(log, log.append(builder.build(), now_ms=clock.now_ms).base_offset))
         log.roll()
         log.compact(clock.now_ms + 100)
-        line = Line.of(lineage, stored(log))
+        line = Line.of(lineage, stored(log), opened_with)
         check_knowledge(log, line, random, is_cleaned=True)
         check_compacted(line, log.segments[-1].base_offset, log.start_offset, log.last_stable_offset)
     return line
