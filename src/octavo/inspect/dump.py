@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import re
 import stat
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
@@ -28,9 +27,9 @@ from typing import Any, Final
 from octavo.errors import FormatError, InvalidInput
 from octavo.inspect.control import control_content
 from octavo.inspect.words import TIMESTAMP_TYPES
+from octavo.log.names import LOG, TopicPartition
 from octavo.records import Batch, Damage, Record, read_batches, read_control
 
-_PARTITION_FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 Offsets = tuple[int | None, int | None]
@@ -158,10 +157,8 @@ class Dump(Iterable[str]):
 
 def topic_and_partition(path: Path) -> tuple[str | None, int | None]:
     """What the folder of a log's segment is named after; nothing where it is not named so."""
-    named = _PARTITION_FOLDER.fullmatch(path.absolute().parent.name)
-    if named is None or path.suffix != ".log":
-        return None, None
-    return named[1], int(named[2])
+    named = TopicPartition.parse(path.absolute().parent.name)
+    return (None, None) if named is None or path.suffix != LOG else named
 
 
 def _mapped(path: Path) -> mmap.mmap | bytes:

@@ -7,8 +7,8 @@ r"""Kafka's text checkpoints: the offset of every partition in a directory, the 
 
 They are replaced whole, and on the disk when a function that writes them returns. A file that is not there, is empty
 or ends after its version has no entries; what else is wrong raises `CorruptFile`. (Kafka goes on without a bad
-recovery-point or log-start checkpoint: to do so is up to the caller.) Negative offsets and partitions, which Kafka
-never writes, are refused.
+recovery-point or log-start checkpoint: to do so is up to the caller.) Negative offsets and partitions, and names that
+no topic can have, are refused: Kafka never writes them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from octavo.log.names import TopicPartition
+from octavo.log.names import TopicPartition, topic_name_problem
 from octavo.log.small_file import CorruptFile, read_small_file
 from octavo.log.storage import Storage
 from octavo.records.layout import MAX_INT32, MAX_INT64
@@ -46,7 +46,7 @@ def read_offsets(storage: Storage, path: Path) -> dict[TopicPartition, int]:
     for line in _entries(path, data):
         match line.split():
             case [topic, partition, offset] if not line[:1].isspace():
-                key = TopicPartition(_text(path, data, topic), _number(path, data, partition, MAX_INT32))
+                key = TopicPartition(_topic(path, data, topic), _number(path, data, partition, MAX_INT32))
                 offsets[key] = _number(path, data, offset, MAX_INT64)
             case _:
                 raise _malformed(path, data, line)
@@ -113,11 +113,11 @@ def _number(path: Path, data: bytes, digits: bytes, maximum: int) -> int:
     raise _malformed(path, data, digits)
 
 
-def _text(path: Path, data: bytes, word: bytes) -> str:
-    try:
-        return word.decode("utf-8")
-    except UnicodeDecodeError:
-        raise _malformed(path, data, word) from None
+def _topic(path: Path, data: bytes, word: bytes) -> str:
+    name = word.decode("latin-1")  # whatever is not ASCII is no topic's name
+    if topic_name_problem(name) is not None:
+        raise _malformed(path, data, word)
+    return name
 
 
 def _malformed(path: Path, data: bytes, found: bytes) -> CorruptFile:

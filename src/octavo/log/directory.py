@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, Self, overload
 from octavo.errors import BadDirectory, ErrorCode, InvalidInput, LogError
 from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.config import LogConfig
-from octavo.log.folder import Attempts, DataFolder, abandon, find_all_partitions
+from octavo.log.folder import Attempts, DataFolder, Paths, abandon, find_all_partitions, folder_paths
 from octavo.log.log import Clock, Log, wall_clock_ms
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.partition_metadata import write_topic_id
@@ -35,8 +35,6 @@ from octavo.log.watched import UnknownPartition, WatchedDirectory
 if TYPE_CHECKING:
     from octavo.log.coordinator import Coordinator
     from octavo.log.metadata import MetadataStore, Topic
-
-Paths = Path | str | Sequence[Path | str]
 
 
 class TopicExists(LogError):
@@ -108,9 +106,7 @@ class DataDirectory:
 
         Raises `DirectoryLocked`, and `BadDirectory` and `OSError` where it is none, or cannot be read or written.
         """
-        several = [Path(path) for path in ([paths] if isinstance(paths, Path | str) else paths)]
-        if not several:
-            raise InvalidInput("a data directory has at least one folder")
+        several = folder_paths(paths)
         if read_only:
             return WatchedDirectory(several, storage)
         from octavo.log.metadata import MetadataStore

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from octavo.errors import BadDirectory, OctavoError
+from octavo.errors import BadDirectory, InvalidInput, OctavoError
 from octavo.log.broker_defaults import TopicConfig
 from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.loader import check_partition
@@ -22,9 +22,25 @@ from octavo.log.report import OnProgress
 from octavo.log.shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
 from octavo.log.storage import Storage
 
+Paths = Path | str | Sequence[Path | str]
+
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
 _NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})  # folders that Kafka knows, and that are nothing here
 _TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
+
+
+def folder_paths(paths: Paths) -> list[Path]:
+    """The folders of one data directory. Raises `InvalidInput` for none at all, and for what is no path.
+
+    An empty text is refused: as a `Path` it would be the current folder, which nobody asked for.
+    """
+    several = [paths] if isinstance(paths, Path | str) else list(paths)
+    if not several:
+        raise InvalidInput("a data directory has at least one folder")
+    for path in several:
+        if not str(path) or "\0" in str(path):
+            raise InvalidInput(f"{str(path)!r} is no path to a folder")
+    return [Path(path) for path in several]
 
 
 def find_partitions(folder: Path, *, strict: bool = False) -> dict[TopicPartition, Path]:

@@ -116,8 +116,9 @@ class Log(CompactableLog):
         `LogError`, `FormatError` and `OSError`.
         """
         from octavo.log.directory import open_partition, watch_partition
+        from octavo.log.folder import folder_paths
 
-        path = Path(folder)
+        [path] = folder_paths(folder)
         if read_only:
             return watch_partition(path, config, storage=storage)
         return open_partition(

@@ -67,20 +67,35 @@ class TopicPartition(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        return self.folder
+        return f"{self.topic}-{self.partition}"
 
     @property
     def folder(self) -> str:
-        """The name of its folder: `topic-partition`."""
-        return f"{self.topic}-{self.partition}"
+        """The name of its folder: `topic-partition`.
+
+        Every path of a partition is made of this name, so it is checked here: a topic such as `../victim` must not
+        lead out of the directory, wherever its name was read. Raises `InvalidInput`.
+        """
+        problem = self.problem
+        if problem is not None:
+            raise InvalidInput(problem)
+        return str(self)
+
+    @property
+    def problem(self) -> str | None:
+        """Why Kafka would have no such partition; None where it could have it."""
+        if not 0 <= self.partition <= MAX_INT32:
+            return f"the number of a partition is from 0 to {MAX_INT32}, not {self.partition}"
+        return topic_name_problem(self.topic)
 
     @classmethod
     def parse(cls, folder_name: str) -> TopicPartition | None:
         """The partition whose folder has this name; None where it is no partition's, or one that is put aside."""
         topic, dash, number = folder_name.rpartition("-")
-        if not dash or _NUMBER.fullmatch(number) is None or int(number) > MAX_INT32 or topic_name_problem(topic):
+        if not dash or _NUMBER.fullmatch(number) is None:
             return None
-        return cls(topic, int(number))
+        partition = cls(topic, int(number))
+        return partition if partition.problem is None else None
 
 
 class Aside(Enum):

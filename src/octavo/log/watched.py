@@ -286,7 +286,7 @@ class WatchedDirectory:
         if log is not None:
             log.refresh()
             return log
-        if TopicPartition.parse(wanted.folder) == wanted != METADATA_PARTITION:
+        if wanted.problem is None and wanted != METADATA_PARTITION:
             for folder, checkpoints in self._checkpoints.items():
                 path = folder / wanted.folder
                 if path.is_dir():

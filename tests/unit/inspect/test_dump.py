@@ -128,6 +128,8 @@ def test_text_is_utf_8_and_what_is_not_is_an_object(tmp_path: Path, value: bytes
         ("/data/orders/00000000000000000000.log", (None, None)),
         ("/data/orders-x/00000000000000000000.log", (None, None)),
         ("/data/-0/00000000000000000000.log", (None, None)),
+        ("/data/orders-007/00000000000000000000.log", (None, None)),  # as everywhere else: Kafka writes orders-7
+        ("/data/..-0/00000000000000000000.log", (None, None)),
         ("/data/orders-0.8f5c0c1e-delete/00000000000000000000.log", (None, None)),
     ],
 )

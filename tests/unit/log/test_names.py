@@ -49,6 +49,19 @@ def test_other_folders_are_no_partitions(name: str) -> None:
     assert TopicPartition.parse(name) is None
 
 
+@pytest.mark.parametrize("topic", ["", ".", "..", "../victim", "a/b", "a\0b", "a\n", "x" * 250, "ä"])
+def test_what_is_no_topics_name_never_becomes_a_path(topic: str) -> None:
+    with pytest.raises(InvalidInput, match="topic"):
+        _ = TopicPartition(topic, 0).folder
+    assert str(TopicPartition(topic, 0)) == f"{topic}-0"  # for a message
+
+
+@pytest.mark.parametrize("number", [-1, 2**31])
+def test_what_is_no_partitions_number_never_becomes_a_path(number: int) -> None:
+    with pytest.raises(InvalidInput, match="partition"):
+        _ = TopicPartition("events", number).folder
+
+
 @pytest.mark.parametrize("why", Aside)
 def test_a_folder_that_is_put_aside_says_why(why: Aside) -> None:
     partition = TopicPartition("events.of-today", 12)

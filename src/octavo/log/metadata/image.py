@@ -14,6 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from octavo.errors import BadRecord
+from octavo.log.names import topic_name_problem
 from octavo.records.control import Control, KRaftVersion, KRaftVoter, KRaftVoters, LeaderChange
 from octavo.schemas.metadata.nodes import (
     BrokerRegistrationChangeRecord,
@@ -147,6 +148,9 @@ class Image:
             apply(self, record)
 
     def _topic_record(self, record: TopicRecord) -> None:
+        problem = topic_name_problem(record.name)
+        if problem is not None:
+            raise BadRecord(0, problem)
         if self._ids.get(record.name, record.topic_id) != record.topic_id:
             raise BadRecord(0, f"there is a second topic {record.name!r}")
         self._views.pop(record.topic_id, None)
@@ -164,6 +168,8 @@ class Image:
         self.configs.pop((TOPIC_RESOURCE, name), None)
 
     def _partition(self, record: PartitionRecord) -> None:
+        if record.partition_id < 0:
+            raise BadRecord(0, f"a partition cannot have the number {record.partition_id}")
         self._partitions_of(record.topic_id)[record.partition_id] = record
 
     def _partition_change(self, change: PartitionChangeRecord) -> None:
