@@ -15,7 +15,10 @@
     │   ├── OffsetOutOfRange      there is no such offset; has the range that there is
     │   ├── AppendRefused         Kafka would not take these batches; has its error code and the records at fault
     │   ├── BadDirectory          a directory or file is not as Kafka or Octavo leave it
-    │   └── DirectoryLocked       another process, or this one, has the directory open
+    │   ├── DirectoryLocked       another process, or this one, has the directory open
+    │   ├── LockLost              the lock file of an open directory was deleted or replaced
+    │   ├── WrongProcess          a fork of the process that opened the directory tried to write
+    │   └── Closed                the log, directory, producer or consumer is closed
     └── InvalidInput              the caller asked for something that cannot be expressed
         └── InvalidConfig         a configuration's name or value is not one that Kafka takes
 
@@ -223,3 +226,40 @@ class DirectoryLocked(LogError):
     def __str__(self) -> str:
         owner = "another process" if self.pid is None else f"process {self.pid}"
         return f"{self.path} is in use by {owner}: stop it first, or open the directory read-only"
+
+
+class LockLost(LogError):
+    """The lock file of the directory at `path` is not the one that this process has locked: others may write there."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        super().__init__(fspath(path))
+        self.path = fspath(path)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: the lock file was deleted or replaced while the directory was open, "
+            "so another process may have opened it: nothing more is written, open it again"
+        )
+
+
+class WrongProcess(LogError):
+    """The directory at `path` was opened by the process `pid`, and this one is a fork of it, which may only read."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, path: str | PathLike[str], pid: int) -> None:
+        super().__init__(fspath(path), pid)
+        self.path = fspath(path)
+        self.pid = pid
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} was opened by process {self.pid}, and only that one may write to it: "
+            "this process is a fork of it, and may open the directory read-only"
+        )
+
+
+class Closed(LogError):
+    """What was asked for something is closed."""

@@ -10,7 +10,6 @@ room, the log keeps the error in `failure` and takes no more: what it has is che
 
 from __future__ import annotations
 
-import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +18,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from octavo.errors import AppendRefused, ErrorCode, InvalidInput, LogError
+from octavo.errors import AppendRefused, Closed, ErrorCode, InvalidInput, LogError
 from octavo.log.config import LogConfig
 from octavo.log.epochs import EpochEnd, LeaderEpochs
+from octavo.log.fork_safe import make_rlock
 from octavo.log.index import OffsetIndex, TimeIndex
 from octavo.log.names import TopicPartition
+from octavo.log.owner import Owner
 from octavo.log.producer_batch import ProducerBatch
 from octavo.log.producers import EXPIRATION_MS, ProducerStates
 from octavo.log.readable import ReadableLog
@@ -69,6 +70,7 @@ class AppendableLog(ReadableLog):
         config: LogConfig,
         epochs: LeaderEpochs,
         replay: Replay,
+        owner: Owner,
         *,
         leader_epoch: int,
         storage: Storage,
@@ -84,7 +86,8 @@ class AppendableLog(ReadableLog):
         self._epochs = epochs
         self._replay = replay
         self._producers = replay.states
-        self._lock = threading.RLock()  # of whoever changes the log
+        self._owner: Final = owner
+        self._lock = make_rlock()  # of whoever changes the log
         self._is_open = True
         self._follows_end = True
         self._data_end: int | None = None  # where it is below the end, since a truncation went through a batch
@@ -280,6 +283,7 @@ class AppendableLog(ReadableLog):
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
         """Leave the active segment as it is to stay, on the disk, and make a new one."""
+        self._owner.check_lock()
         active = self._view.segments[-1]
         if active.size == 0 and active.base_offset == base_offset:
             active.created_ms = now_ms
@@ -388,8 +392,10 @@ class AppendableLog(ReadableLog):
             raise
 
     def _check_open(self) -> None:
+        if not self._owner.mark[0]:
+            self._owner.check()
         if not self._is_open:
-            raise LogError(f"{self.partition} is closed")
+            raise Closed(f"{self.partition} is closed")
         if self.failure is not None:
             raise LogError(f"{self.partition} takes no more since {self.failure}: close it and open it again")
 

@@ -10,14 +10,15 @@ After a write that failed nobody knows what the disk has, so the next that matte
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory
 from octavo.log.checkpoint import CLEANER, LOG_START, RECOVERY_POINT, REPLICATION, read_offsets, write_offsets
+from octavo.log.fork_safe import make_lock
 from octavo.log.names import METADATA_TOPIC, TopicPartition
+from octavo.log.owner import Owner
 from octavo.log.report import Ignored
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import FileStatus, Storage
@@ -36,10 +37,12 @@ class Kept(NamedTuple):
 class Checkpoints:
     """The checkpoints of one folder."""
 
-    def __init__(self, storage: Storage, folder: Path) -> None:
+    def __init__(self, storage: Storage, folder: Path, owner: Owner | None = None) -> None:
+        """`owner` is who may write them, which is this process where nobody is given."""
+        self.owner: Final = Owner(folder) if owner is None else owner
         self._storage = storage
         self._folder = folder
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self.ignored: Final[list[Ignored]] = []  # what could not be read; it is written anew, from what the logs tell
         names = (RECOVERY_POINT, LOG_START, REPLICATION, CLEANER)
         self._offsets: Final = {name: _read(storage, folder / name, self.ignored) for name in names}
@@ -122,6 +125,7 @@ class Checkpoints:
                     self._write(name, stay)
 
     def _write(self, name: str, offsets: Offsets) -> None:
+        self.owner.check_lock()
         self._unsure.add(name)
         write_offsets(self._storage, self._folder / name, offsets)
         self._unsure.discard(name)

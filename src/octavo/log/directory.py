@@ -11,17 +11,17 @@ as it was found.
 from __future__ import annotations
 
 import contextlib
-import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, overload
 
-from octavo.errors import BadDirectory, ErrorCode, InvalidInput, LogError
+from octavo.errors import BadDirectory, Closed, ErrorCode, InvalidInput, LogError
 from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.config import LogConfig
 from octavo.log.folder import Attempts, DataFolder, Paths, abandon, find_all_partitions, folder_paths
+from octavo.log.fork_safe import make_rlock
 from octavo.log.log import Clock, Log, wall_clock_ms
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.partition_metadata import write_topic_id
@@ -63,7 +63,7 @@ class DataDirectory:
         self._storage = storage
         self._clock = clock
         self._on_progress = on_progress
-        self._lock = threading.RLock()  # of whoever makes, changes and deletes topics
+        self._lock = make_rlock()  # of whoever makes, changes and deletes topics
         self._is_open = True
         self._coordinator: Coordinator | None = None  # made when it is needed
 
@@ -336,8 +336,14 @@ class DataDirectory:
         """Close all logs, mark the directory as closed in good order, give back the lock.
 
         Whatever fails, all of it is closed then. The first error is raised, with the others as notes; a folder in which
-        a log could not be closed well is not marked, and its logs are checked when it is opened again.
+        a log could not be closed well is not marked, and its logs are checked when it is opened again. In a fork of the
+        process that opened the directory nothing is written, and the directory stays open to its owner.
         """
+        if any(folder.lock.is_elsewhere for folder in self._folders):
+            self._is_open = False
+            for folder in self._folders:
+                folder.close()
+            return
         with self._lock:
             if not self._is_open:
                 return
@@ -358,9 +364,17 @@ class DataDirectory:
     ) -> None:
         self.close()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise `Closed`, and `WrongProcess` or `LockLost` where this process may not write."""
+        for folder in self._folders:
+            folder.lock.check()
         if not self._is_open:
-            raise LogError("the data directory is closed")
+            raise Closed("the data directory is closed")
+
+    def _check_open(self) -> None:
+        self.check_open()
+        for folder in self._folders:
+            folder.lock.check_lock()
 
 
 def _make(path: Path, storage: Storage) -> None:

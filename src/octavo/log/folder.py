@@ -114,14 +114,14 @@ class DataFolder:
         self._deleted: list[tuple[int, Path]] = []  # put away, and when they may be removed
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise BadDirectory(path, "there is no permission to read and write in this folder")
-        self._lock = DirectoryLock.acquire(path, storage)
+        self.lock: Final = DirectoryLock.acquire(path, storage)
         try:
             self.was_clean: Final = was_clean(path)
             self._broker_epoch: Final = read_broker_epoch(storage, path)  # to go back into the mark, for Kafka
-            self.checkpoints: Final = Checkpoints(storage, path)
+            self.checkpoints: Final = Checkpoints(storage, path, self.lock)
             self.partitions: Final = find_partitions(path, strict=True)
         except BaseException:
-            self._lock.release()
+            self.lock.release()
             raise
 
     def begin(self) -> None:
@@ -226,23 +226,30 @@ class DataFolder:
         """Close the logs, mark the folder as closed in good order, give the lock back. Raises the first `OSError`.
 
         After an unclean stop the mark is made only if every partition was opened, and by that checked; where a log
-        could not be closed well it is not made at all.
+        could not be closed well it is not made at all, nor where the lock was lost. In a fork of the process that
+        opened the folder nothing is written.
         """
         if not self._is_open:
             return
         self._is_open = False
+        if self.lock.is_elsewhere:
+            for log in list(self.logs.values()):
+                log.close()
+            self.lock.release()
+            return
         attempts = Attempts()
         for log in list(self.logs.values()):
             with attempts:
                 log.close()
         with attempts:
+            self.lock.check_lock()
             self.write_checkpoints()
         is_well = attempts.error is None and all(log.failure is None for log in self.logs.values())
         if is_well and (self.was_clean or self.logs.keys() == self.partitions.keys()):
             with attempts:
                 write_mark(self._storage, self.path, self._broker_epoch)
         with attempts:
-            self._lock.release()
+            self.lock.release()
         attempts.finish()
 
     def leave(self) -> None:
@@ -250,7 +257,7 @@ class DataFolder:
         if self._has_begun:
             self.close()
         else:
-            self._lock.release()
+            self.lock.release()
 
 
 def abandon(folders: Sequence[DataFolder], error: BaseException) -> None:

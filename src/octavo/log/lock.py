@@ -1,33 +1,45 @@
-"""Kafka's lock on a data directory: who holds `.lock` may write, and Kafka and Octavo keep each other out.
+"""Kafka's lock on a data directory: whoever holds `.lock` may write, and Kafka and Octavo keep each other out.
 
-It is a POSIX record lock over the whole file, the kind that Java's `FileChannel` takes. Such locks belong to a process
-and not to an open file, with two consequences. They do not hold inside one process: a registry keeps its threads apart.
-And they are gone as soon as the process closes *any* descriptor of the file: whoever reads `.lock` in a process that
-holds it, to copy the directory for one, gives it away.
+Java's `FileChannel` takes a POSIX record lock over the whole file. Such a lock belongs to a process, and is gone as
+soon as the process closes *any* descriptor of the file: to copy the directory would be enough. So Octavo takes an
+open-file-description lock, which conflicts with Java's but belongs to the one descriptor that took it. Where the
+system has none (only Linux has), it takes the POSIX lock.
 
-The file is left where it is when the lock is released, as Kafka leaves it.
+The system does not tell whose an open-file-description lock is. So the owner writes its process id into the file,
+which Kafka never reads, and empties it at the end. It counts only while the lock is held: a process that was killed
+leaves it behind.
+
+A fork shares the descriptor, and with it the lock. The child closes its copy, so that the lock ends with the parent.
+
+No lock helps where the file is deleted or replaced while it is held: the next to come locks another file. `check_lock`
+notices that. The file is left where it is when the lock is released, as Kafka leaves it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import os
 import struct
 import sys
-import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from octavo.errors import DirectoryLocked
+from octavo.errors import DirectoryLocked, LockLost
+from octavo.log.fork_safe import make_lock
 from octavo.log.names import LOCK
+from octavo.log.owner import Owner
 from octavo.log.storage import DISK, File, Storage
 
 _ATTEMPTS: Final = 10  # the owner may let go between the refusal and the question who it is
+_OFD_SETLK: Final = 37 if sys.platform == "linux" else None  # F_OFD_SETLK, which not every Python names
+_MAX_NOTE: Final = 1024
 
 
 class _FileId(NamedTuple):
-    """A file, whatever path leads to it."""
+    """A file or folder, whatever path leads to it."""
 
     device: int
     inode: int
@@ -37,17 +49,18 @@ class _FileId(NamedTuple):
         return cls(status.st_dev, status.st_ino)
 
 
-_held: Final[dict[_FileId, DirectoryLock]] = {}
-_registry = threading.Lock()
+_held: Final[dict[_FileId, DirectoryLock]] = {}  # by their folders
+_registry: Final = make_lock()
 
 
-class DirectoryLock:
+class DirectoryLock(Owner):
     """A data directory that this process may write to, until `release`. A context manager."""
 
     def __init__(self, folder: Path, file: File) -> None:
         """Not for callers: see `acquire`."""
-        self.folder: Final = folder
+        super().__init__(folder)
         self._file: File | None = file
+        self._id: Final = _FileId.of(os.fstat(file.descriptor))
 
     @classmethod
     def acquire(cls, folder: Path, storage: Storage = DISK) -> Self:
@@ -56,25 +69,67 @@ class DirectoryLock:
         Raises `DirectoryLocked` with the process that has it, which may be this one, and `OSError` where the folder
         cannot be written to.
         """
-        path = folder / LOCK
         with _registry:
-            # Looked at before it is opened: closing it again would release the lock that this process holds.
-            if _is_held(path):
+            folder_id = _FileId.of(folder.stat())
+            if folder_id in _held:
                 raise DirectoryLocked(folder, os.getpid())
-            file = storage.open_to_write(path, create=True)
-            _lock(folder, file)
-            lock = cls(folder, file)
-            _held[_FileId.of(os.fstat(file.descriptor))] = lock
+            lock = cls(folder, _locked_file(folder, storage))
+            lock._write_note(f"{lock.pid} {_process_space()}\n")
+            _held[folder_id] = lock
         return lock
 
+    def check_lock(self) -> None:
+        """Raise `LockLost`, from now on always, where the lock file is not the one that is locked."""
+        self.check()
+        if not (self._has_descriptor() and _id_of(self.folder / LOCK) == self._id):
+            self.lose(LockLost(self.folder))
+            self.check()
+
     def release(self) -> None:
-        """Let others have the directory. May be called again."""
+        """Let others have the directory. May be called again. In a fork it leaves the lock to its owner."""
+        if self.is_elsewhere:
+            self._leave()
+            return
         with _registry:
-            file, self._file = self._file, None
-            if file is None:
-                return
-            fcntl.lockf(file.descriptor, fcntl.LOCK_UN)
-            _held.pop(_FileId.of(os.fstat(file.descriptor)), None)
+            if self._has_descriptor():
+                assert self._file is not None
+                self._write_note("")
+                _set_lock(self._file, fcntl.F_UNLCK)
+                self._file.close()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Have the directory no longer, whoever has it now."""
+        self._file = None
+        for folder_id in [each for each, lock in _held.items() if lock is self]:
+            del _held[folder_id]
+
+    def _has_descriptor(self) -> bool:
+        """Whether the descriptor is still that of the lock file: some programs close all that they find."""
+        file = self._file
+        if file is None:
+            return False
+        try:
+            is_same = _FileId.of(os.fstat(file.descriptor)) == self._id
+        except OSError:
+            is_same = False
+        if not is_same:
+            file.descriptor = -1  # it may be somebody else's by now
+        return is_same
+
+    def _write_note(self, text: str) -> None:
+        """Tell others in the file who has the lock. To those who compare directories by time, nothing has changed.
+
+        This goes past the `Storage`: nothing depends on it, and a full disk must not keep the directory from being
+        opened.
+        """
+        assert self._file is not None
+        descriptor = self._file.descriptor
+        with contextlib.suppress(OSError):
+            status = os.fstat(descriptor)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, text.encode(), 0)
+            os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def __enter__(self) -> Self:
         return self
@@ -92,57 +147,93 @@ def lock_owner(folder: Path) -> int | None:
     """
     path = folder / LOCK
     with _registry:
-        if _is_held(path):
+        if _id_of(folder) in _held:
             return os.getpid()
         return _owner(DISK.open(path)).pid if path.exists() else None
 
 
-def _is_held(path: Path) -> bool:
-    """Whether this process has the lock."""
+def _id_of(path: Path) -> _FileId | None:
     try:
-        return _FileId.of(path.stat()) in _held
-    except FileNotFoundError:
-        return False
+        return _FileId.of(path.stat())
+    except OSError:
+        return None
 
 
-class _Owner(NamedTuple):
-    locked: bool
-    pid: int | None
-
-
-def _lock(folder: Path, file: File) -> None:
-    owner = _Owner(True, None)
+def _locked_file(folder: Path, storage: Storage) -> File:
+    owner = _HeldBy(True, None)
     for _ in range(_ATTEMPTS):
+        file = storage.open_to_write(folder / LOCK, create=True)
         try:
-            fcntl.lockf(file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
+            _set_lock(file, fcntl.F_WRLCK)
         except (BlockingIOError, PermissionError):  # POSIX lets a system say either
             owner = _owner(file)
             if owner.locked:
                 break
+        else:
+            if _id_of(folder / LOCK) == _FileId.of(os.fstat(file.descriptor)):
+                return file  # else somebody has deleted it meanwhile
     raise DirectoryLocked(folder, owner.pid)
 
 
-def _owner(file: File) -> _Owner:
+def _set_lock(file: File, kind: int) -> None:
+    """Lock all of a file or unlock it, without waiting. Raises `BlockingIOError` or `PermissionError`."""
+    if _OFD_SETLK is not None:
+        try:
+            fcntl.fcntl(file.descriptor, _OFD_SETLK, _question(kind))
+            return
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # which kernels say that do not know these locks
+                raise
+    fcntl.lockf(file.descriptor, fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+# The fields of a `struct flock`, which the BSDs and macOS have in another order than Linux.
+_FLOCK: Final = struct.Struct("@hhqqi4x" if sys.platform == "linux" else "@qqihh")
+
+
+def _question(kind: int) -> bytes:
+    """A `struct flock` over the whole file."""
+    # Type, whence, start, size, pid; or start, size, pid, type, whence.
+    return _FLOCK.pack(*((kind, os.SEEK_SET, 0, 0, 0) if sys.platform == "linux" else (0, 0, 0, kind, os.SEEK_SET)))
+
+
+class _HeldBy(NamedTuple):
+    locked: bool
+    pid: int | None
+
+
+def _owner(file: File) -> _HeldBy:
     """Whose lock would be in the way of one on the whole file."""
-    if sys.platform == "linux":
-        layout = struct.Struct("@hhqqi4x")  # type, whence, start, size, pid
-        question = layout.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        kind, _, _, _, pid = layout.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, question))
-    else:
-        layout = struct.Struct("@qqihh")  # start, size, pid, type, whence: the BSDs and macOS
-        question = layout.pack(0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET)
-        _, _, pid, kind, _ = layout.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, question))
+    answer = _FLOCK.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, _question(fcntl.F_WRLCK)))
+    kind, pid = (answer[0], answer[4]) if sys.platform == "linux" else (answer[3], answer[2])
     if kind == fcntl.F_UNLCK:
-        return _Owner(False, None)
-    return _Owner(True, pid if pid > 0 else None)  # a process in another container, or on another machine, has none
+        return _HeldBy(False, None)
+    # It is -1 for an open-file-description lock, and 0 for a process in another container or on another machine.
+    return _HeldBy(True, pid if pid > 0 else _noted_process(file))
 
 
-def _forget() -> None:
-    """In a process made by a fork, which has the memory of its parent but not its locks."""
-    global _registry
-    _held.clear()
-    _registry = threading.Lock()  # whoever held it is not here
+def _noted_process(file: File) -> int | None:
+    """The process id in the file, if it is one of the ids that this process knows others by."""
+    pid, _, space = file.read_at(_MAX_NOTE, 0).decode("utf-8", "replace").strip().partition(" ")
+    return int(pid) if pid.isdecimal() and space == _process_space() else None
 
 
-os.register_at_fork(after_in_child=_forget)
+def _process_space() -> str:
+    """Within what process ids mean the same: the machine, and on it the container."""
+    try:
+        namespace = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        namespace = 0
+    return f"{os.uname().nodename} {namespace}"
+
+
+def _leave_all() -> None:
+    """In a forked process: close the inherited descriptors, so that the locks end with the parent."""
+    for lock in list(_held.values()):
+        if lock._file is not None:
+            with contextlib.suppress(OSError):
+                lock._file.close()
+        lock._leave()
+
+
+os.register_at_fork(after_in_child=_leave_all)

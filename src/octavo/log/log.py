@@ -8,7 +8,6 @@ crash leaves a hole, and none brings back what was cut.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
@@ -19,6 +18,7 @@ from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.compaction.compactable import CompactableLog, PolicyViolation
 from octavo.log.config import LogConfig
 from octavo.log.epochs import LeaderEpochs
+from octavo.log.fork_safe import make_rlock
 from octavo.log.loader import Loader
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.reading import View
@@ -67,7 +67,15 @@ class Log(CompactableLog):
             on_progress=on_progress,
         ).load()
         super().__init__(
-            folder, partition, config, epochs, loaded.replay, leader_epoch=leader_epoch, storage=storage, clock=clock
+            folder,
+            partition,
+            config,
+            epochs,
+            loaded.replay,
+            checkpoints.owner,
+            leader_epoch=leader_epoch,
+            storage=storage,
+            clock=clock,
         )
         self.config_is_known = config_is_known  # else nothing is deleted
         self.recovery: Final[RecoveryReport] = loaded.report
@@ -76,7 +84,7 @@ class Log(CompactableLog):
         self._checkpoints = checkpoints
         self._leaving: list[Segment] = []  # no longer in the log, and not yet put away
         self._deleted: list[tuple[int, Segment]] = []  # put away, and when they may be removed
-        self._compacting = threading.RLock()
+        self._compacting = make_rlock()
         self._publish(loaded.segments, loaded.start_offset, loaded.end_offset, loaded.end_offset, generation=0)
         self.forget_files()
 
@@ -327,8 +335,13 @@ class Log(CompactableLog):
     def close(self) -> None:
         """Have everything on the disk, and the files as they are to stay. Readers may finish what they read.
 
-        Raises `OSError`, and is closed nevertheless. One with a `failure` is left as it is: opening it again mends it.
+        Raises `OSError` and `LockLost`, and is closed nevertheless. One with a `failure` is left as it is: opening it
+        again mends it. In a fork of the process that opened it nothing is written, and nothing is raised.
         """
+        if self._owner.is_elsewhere:
+            self._is_open = False
+            self.forget_files()
+            return
         with self._ending_compaction(), self._lock:
             if not self._is_open:
                 return
@@ -342,6 +355,7 @@ class Log(CompactableLog):
                     self.on_close()
 
     def _finish(self, now_ms: int) -> None:
+        self._owner.check_lock()
         with self._or_fail():
             self._view.segments[-1].seal()
             self._flush(now_ms, also_active=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +13,7 @@ from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
 from octavo.log.epochs import LeaderEpochs
 from octavo.log.folder import METADATA_PARTITION, find_partitions
+from octavo.log.fork_safe import make_rlock
 from octavo.log.identity import check_one_node, read_meta_properties
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.readable import ReadableLog
@@ -69,7 +69,7 @@ class WatchedLog(ReadableLog):
         self.config: Final = config
         self._storage = storage
         self._checkpoints = WatchedCheckpoints(storage, folder.parent) if checkpoints is None else checkpoints
-        self._lock = threading.RLock()  # of whoever looks
+        self._lock = make_rlock()  # of whoever looks
         self._transactions = FoundTransactions()
         self._is_decided = False
         self._seen = self._look(None)

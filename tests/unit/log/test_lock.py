@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import DirectoryLocked
-from octavo.log.lock import DirectoryLock, lock_owner
+from octavo.errors import DirectoryLocked, LockLost
+from octavo.log.lock import DirectoryLock, _process_space, lock_owner
 from tests.permissions import run_obeying_permissions
 
 TRY = (
@@ -33,8 +36,8 @@ def test_another_process_is_refused_with_the_owner(tmp_path: Path) -> None:
     with DirectoryLock.acquire(tmp_path) as lock:
         assert lock.folder == tmp_path
         assert another_process(tmp_path) == f"{os.getpid()} {os.getpid()}"
-    assert another_process(tmp_path) == "free True"
     assert (tmp_path / ".lock").read_bytes() == b""
+    assert another_process(tmp_path) == "free True"
 
 
 def test_a_second_opener_in_this_process_is_refused_and_the_lock_still_holds(tmp_path: Path) -> None:
@@ -109,3 +112,82 @@ def test_a_folder_that_cannot_be_written_to_is_not_locked(tmp_path: Path) -> Non
     done = run_obeying_permissions([sys.executable, "-c", TRY, str(tmp_path)])
     assert "PermissionError" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_copying_the_directory_in_the_same_process_does_not_give_the_lock_away(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with DirectoryLock.acquire(folder) as lock:
+        shutil.copytree(folder, tmp_path / "backup")
+        (folder / ".lock").read_bytes()
+        lock.check_lock()
+        assert another_process(folder) == f"{os.getpid()} {os.getpid()}"
+    with DirectoryLock.acquire(tmp_path / "backup"):
+        pass  # the process id that was copied says nothing
+
+
+def test_a_process_that_was_killed_is_not_named_as_the_owner(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text(f"{os.getpid()} {_process_space()}\n")
+    assert lock_owner(tmp_path) is None
+    with DirectoryLock.acquire(tmp_path):
+        assert another_process(tmp_path) == f"{os.getpid()} {os.getpid()}"
+
+
+@pytest.mark.parametrize("note", ["", "x", "1", "1 elsewhere 7", "9" * 2000, "\0\xff"])
+def test_an_owner_that_the_file_does_not_tell_is_another_process(tmp_path: Path, note: str) -> None:
+    with DirectoryLock.acquire(tmp_path):
+        (tmp_path / ".lock").write_bytes(note.encode("latin-1"))
+        assert another_process(tmp_path) == "None None"
+
+
+@pytest.mark.parametrize("what", ["deleted", "replaced", "another locks it"])
+def test_a_lock_file_that_is_not_the_locked_one_is_noticed(tmp_path: Path, what: str) -> None:
+    with DirectoryLock.acquire(tmp_path) as lock:
+        lock.check_lock()
+        (tmp_path / ".lock").unlink()
+        if what == "replaced":
+            (tmp_path / ".lock").touch()
+        if what == "another locks it":
+            assert another_process(tmp_path) == "free True"
+        with pytest.raises(DirectoryLocked):  # in this process it is known nevertheless
+            DirectoryLock.acquire(tmp_path)
+        lock.check()
+        for check in (lock.check_lock, lock.check, lock.check_lock):
+            with pytest.raises(LockLost, match=re.escape(f"{tmp_path}: the lock file was deleted or replaced")):
+                check()
+    with DirectoryLock.acquire(tmp_path) as again:
+        again.check_lock()
+
+
+def test_a_descriptor_that_somebody_closed_is_noticed_and_not_closed_again(tmp_path: Path) -> None:
+    with DirectoryLock.acquire(tmp_path) as lock:
+        assert lock._file is not None
+        descriptor = lock._file.descriptor
+        os.close(descriptor)
+        other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
+        os.dup2(other, descriptor)
+        os.write(descriptor, b"kept")
+        with pytest.raises(LockLost):
+            lock.check_lock()
+    assert os.pread(descriptor, 9, 0) == b"kept"
+    os.close(descriptor)
+    if other != descriptor:
+        os.close(other)
+
+
+def test_a_system_without_such_locks_gets_the_posix_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("octavo.log.lock._OFD_SETLK", 9999)
+    with DirectoryLock.acquire(tmp_path):
+        with pytest.raises(DirectoryLocked):
+            DirectoryLock.acquire(tmp_path)
+        assert another_process(tmp_path) == f"{os.getpid()} {os.getpid()}"
+    assert another_process(tmp_path) == "free True"
+
+
+def test_a_full_disk_does_not_keep_the_lock_from_being_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with DirectoryLock.acquire(tmp_path):
+        assert another_process(tmp_path) == "None None"

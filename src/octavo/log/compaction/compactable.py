@@ -166,6 +166,7 @@ class CompactableLog(AppendableLog):
         with self._lock:
             self._check_unchanged(view)
             self._check_open()
+            self._owner.check_lock()
             now = self._view
             first = now.bases.index(old[0].base_offset)
             assert now.segments[first : first + len(old)] == tuple(old)  # only this and deletions change them

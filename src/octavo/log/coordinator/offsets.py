@@ -9,7 +9,6 @@ Offsets do not expire here (`offsets.retention.minutes`): Kafka's coordinator se
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
@@ -17,6 +16,7 @@ from uuid import UUID
 from octavo.errors import InvalidInput
 from octavo.log.coordinator.internal_topic import InternalTopic, replay
 from octavo.log.coordinator.refusals import MetadataTooLarge, WrongGroup
+from octavo.log.fork_safe import make_rlock
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.readable import ReadableLog
@@ -125,7 +125,7 @@ class Offsets:
     def __init__(self, data: DataDirectory) -> None:
         self._data = data
         self._topic = InternalTopic(data, CONSUMER_OFFSETS)
-        self._lock = threading.RLock()
+        self._lock = make_rlock()
         self._state: OffsetState | None = None  # read when it is first needed,
         self._read_from: UUID | None = None  # from the topic of this id
 

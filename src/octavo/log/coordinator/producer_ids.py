@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
+
+from octavo.log.fork_safe import make_lock
 
 if TYPE_CHECKING:
     from octavo.log.directory import DataDirectory
@@ -18,12 +19,13 @@ class ProducerIds:
 
     def __init__(self, data: DataDirectory) -> None:
         self._data = data
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._left = range(0)
 
     def next(self) -> int:
         """An id that nobody had before. Raises as `DataDirectory.allocate_producer_ids`."""
         with self._lock:
+            self._data.check_open()  # a fork would give out the same ids as its parent
             if not self._left:
                 self._left = self._data.allocate_producer_ids(self._behind_logs())
             producer_id, self._left = self._left[0], self._left[1:]

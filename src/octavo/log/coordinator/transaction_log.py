@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -10,6 +9,7 @@ from uuid import UUID
 
 from octavo.log.coordinator.internal_topic import InternalTopic, replay
 from octavo.log.coordinator.refusals import ProducerFenced, UnknownProducer
+from octavo.log.fork_safe import make_rlock
 from octavo.log.names import TRANSACTION_STATE, TopicPartition
 from octavo.log.span import Origin
 from octavo.records import Batch, BatchBuilder
@@ -43,7 +43,7 @@ class Transaction:
 
     def __init__(self, transactional_id: str) -> None:
         self.id: Final = transactional_id
-        self.lock: Final = threading.RLock()
+        self.lock: Final = make_rlock()
         self.value: TransactionLogValue | None = None  # as it stands in the topic
 
     def of(self, producer: ProducerIdentity) -> TransactionLogValue:

@@ -25,7 +25,6 @@ is aborted again.) What came later may be lost, and a log may have more of it th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -41,6 +40,7 @@ from octavo.log.coordinator.transaction_log import (
     partitions_of,
 )
 from octavo.log.folder import Attempts
+from octavo.log.fork_safe import make_rlock
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.watched import UnknownPartition
 from octavo.records.layout import NO_PRODUCER_ID
@@ -77,7 +77,7 @@ class Transactions:
         self._producer_ids = producer_ids
         self._offsets = offsets
         self._log = TransactionLog(data)
-        self._lock = threading.RLock()
+        self._lock = make_rlock()
         self._transactions: dict[str, Transaction] | None = None  # read when they are first needed
 
     # ---------------------------------------------------------------------------------------------------- of producers

@@ -8,11 +8,11 @@ such is noted beside the list, so that nobody looks for it in vain.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from octavo.errors import InvalidInput
+from octavo.log.fork_safe import make_lock
 from octavo.log.producer.future import Finisher
 from octavo.log.producer.refusals import RecordTooLarge
 from octavo.records.fields import check_range
@@ -94,7 +94,7 @@ class Inbox:
         self.has_special = False
         self.large_size = 0  # bytes of records that are not small
         self._limits = limits
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self.full = _FIRST_COUNT * ITEMS  # a length of `rows` from which on they are to be taken
         self.set_share(limits.buffer_memory)
 

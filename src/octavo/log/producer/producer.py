@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from octavo.errors import InvalidInput, LogError
+from octavo.log.fork_safe import make_rlock
 from octavo.log.log import Clock, wall_clock_ms
 from octavo.log.names import TopicPartition
 from octavo.log.producer.config import ProducerConfig
@@ -82,7 +82,7 @@ class Producer:
         self._linger: Final = Linger(self._sender, self.config.linger_ms, self._clock)
         self._has_thread: Final = clock is None
         self._thread: LingerThread | None = None
-        self._lock: Final = threading.RLock()  # of whoever opens inboxes, ends transactions, closes
+        self._lock: Final = make_rlock()  # of whoever opens inboxes, ends transactions, closes
         self._checked: dict[str, Inbox] = {}  # to which something may be sent now
         self._inboxes: dict[str, Inbox] = {}  # the same, but none where there is something to prepare
         self._is_closed = False

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.log.appendable import Clock
+from octavo.log.fork_safe import make_lock
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import DoneCallback, SendFuture
 from octavo.log.producer.inbox import Inbox
@@ -45,11 +46,11 @@ class Sender:
         self._clock: Final = clock
         self._packer: Packer | None = None
         self._deliverer: Deliverer | None = None
-        self._sending: Final = threading.Lock()
+        self._sending: Final = make_lock()
         self._outbox: list[Parcel] = []
         self._closed: Exception | None = None
         self._waiting: list[tuple[SendFuture, DoneCallback]] = []
-        self._callbacks: Final = threading.Lock()  # of `_waiting`
+        self._callbacks: Final = make_lock()  # of `_waiting`
 
     def add(self, inbox: Inbox) -> None:
         """Look after one more inbox; all together have the memory, of which half may be in batches in the making."""
