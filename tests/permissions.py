@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -17,6 +18,18 @@ def run_obeying_permissions(
 ) -> subprocess.CompletedProcess[str]:
     """Runs `command`, for which the modes of files count whoever the user is."""
     return subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=_obey_permissions)
+
+
+def run_as_user(
+    user: int, first: str, then: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the Python of `first` as root, and then that of `then` as `user`, in one process.
+
+    `first` imports what `then` needs, because other users cannot read the interpreter of a root who keeps it at home.
+    """
+    drop = f"import os; os.setgroups([]); os.setgid({user}); os.setuid({user})"
+    script = f"{first}\n{drop}\n{then}"
+    return subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
 
 
 def _obey_permissions() -> None:

@@ -38,9 +38,9 @@ def show(stage: Stage) -> None:
 
 def _load_kernels(stage: Stage, columns: pa.RecordBatch) -> float:
     """Has the kernels loaded, by a first pass; the first run on a machine compiles them. Says how long that took."""
-    from octavo.records.kernels.cache import cache_folder
+    from octavo.records.kernels.cache import folders_to_load_from
 
-    is_first = not any(cache_folder().iterdir())
+    is_first = not any(any(folder.iterdir()) for folder in folders_to_load_from())
     text = "Compiling the kernels, which only the first run on a machine does: ten seconds, or twenty ..."
     with stage.waiting(text if is_first else "Loading the kernels ..."):
         began = perf_counter()

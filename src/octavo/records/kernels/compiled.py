@@ -1,8 +1,8 @@
-"""The kernels as machine code: the only module that knows Numba.
+"""The kernels as machine code. Only this module and `keeping` know Numba.
 
-A kernel is compiled for one fixed signature, or loaded from the cache that an earlier process left. The cache lies in
-a folder named after the sources of all kernels, because Numba by itself notices a change only in the file of the
-kernel and not in those of the functions it calls.
+A kernel is compiled for one fixed signature, or loaded from the cache that an earlier process left. The cache is ours
+and not Numba's, which is bound to the path of the sources, and notices a change in the file of the kernel but not in
+those of the functions it calls.
 
 `_nrt` off says that no kernel allocates: without it, Numba counts references to arrays at every call of a function,
 which takes four times as long as the work itself.
@@ -22,7 +22,7 @@ import numba
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload, register_jitable
+from numba.extending import intrinsic, is_jitted, overload, register_jitable
 
 from octavo.records.kernels import (
     checksum,
@@ -44,7 +44,7 @@ from octavo.records.kernels import (
     validate,
     varint,
 )
-from octavo.records.kernels.cache import cache_folder
+from octavo.records.kernels.keeping import KernelCache
 
 # Whether the processor has an instruction for CRC-32C that is known here; elsewhere a library is faster than kernels.
 CHECKS_FAST: Final = platform.machine() in ("x86_64", "AMD64") and bool(binding.get_host_cpu_features().get("sse4.2"))
@@ -348,10 +348,10 @@ _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
 
 def compile_kernel(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `kernel` for its signature, or load it from the cache."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder(checked=CHECKED))  # read when the decorator runs, and only then
-    try:
-        compiled: Callable[..., Any] = numba.njit([_SIGNATURES[kernel]], cache=True, **_OPTIONS)(kernel)
-    finally:
-        numba.config.CACHE_DIR = before
+    dispatcher: Any = numba.njit(**_OPTIONS)(kernel)
+    if is_jitted(dispatcher):  # and not where NUMBA_DISABLE_JIT is set
+        dispatcher._cache = KernelCache(kernel, checked=CHECKED)
+        dispatcher.compile(_SIGNATURES[kernel])
+        dispatcher.disable_compile()
+    compiled: Callable[..., Any] = dispatcher
     return compiled
