@@ -148,7 +148,7 @@ def test_folders_of_different_nodes_are_no_directory(tmp_path: Path) -> None:
     for node, folder in enumerate((one, two), 1):
         folder.mkdir()
         write_meta_properties(DISK, folder, MetaProperties(cluster_id="same", node_id=node))
-    with pytest.raises(BadDirectory, match="two: it belongs to node 2, but .*one to node 1"):
+    with pytest.raises(BadDirectory, match=r"two: it belongs to node 2, but .*one to node 1"):
         opened(one, two)
 
 
