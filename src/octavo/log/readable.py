@@ -88,15 +88,19 @@ class ReadableLog(ABC):
         *,
         isolation: Isolation = Isolation.HIGH_WATERMARK,
         at_least_one: bool = True,
+        segment: int | None = None,
     ) -> ReadResult:
         """Batches from the one that holds `offset` on, of one segment, up to `max_bytes`.
 
-        `at_least_one`: the first batch comes whole, however large. Else, and behind it, the last may be cut. Raises
-        `OffsetOutOfRange`, with the range that there is; `FormatError` where the file is damaged.
+        `at_least_one`: the first batch comes whole, however large. Else, and behind it, the last may be cut.
+        `segment`: the `ReadResult.segment` of the read before, to go on in that one as long as it has more. Without
+        it, as in Kafka, the segment is the last that begins at or before `offset`; this makes a difference only where
+        segments overlap. Raises `OffsetOutOfRange`, with the range that there is; `FormatError` where the file is
+        damaged.
         """
         if max_bytes < 0:
             raise InvalidInput(f"max_bytes cannot be {max_bytes}")
-        return self._in_view(lambda view: read_view(self, view, offset, max_bytes, isolation, at_least_one))
+        return self._in_view(lambda view: read_view(self, view, offset, max_bytes, isolation, at_least_one, segment))
 
     def _in_view(self, ask: Callable[[View], T]) -> T:
         """What the log as it is at one moment answers; asked again where a truncation came between."""

@@ -8,8 +8,8 @@ notices, and reads again.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -88,6 +88,7 @@ class ReadResult:
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
+        "segment",
     )
 
     def __init__(
@@ -96,7 +97,9 @@ class ReadResult:
         file_slice: FileSlice | None,
         again: _Again | None,
         aborted: list[AbortedEntry] | None = None,
+        segment: int | None = None,
     ) -> None:
+        self.segment: Final = segment  # the base offset of the segment that the records are from
         self.file_slice: Final = file_slice  # None where there is nothing
         self.high_watermark: Final = view.high_watermark
         self.last_stable_offset: Final = view.last_stable_offset
@@ -154,13 +157,26 @@ class _Again(NamedTuple):
     max_bytes: int
     isolation: Isolation
     at_least_one: bool
+    segment: int | None
 
     def read(self) -> ReadResult:
-        return self.log.read(self.offset, self.max_bytes, isolation=self.isolation, at_least_one=self.at_least_one)
+        return self.log.read(
+            self.offset,
+            self.max_bytes,
+            isolation=self.isolation,
+            at_least_one=self.at_least_one,
+            segment=self.segment,
+        )
 
 
 def read_view(
-    log: ReadableLog, view: View, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool
+    log: ReadableLog,
+    view: View,
+    offset: int,
+    max_bytes: int,
+    isolation: Isolation,
+    at_least_one: bool,
+    segment: int | None,
 ) -> ReadResult:
     """Find what `Log.read` promises, in one moment of the log."""
     bound = view.bound(isolation)
@@ -169,23 +185,33 @@ def read_view(
     nothing: list[AbortedEntry] | None = [] if isolation is Isolation.READ_COMMITTED else None
     if offset >= bound:
         return ReadResult(view, None, None, nothing)
-    number = bisect_right(view.bases, offset) - 1
-    for at in range(max(number, 0), len(view.segments)):
-        segment = view.segments[at]
+    for at in _candidates(view, offset, segment):
+        candidate = view.segments[at]
         end = view.segment_size(at)
         if bound < view.end_offset:
             end = _end_before(view, at, end, bound)
-        found = segment.find(offset, end)
+        found = candidate.find(offset, end)
         if found is None:
             continue
         size = max(max_bytes, found.size) if at_least_one else max_bytes
         size = min(size, end - found.position)
         if size <= 0:
             break
-        again = _Again(log, offset, max_bytes, isolation, at_least_one)
+        again = _Again(log, offset, max_bytes, isolation, at_least_one, segment)
         aborted = None if nothing is None else log._aborted(view, at, offset, found.position + size)
-        return ReadResult(view, FileSlice(segment.file, found.position, size), again, aborted)
+        file_slice = FileSlice(candidate.file, found.position, size)
+        return ReadResult(view, file_slice, again, aborted, candidate.base_offset)
     return ReadResult(view, None, None, nothing)
+
+
+def _candidates(view: View, offset: int, segment: int | None) -> Iterable[int]:
+    """The numbers of the segments in which to look for an offset, in this order; `segment`: see `Log.read`."""
+    first = max(0, bisect_right(view.bases, offset) - 1)
+    candidates = range(first, len(view.bases))
+    if segment is None:
+        return candidates
+    last = bisect_left(view.bases, segment)
+    return (last, *candidates) if last < first and view.bases[last] == segment else candidates
 
 
 def indexed_aborts(view: View, number: int, offset: int, end: int) -> list[AbortedEntry]:
@@ -221,7 +247,8 @@ class LogReader(Iterator[Batch]):
     """Batches from an offset on, to where the log ends now; iterating again later goes on from there.
 
     Reads as much as its buffer holds. For a batch that does not fit the buffer is doubled, up to its maximum. Batches
-    come as they are; with `READ_COMMITTED`, `records` leaves out what was aborted.
+    come as they are; with `READ_COMMITTED`, `records` leaves out what was aborted. Each segment is read to its end
+    before the next, as `portions` has it, whatever the size of the buffer.
     """
 
     def __init__(
@@ -232,6 +259,7 @@ class LogReader(Iterator[Batch]):
         self._log = log
         self._isolation = isolation
         self._max_buffer_size = max_buffer_size
+        self._segment: int | None = None  # that was read last
         self._batches: Iterator[Batch] = iter(())
         self._aborted = AbortedRanges()
 
@@ -244,6 +272,7 @@ class LogReader(Iterator[Batch]):
             part = self._read()
             if not part.size:
                 raise StopIteration
+            self._segment = part.segment
             self._batches = read_batches(part.records)
             self._aborted = part.aborted_ranges
 
@@ -257,7 +286,13 @@ class LogReader(Iterator[Batch]):
     def _read(self) -> ReadResult:
         """At least one whole batch; nothing at the end."""
         while True:
-            part = self._log.read(self.offset, self.buffer_size, isolation=self._isolation, at_least_one=False)
+            part = self._log.read(
+                self.offset,
+                self.buffer_size,
+                isolation=self._isolation,
+                at_least_one=False,
+                segment=self._segment,
+            )
             if not part.size or next(iter(read_batches(part.records, verify=False)), None) is not None:
                 return part
             if self.buffer_size >= self._max_buffer_size:

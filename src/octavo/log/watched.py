@@ -142,11 +142,12 @@ class WatchedLog(ReadableLog):
         *,
         isolation: Isolation = Isolation.HIGH_WATERMARK,
         at_least_one: bool = True,
+        segment: int | None = None,
     ) -> ReadResult:
         """As `ReadableLog.read`. What was aborted is found in the data: the writer's index may be behind."""
         if isolation is Isolation.READ_COMMITTED:
             self._decide()
-        return super().read(offset, max_bytes, isolation=isolation, at_least_one=at_least_one)
+        return super().read(offset, max_bytes, isolation=isolation, at_least_one=at_least_one, segment=segment)
 
     def _decide(self) -> None:
         """Know which transactions are decided in what was last seen, and in what is seen from now on."""

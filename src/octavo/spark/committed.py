@@ -283,7 +283,7 @@ class _Ahead:
         """Find the file that has what follows; the position up to which to read there, None where nothing follows."""
         for _ in range(_ATTEMPTS):
             log = self._look()
-            number = -1 if log is None else bisect_right(log.view.bases, self.offset) - 1
+            number = -1 if log is None else self._number_in(log)
             if log is None or number < 0:
                 return self._rest_of_deleted(self.offset + 1 if log is None else log.view.bases[0])
             try:
@@ -291,6 +291,16 @@ class _Ahead:
             except FileNotFoundError:
                 pass  # something else has taken its place since
         raise BadDirectory(self._piece.folder, "its files change faster than they can be read")
+
+    def _number_in(self, log: WatchedLog) -> int:
+        """The number of the segment to go on in: the same as long as it has more, as `portions` has it."""
+        bases = log.view.bases
+        base_offset, identity = self._segment
+        if base_offset in bases and log.identity(base_offset) == identity:
+            number = bases.index(base_offset)
+            if log.view.segment_size(number) > self._position:
+                return number
+        return bisect_right(bases, self.offset) - 1
 
     def _look(self) -> WatchedLog | None:
         """The log as it is now; None where there is none any more."""

@@ -10,12 +10,14 @@ import logging
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log.config import LogConfig
 from octavo.log.names import LOG, METADATA_TOPIC, SWAP, TopicPartition, base_offset_of, is_internal_topic
+from octavo.log.portions import end_behind
+from octavo.log.reading import View
 from octavo.log.watched import WatchedLog
 from octavo.spark.files import Found, Root, children, find_paths, shown
 from octavo.spark.offsets import told
@@ -23,6 +25,8 @@ from octavo.spark.options import Options
 from octavo.spark.threads import in_threads
 
 _log = logging.getLogger("octavo.spark")
+
+_MOST_WALKED: Final = 1 << 20  # bytes of a remote file without an index
 
 Place = tuple[str, Path]  # a file system, and a folder of it
 
@@ -54,6 +58,13 @@ class Replica(NamedTuple):
     def reads(self, base_offset: int) -> bool:
         """Whether a segment is to be read."""
         return self.segments is None or base_offset in self.segments
+
+    def end_behind(self, view: View, number: int) -> int:
+        """As `portions.end_behind`, but no large file of a bucket is read from its first byte on for this."""
+        segment = view.segments[number]
+        if segment.size > _MOST_WALKED and not self.root.is_local and segment.offset_index.count == 0:
+            return view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
+        return end_behind(view, number)
 
     def has_segments(self) -> bool:
         """Whether there are any now. A topic that is being made has its folder before its first segment."""

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from octavo.errors import FormatError
+from octavo.log.portions import portions
 from octavo.log.segment import Segment
 from octavo.log.walk import Entry, next_batch, walk
 from octavo.records import Batch, read_batches
@@ -66,19 +67,16 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
     if first >= end:
         return
     view = source.log.view
-    for number in range(max(0, bisect_right(view.bases, first) - 1), len(view.bases)):
+    for number, begin, stop, is_cut in portions(view, first, end, source.replica.end_behind):
         segment = view.segments[number]
-        if segment.base_offset >= end:
-            return
         if not source.replica.reads(segment.base_offset):
             continue
-        next_base = view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
         size = view.segment_size(number)
         position = 0
-        if first > segment.base_offset:
-            position = _position_of(segment, first, size)
-        if end < next_base:
-            size = _end_before(segment, end, size)
+        if begin > segment.base_offset:
+            position = _position_of(segment, begin, size)
+        if is_cut:
+            size = _end_before(segment, stop, size)
         if position < size:
             yield Slice(
                 source.replica.partition,
@@ -88,8 +86,8 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
                 source.log.identity(segment.base_offset),
                 position,
                 size,
-                max(first, segment.base_offset),
-                min(end, next_base),
+                begin,
+                stop,
                 source.undecided_below,
             )
 

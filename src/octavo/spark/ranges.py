@@ -154,7 +154,7 @@ def _bounded(opened: ReplicaLog, options: Options, decides: bool) -> SourceLog:
         if not numbers:
             raise BadDirectory(replica.folder, f"there is no segment {min(replica.segments)} any more")
         start = max(start, bases[numbers[0]])
-        end = max(start, min([end, *bases[numbers[-1] + 1 : numbers[-1] + 2]]))
+        end = max(start, min(end, replica.end_behind(log.view, numbers[-1])))
     if options.read_committed and decides:
         end = min(end, max(start, opened.last_stable_offset(visible, options.on_corruption)))
     return SourceLog(replica, log, start, end, visible if options.read_committed and not decides else None)

@@ -27,6 +27,7 @@ from octavo.log.config import LogConfig
 from octavo.log.names import TopicPartition
 from octavo.log.reading import View
 from octavo.log.segment import Segment
+from octavo.log.small_file import CorruptFile
 from octavo.log.storage import Storage
 from octavo.log.txn_index import AbortedEntry
 from octavo.records.kernels import kernels
@@ -149,6 +150,7 @@ class Cleaner:
         ends = [segment.base_offset for segment in group[1:]] + [group[-1].end_offset()[0]]
         modified_ms = 0
         for segment, end in zip(group, ends, strict=True):
+            self._check_end(segment, end)
             filtering.transactions.add(self._aborted(segment.base_offset, end))
             modified_ms = segment.modified_ms()
             filtering.filter(
@@ -160,6 +162,17 @@ class Cleaner:
                 old_tombstones_stay=modified_ms > old_horizon_ms,
             )
         return modified_ms
+
+    def _check_end(self, segment: Segment, end: int) -> None:
+        """Raises `CorruptFile` for a segment that has offsets of the next one too: together they are not in order."""
+        end_offset, position = segment.end_offset()
+        if end_offset > end:
+            raise CorruptFile(
+                segment.path,
+                position,
+                f"{self._job.partition} cannot be compacted: this segment has offsets up to {end_offset - 1}, and the "
+                f"next one begins at {end}",
+            )
 
     def _transactions(self, start_offset: int) -> CleanedTransactions:
         transactions = CleanedTransactions()

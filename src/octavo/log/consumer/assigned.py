@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Assigned:
     """One partition that is read."""
 
-    __slots__ = ("_position", "arrow", "committed", "fetched", "is_paused", "leader_epoch", "partition")
+    __slots__ = ("_position", "arrow", "committed", "fetched", "is_paused", "leader_epoch", "partition", "segment")
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition: Final = partition
@@ -29,6 +29,7 @@ class Assigned:
         self.committed: int | None = None  # what was last committed of it by this consumer
         self.fetched: Fetched | None = None  # records from the position on
         self.arrow: pa.RecordBatch | None = None  # or the same as Arrow
+        self.segment: int | None = None  # that was fetched from last: it is read to its end
         self._position: int | None = None
 
     @property
@@ -41,9 +42,10 @@ class Assigned:
         """Whether there is something to hand out without another fetch."""
         return self.arrow is not None or (self.fetched is not None and self.fetched.left > 0)
 
-    def move(self, position: int | None) -> None:
-        """Go on from somewhere else."""
+    def move(self, position: int | None, segment: int | None = None) -> None:
+        """Go on from somewhere else; in a certain segment where the position was come to by reading that."""
         self._position = position
+        self.segment = segment
         self.fetched = self.arrow = None
 
     def go_on(self, position: int) -> None:

@@ -73,6 +73,7 @@ class Fetcher:
             if part is None or position is None:
                 return False
             seen = visible(part.records, position, part.aborted_ranges)
+            state.segment = part.segment
             try:
                 if seen.data and fetch(state, seen, position):
                     return True
@@ -81,7 +82,7 @@ class Fetcher:
                 raise
             if seen.next_offset == position:
                 return False
-            state.move(seen.next_offset)
+            state.move(seen.next_offset, part.segment)
 
     def _fetch_records(self, state: Assigned, seen: Visible, position: int) -> bool:
         found = fetched(
@@ -160,11 +161,11 @@ class Fetcher:
         most = self._config.max_partition_fetch_bytes
         if isinstance(log, WatchedLog):
             with suppress(OffsetOutOfRange):  # of what was there when it was last looked at
-                part = log.read(position, most, isolation=self._isolation)
+                part = log.read(position, most, isolation=self._isolation, segment=state.segment)
                 if part.size:
                     return part
             log.refresh()
-        return log.read(position, most, isolation=self._isolation)
+        return log.read(position, most, isolation=self._isolation, segment=state.segment)
 
     # -------------------------------------------------------------------------------------------------------- positions
 

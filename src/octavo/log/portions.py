@@ -1,0 +1,71 @@
+"""Which offsets a reader takes from which segment.
+
+Segments follow each other, unless a directory was copied while it was compacted, or put together by hand: then one may
+have offsets that the next has too. Kafka reads from the last segment that begins at or before the offset that is asked
+for, and a consumer goes on behind the last offset that it has got. So a reader who takes each segment to its end gets
+all of the first, and of the next only what is behind it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from octavo.errors import FormatError
+from octavo.log.reading import View
+from octavo.log.segment import Segment
+from octavo.records import read_batches
+
+
+class Portion(NamedTuple):
+    """The offsets that a reader takes from one segment."""
+
+    number: int  # of the segment
+    first: int
+    end: int
+    is_cut: bool  # whether the segment goes on behind `end`
+
+
+def end_behind(view: View, number: int) -> int:
+    """The offset at which a reader goes on who has read a segment to its end.
+
+    It is where the next segment begins, unless this one is known to reach further.
+    """
+    if number + 1 == len(view.bases):
+        return view.end_offset
+    return max(view.bases[number + 1], _checked_end_offset(view.segments[number], view.bases[number + 1]))
+
+
+def portions(
+    view: View, first: int, end: int, end_behind: Callable[[View, int], int] = end_behind
+) -> Iterator[Portion]:
+    """The segments that hold offsets from `first` to before `end`, in the order in which a reader goes through them."""
+    number = max(0, bisect_right(view.bases, first) - 1)
+    while first < end and number < len(view.bases) and view.bases[number] < end:
+        behind = view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
+        if behind < end:
+            behind = end_behind(view, number)
+        stop = min(end, behind)
+        yield Portion(number, max(first, view.bases[number]), stop, stop < behind)
+        first = max(first, stop)
+        number = max(number + 1, bisect_right(view.bases, first) - 1)
+
+
+def _checked_end_offset(segment: Segment, next_base: int) -> int:
+    """The offset behind the last batch; the base offset where that is not certain.
+
+    A batch that reaches beyond `next_base` makes readers pass over others, so its checksum has to be right.
+    """
+    try:
+        end_offset, _ = segment.end_offset()
+        if end_offset <= next_base:
+            return end_offset
+        found = segment.find(end_offset - 1, segment.size)
+        if found is not None:
+            batch = next(read_batches(segment.file.read_at(found.size, found.position)), None)
+            if batch is not None and batch.last_offset + 1 == end_offset:
+                return end_offset
+    except FormatError:
+        pass  # whoever reads it is told
+    return segment.base_offset
