@@ -24,8 +24,9 @@ def main() -> int:
     if given.repeat < 1:
         parser.error("--repeat takes a number from 1 on")
     if given.name is None:
+        width = max(map(len, BENCHMARKS))
         for name, benchmark in BENCHMARKS.items():
-            print(f"{name:<10}{benchmark.about}")
+            print(f"{name:<{width}}  {benchmark.about}")
         return 0
     repeat = min(given.repeat, 3) if given.quick else given.repeat
     try:

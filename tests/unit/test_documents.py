@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from octavo.cli import main
-from octavo.cli.demo import crash, keeping, logs
+from octavo.cli.demo import crash, keeping
 from octavo.cli.demo.stage import Stage
 from octavo.log import retention
 
@@ -59,10 +59,9 @@ def blocks(page: str) -> list[Block]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder to work in, with the demo's small logs, and where modules are found."""
+    """A folder to work in, as empty as a reader's, and where modules are found."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    logs.write(tmp_path)
     (tmp_path / "copies").mkdir()
     retention._installed.cache_clear()
     yield tmp_path
@@ -115,14 +114,30 @@ def test_the_examples_of_a_page_run_and_print_what_it_says(page: str, folder: Pa
 
 
 def test_the_output_of_the_command_in_the_readme_is_its_output(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The command that writes the log comes first, as the page says, up to what it shows of it."""
+    page = (ROOT / "README.md").read_text("utf-8")
     (block,) = [block for block in blocks("README.md") if block.content.startswith("$ octavo dump")]
     command, _, shown = block.content.partition("\n")
+    introduction = page[: page.index(block.content)].rpartition("\n\n")[0].rpartition("\n\n")[2]
+    writes = re.search("`octavo (demo [^`]*)`", introduction)
+    assert writes is not None
+    monkeypatch.setattr(Stage, "welcome", _leave)
+    with pytest.raises(_Left):
+        main(writes[1].split())
     assert main(command.removeprefix("$ octavo ").removesuffix(" | head -1").split()) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert json.loads(shown.replace("\n", "")) == json.loads(first)
     assert shown.replace("\n", "") == first
+
+
+class _Left(Exception):
+    """Ends a demo that has written its logs and has shown nothing yet."""
+
+
+def _leave(_: Stage) -> None:
+    raise _Left
 
 
 def words(text: str) -> Counter[str]:
