@@ -7,12 +7,16 @@ reason; where `CI` is set they fail, so that no green run ever went without its 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from tests.kafka.judge import Judge
 from tests.kafka.releases import KafkaUnavailable, Name
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _JUDGES = {"kafka", "kafka_broker", "kafka39"}
 
