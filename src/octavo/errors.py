@@ -15,6 +15,7 @@
     │   ├── OffsetOutOfRange      there is no such offset; has the range that there is
     │   ├── AppendRefused         Kafka would not take these batches; has its error code and the records at fault
     │   ├── BadDirectory          a directory or file is not as Kafka or Octavo leave it
+    │   │   └── OthersDecide      other nodes of a cluster decide on what is in the directory
     │   ├── DirectoryLocked       another process, or this one, has the directory open
     │   ├── LockLost              the lock file of an open directory was deleted or replaced
     │   ├── WrongProcess          a fork of the process that opened the directory tried to write
@@ -211,6 +212,13 @@ class BadDirectory(LogError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}"
+
+
+class OthersDecide(BadDirectory):
+    """Other nodes of a cluster decide on the partitions at `path`: written to here, replicas would differ."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}. It can be read, with read_only=True, but not written to"
 
 
 class DirectoryLocked(LogError):

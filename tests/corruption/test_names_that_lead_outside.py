@@ -11,29 +11,16 @@ from octavo.errors import BadDirectory, InvalidInput, OctavoError
 from octavo.log import DataDirectory, Log
 from octavo.log.checkpoint import LOG_START, RECOVERY_POINT, REPLICATION, read_offsets
 from octavo.log.metadata import handover
-from octavo.log.metadata.cluster_log import read_cluster_log
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import DISK
 from octavo.log.watched import UnknownPartition
-from octavo.records import BatchBuilder
-from octavo.schemas.metadata.record import MetadataRecord
-from octavo.schemas.metadata.serde import write_metadata
 from octavo.schemas.metadata.topics import PartitionRecord, TopicRecord
 from tests.unit.log.directories import left_as_it_was
 from tests.unit.log.logs import make_batch
+from tests.unit.log.metadata.forging import add_metadata
 
 BAD_NAMES = ["../victim", "..", ".", "", "/proc/victim", "a/b", "a\0b", "a\nb", "a b", "x" * 250, "ä"]
 TOPIC_ID = UUID(int=4711)
-
-
-def add_metadata(data: Path, *records: MetadataRecord) -> None:
-    """Append a batch with a right checksum to the metadata log of `data`."""
-    log = read_cluster_log(DISK, data / "__cluster_metadata-0")
-    builder = BatchBuilder(base_offset=log.next_offset, leader_epoch=log.leader_epoch)
-    for record in records:
-        builder.append(None, write_metadata(record), timestamp_ms=0)
-    with (data / "__cluster_metadata-0/00000000000000000000.log").open("ab") as file:
-        file.write(builder.build())
 
 
 def partition_record(number: int = 0) -> PartitionRecord:

@@ -125,6 +125,16 @@ class Broker:
 
     # Doing
 
+    def take_part_in(self, other: Broker, *, node_id: int) -> None:
+        """Be a broker of the cluster whose controller is `other`; before it is formatted."""
+        self._settings |= {
+            "process.roles": "broker",
+            "node.id": str(node_id),
+            "listeners": f"PLAINTEXT://{self.address}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "controller.quorum.voters": f"{other.node_id}@{other.controller_address}",
+        }
+
     def format(self, *, cluster_id: str = "b2N0YXZvIGluIGEgdGVzdA", metadata_version: str | None = None) -> None:
         """Has Kafka's own tool make the folders a node's; raises `BrokerFailed`."""
         arguments = ["format", "--cluster-id", cluster_id, "--config", str(self._write_settings())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,20 +102,23 @@ def values_in(broker: Broker, topic: str, partition: int, count: int) -> list[by
     return values
 
 
-def produce(broker: Broker, topic: str, partition: int, *values: bytes) -> None:
-    producer = KafkaProducer(bootstrap_servers=broker.address)
+def produce(broker: Broker, topic: str, partition: int, *values: bytes, idempotent: bool = False) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.address, enable_idempotence=idempotent)
     for value in values:
         producer.send(topic, key=b"key", value=value, partition=partition).get(20)
     producer.close()
 
 
-def write_partition(folder: Path, topic_id: UUID, values: list[bytes], *, leader_epoch: int = 0) -> None:
-    """A log as simple as can be."""
+def write_partition(
+    folder: Path, topic_id: UUID, values: list[bytes], *, leader_epoch: int = 0, producer_id: int = -1
+) -> None:
+    """A log as simple as can be, that was written just now."""
     folder.mkdir()
     write_topic_id(DISK, folder, topic_id)
-    builder = BatchBuilder(leader_epoch=leader_epoch)
+    with_producer = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0} if producer_id >= 0 else {}
+    builder = BatchBuilder(leader_epoch=leader_epoch, **with_producer)
     for value in values:
-        builder.append(None, value, timestamp_ms=1_700_000_000_000)
+        builder.append(None, value, timestamp_ms=time.time_ns() // 1_000_000)
     (folder / "00000000000000000000.log").write_bytes(builder.build())
 
 
@@ -187,7 +191,7 @@ def test_a_directory_that_kafka_has_never_seen_is_handed_over_and_served(
     write_partition(data / "orders-0", topic.id, [b"a", b"b"], leader_epoch=7)
     write_partition(data / "orders-1", topic.id, [b"c"])
     found_id = random_uuid()
-    write_partition(data / "found-0", found_id, [b"d"])
+    write_partition(data / "found-0", found_id, [b"d"], producer_id=0)
     assert main(["handover", str(data)]) == FINE
     assert "leader epochs brought up to those of the logs: orders-0" in capsys.readouterr().out
 
@@ -196,7 +200,9 @@ def test_a_directory_that_kafka_has_never_seen_is_handed_over_and_served(
     assert told_by(broker) == {"found": (found_id, [0]), "orders": (topic.id, [0, 1])}
     assert values_in(broker, "orders", 0, 2) == [b"a", b"b"]
     assert values_in(broker, "orders", 1, 1) == [b"c"]
-    assert values_in(broker, "found", 0, 1) == [b"d"]
+    # A producer that is given the id 0 once more would find its first record to be there already.
+    produce(broker, "found", 0, b"e", idempotent=True)
+    assert values_in(broker, "found", 0, 2) == [b"d", b"e"]
     with admin_of(broker) as admin:
         assert config_of(admin, "orders") == CONFIG
         assert config_of(admin, "found") == {"retention.ms": "-1"}

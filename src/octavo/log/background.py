@@ -127,7 +127,8 @@ class Background:
 
     def _abort_timed_out(self, now_ms: int, failed: list[Failed]) -> None:
         """Abort transactions that are open for too long: nobody who reads committed data gets past them."""
-        if now_ms >= self._next_timeouts_ms and TRANSACTION_STATE in self._directory.topics:
+        is_due = now_ms >= self._next_timeouts_ms and self._directory.is_in_charge
+        if is_due and TRANSACTION_STATE in self._directory.topics:
             self._next_timeouts_ms = now_ms + TIMEOUT_CHECK_INTERVAL_MS
             with _noting(failed, None):
                 self._directory.coordinator.abort_timed_out(now_ms)

@@ -31,7 +31,7 @@ class Kept(NamedTuple):
 
     recovery_point: int
     start_offset: int | None  # None: where its first segment begins
-    high_watermark: int
+    high_watermark: int | None  # None: as it is recorded, if it is
 
 
 class Checkpoints:
@@ -103,14 +103,16 @@ class Checkpoints:
             high_watermarks = dict(self._offsets[REPLICATION])
             for partition, (recovery_point, start_offset, high_watermark) in kept:
                 recovery_points[partition] = recovery_point
-                high_watermarks[partition] = high_watermark
+                if high_watermark is not None:
+                    high_watermarks[partition] = high_watermark
                 if start_offset is None:
                     start_offsets.pop(partition, None)
                 else:
                     start_offsets[partition] = start_offset
-            self._write(RECOVERY_POINT, recovery_points)
-            self._write(LOG_START, start_offsets)
-            self._write(REPLICATION, high_watermarks)
+            self._write_if_changed(RECOVERY_POINT, recovery_points)
+            self._write_if_changed(LOG_START, start_offsets)
+            if high_watermarks or not recovery_points:  # a file that names none would hide them all from readers
+                self._write_if_changed(REPLICATION, high_watermarks)
             if CLEANER in self._unsure:
                 self._write(CLEANER, self._offsets[CLEANER])
 
@@ -123,6 +125,11 @@ class Checkpoints:
                 # Without need no file is made: to who watches, what is not in a checkpoint was never replicated.
                 if len(stay) < len(offsets) or name in self._unsure:
                     self._write(name, stay)
+
+    def _write_if_changed(self, name: str, offsets: Offsets) -> None:
+        """Leave a file alone that says the same: Kafka's has its lines in another order."""
+        if offsets != self._offsets[name] or name in self._unsure or not (self._folder / name).exists():
+            self._write(name, offsets)
 
     def _write(self, name: str, offsets: Offsets) -> None:
         self.owner.check_lock()

@@ -65,6 +65,7 @@ class DataDirectory:
         self._on_progress = on_progress
         self._lock = make_rlock()  # of whoever makes, changes and deletes topics
         self._is_open = True
+        self._is_in_charge = metadata.others_decide() is None
         self._coordinator: Coordinator | None = None  # made when it is needed
 
     @overload
@@ -77,6 +78,7 @@ class DataDirectory:
         clock: Clock = ...,
         broker_config: Mapping[str, str] | None = ...,
         may_have_gaps: bool = ...,
+        even_if_replicated: bool = ...,
         on_progress: OnProgress | None = ...,
     ) -> DataDirectory: ...
 
@@ -93,6 +95,7 @@ class DataDirectory:
         clock: Clock = wall_clock_ms,
         broker_config: Mapping[str, str] | None = None,
         may_have_gaps: bool = False,
+        even_if_replicated: bool = False,
         on_progress: OnProgress | None = None,
     ) -> DataDirectory | WatchedDirectory:
         """Open a directory to be written, or make it; several folders are one directory on several disks.
@@ -102,9 +105,12 @@ class DataDirectory:
             its topics but from those that set cleanup.policy themselves, and what it goes by: retention.ms and
             retention.bytes, or delete.retention.ms and min.compaction.lag.ms
         may_have_gaps: take a log from which a segment is missing in the middle for one that never had it
+        even_if_replicated: open it though other nodes of a cluster decide on it, to repair a replica by hand. Its logs
+            then keep the high watermark that is recorded, and topics and transactions cannot be changed
         on_progress: told how far the checking of a partition has come, after an unclean stop
 
-        Raises `DirectoryLocked`, and `BadDirectory` and `OSError` where it is none, or cannot be read or written.
+        Raises `DirectoryLocked`; `OthersDecide` where other nodes decide on its partitions; `BadDirectory` and
+        `OSError` where it is no data directory, or cannot be read or written.
         """
         several = folder_paths(paths)
         if read_only:
@@ -118,6 +124,8 @@ class DataDirectory:
                 folders.append(DataFolder(path, storage))
             find_all_partitions(several)
             known = MetadataStore.open(several, storage=storage, read_only=True)
+            if not even_if_replicated:
+                known.check_charge()
             _check(folders, known, BrokerDefaults(known, broker_config), storage, may_have_gaps=may_have_gaps)
             metadata = MetadataStore.open(several, storage=storage, read_only=False)
             defaults = BrokerDefaults(metadata, broker_config)
@@ -135,6 +143,8 @@ class DataDirectory:
             folder.begin()
             for partition in folder.partitions:
                 self._open_log(folder, partition)
+        if not self._is_in_charge:
+            return
         for topic in self._metadata.topics.values():
             for number in topic.partitions:
                 self._make_partition(topic, TopicPartition(topic.name, number))
@@ -146,6 +156,7 @@ class DataDirectory:
             partition,
             self._defaults.config_of(topic),
             leader_epoch=0 if state is None else state.leader_epoch,
+            is_only_replica=self._is_in_charge,
             clock=self._clock,
             on_progress=self._on_progress,
         )
@@ -283,8 +294,15 @@ class DataDirectory:
     # -------------------------------------------------------------------------------------------------- of coordinators
 
     @property
+    def is_in_charge(self) -> bool:
+        """Whether this node alone decides on its partitions; else it was opened with `even_if_replicated`."""
+        return self._is_in_charge
+
+    @property
     def coordinator(self) -> Coordinator:
-        """Who keeps committed offsets, transactions and producer ids."""
+        """Who keeps committed offsets, transactions and producer ids. Raises `OthersDecide`."""
+        if not self._is_in_charge:
+            self._metadata.check_charge()
         with self._lock:
             if self._coordinator is None:
                 from octavo.log.coordinator import Coordinator

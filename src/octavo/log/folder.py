@@ -148,6 +148,7 @@ class DataFolder:
         topic: TopicConfig,
         *,
         leader_epoch: int = 0,
+        is_only_replica: bool = True,
         clock: Clock,
         on_progress: OnProgress | None,
     ) -> Log:
@@ -159,6 +160,7 @@ class DataFolder:
             self.checkpoints,
             clean=self.was_clean,
             leader_epoch=leader_epoch,
+            is_only_replica=is_only_replica,
             storage=self._storage,
             clock=clock,
             config_is_known=topic.is_known,

@@ -46,12 +46,17 @@ class Log(CompactableLog):
         *,
         clean: bool,
         leader_epoch: int = 0,
+        is_only_replica: bool = True,
         storage: Storage = DISK,
         clock: Clock = wall_clock_ms,
         config_is_known: bool = True,
         on_progress: OnProgress | None = None,
     ) -> None:
-        """Open it to be written; the caller has the directory's lock, and has had `check_partition` look at it."""
+        """Open it to be written; the caller has the directory's lock, and has had `check_partition` look at it.
+
+        is_only_replica: as Kafka's leader of such a partition does, let readers see everything. Else they see up to
+            the high watermark that is recorded: what is behind it may be on no other replica
+        """
         epochs, damage = LeaderEpochs.open(storage, folder / LEADER_EPOCHS)
         loaded = Loader(
             storage,
@@ -85,7 +90,9 @@ class Log(CompactableLog):
         self._leaving: list[Segment] = []  # no longer in the log, and not yet put away
         self._deleted: list[tuple[int, Segment]] = []  # put away, and when they may be removed
         self._compacting = make_rlock()
-        self._publish(loaded.segments, loaded.start_offset, loaded.end_offset, loaded.end_offset, generation=0)
+        self._follows_end = is_only_replica
+        high_watermark = checkpoints.high_watermark(partition) or 0  # none is 0 to Kafka
+        self._publish(loaded.segments, loaded.start_offset, loaded.end_offset, high_watermark, generation=0)
         self.forget_files()
 
     @overload
@@ -98,6 +105,7 @@ class Log(CompactableLog):
         storage: Storage = ...,
         clock: Clock = ...,
         may_have_gaps: bool = ...,
+        even_if_replicated: bool = ...,
         on_progress: OnProgress | None = ...,
     ) -> Log: ...
 
@@ -116,12 +124,13 @@ class Log(CompactableLog):
         storage: Storage = DISK,
         clock: Clock = wall_clock_ms,
         may_have_gaps: bool = False,
+        even_if_replicated: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Log | WatchedLog:
         """One partition by itself. Takes the lock of its data directory, and uses that one's checkpoints.
 
-        Without `config` it is the topic's, as the metadata in the directory have it. `read_only` needs no lock. Raises
-        `LogError`, `FormatError` and `OSError`.
+        Without `config` it is the topic's, as the metadata in the directory have it. `read_only` needs no lock. The
+        other options are those of `DataDirectory.open`. Raises `LogError`, `FormatError` and `OSError`.
         """
         from octavo.log.directory import open_partition, watch_partition
         from octavo.log.folder import folder_paths
@@ -130,7 +139,13 @@ class Log(CompactableLog):
         if read_only:
             return watch_partition(path, config, storage=storage)
         return open_partition(
-            path, config, storage=storage, clock=clock, may_have_gaps=may_have_gaps, on_progress=on_progress
+            path,
+            config,
+            storage=storage,
+            clock=clock,
+            may_have_gaps=may_have_gaps,
+            even_if_replicated=even_if_replicated,
+            on_progress=on_progress,
         )
 
     # ---------------------------------------------------------------------------------------------------------- state
@@ -150,7 +165,12 @@ class Log(CompactableLog):
         """What the directory is to remember of this log."""
         view = self._view
         is_told = view.start_offset > view.bases[0] or self._leaving
-        return Kept(self.recovery_point, view.start_offset if is_told else None, view.high_watermark)
+        is_seen = self._follows_end or view.high_watermark > view.start_offset
+        return Kept(
+            self.recovery_point,
+            view.start_offset if is_told else None,
+            view.high_watermark if is_seen else None,
+        )
 
     def forget_files(self) -> None:
         """Close all files until they are needed again."""

@@ -27,6 +27,7 @@ def open_partition(
     storage: Storage,
     clock: Clock,
     may_have_gaps: bool,
+    even_if_replicated: bool,
     on_progress: OnProgress | None,
 ) -> Log:
     """A log to be written."""
@@ -43,6 +44,8 @@ def open_partition(
             folder.check(partition, may_have_gaps=may_have_gaps or known.may_be_compacted)
         elif metadata.identity:
             _check_place(metadata, path, state)
+        if not even_if_replicated:
+            metadata.check_charge()
         folder.begin()
         if partition not in folder.partitions:
             folder.make_partition(partition)
@@ -52,6 +55,7 @@ def open_partition(
             partition,
             known,
             leader_epoch=0 if state is None else state.leader_epoch,
+            is_only_replica=metadata.others_decide() is None,
             clock=clock,
             on_progress=on_progress,
         )

@@ -8,6 +8,7 @@ can be missing is made good, once the directory is locked:
                                                       Those that Kafka keeps its own state in, and compacts, are added
                                                       with `cleanup.policy=compact`
     a leader epoch, or folder, that is not the log's  is set
+    producer ids that logs know, and metadata do not  are never given out again
     a lost `partition.metadata`                       is written
 
 What Kafka would not start on is refused, and left as it was: everything is read before anything is written.
@@ -27,10 +28,12 @@ from octavo.log.checkpoint import read_epochs
 from octavo.log.folder import find_all_partitions
 from octavo.log.identity import random_uuid, write_uuid
 from octavo.log.lock import DirectoryLock
-from octavo.log.metadata.cluster_log import FOLDER, has_cluster_log, read_cluster_log, snapshot_records
+from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT
+from octavo.log.metadata.cluster_log import FOLDER, has_cluster_log, snapshot_records
 from octavo.log.metadata.creation import CONTROLLER_PORT, LISTENER
 from octavo.log.metadata.image import PartitionState
-from octavo.log.metadata.store import BOOTSTRAP_CHECKPOINT, MetadataStore
+from octavo.log.metadata.store import MetadataStore
+from octavo.log.metadata.used_producer_ids import first_free_producer_id
 from octavo.log.names import LEADER_EPOCHS, LOG, META_PROPERTIES, TopicPartition, base_offset_of
 from octavo.log.partition_metadata import read_topic_id, write_topic_id
 from octavo.log.shutdown import was_clean
@@ -80,9 +83,11 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
         _check_charge(known, storage)
         _check_ids(known, found)
         _check_partitions(known, found)
+        strangers = sorted({topic for topic, _ in found} - known.topics.keys())
+        first_free_id = first_free_producer_id(storage, paths, strangers)
         # From here on there are changes, and nothing but the disk that could be wrong.
         store = MetadataStore.open(folders, storage=storage, read_only=False)
-        strangers = sorted({topic for topic, _ in found} - store.topics.keys())
+        store.reserve_producer_ids(first_free_id)
         for topic in strangers:
             _adopt(store, topic, found, COMPACTED if topic in COMPACTED_TOPICS else KEPT_FOR_EVER)
         write_lost_ids(store, storage, paths)
@@ -107,22 +112,10 @@ def _read(storage: Storage, paths: Mapping[TopicPartition, Path]) -> dict[TopicP
 
 def _check_charge(known: MetadataStore, storage: Storage) -> None:
     """Raises where others decide on the topics. So does the store, but new folders have an identity by then."""
-    folder, image = known.metadata_folder, known.image
-    if not has_cluster_log(folder / FOLDER):
-        identity = next(iter(known.identity.values()), None)
-        bootstrap = folder / BOOTSTRAP_CHECKPOINT
-        if bootstrap.exists():
-            list(snapshot_records(storage, bootstrap))
-        elif identity is not None and identity.version == 1:
-            raise BadDirectory(
-                folder, "its topics are kept somewhere else: give the folder of metadata.log.dir as well"
-            )
-        if (folder / FOLDER).is_dir():
-            image = read_cluster_log(storage, folder / FOLDER).image
-    voters = image.voters or tuple(image.controllers)
-    if voters and known.node_id is not None and voters != (known.node_id,):
-        controllers = ", ".join(map(str, voters))
-        raise BadDirectory(folder, f"not node {known.node_id} but the controllers {controllers} decide on its topics")
+    known.check_charge()
+    bootstrap = known.metadata_folder / BOOTSTRAP_CHECKPOINT
+    if not has_cluster_log(known.metadata_folder / FOLDER) and bootstrap.exists():
+        list(snapshot_records(storage, bootstrap))
 
 
 def _check_ids(known: MetadataStore, found: Mapping[TopicPartition, _Found]) -> None:
@@ -162,6 +155,7 @@ def adopt(
     config: Mapping[str, str],
 ) -> None:
     """Adds a topic that the metadata do not know, from its first partition to the last that was `found`."""
+    store.reserve_producer_ids(first_free_producer_id(storage, found, {topic}))
     _adopt(store, topic, _read(storage, {key: path for key, path in found.items() if key.topic == topic}), config)
 
 

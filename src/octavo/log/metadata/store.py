@@ -4,7 +4,7 @@ A directory of ours holds them as one of Kafka's does: `meta.properties` in each
 them, which is added to. So there is nothing to convert, in either direction: what Kafka wrote is read, what is added
 here Kafka goes on with, as if its own controller had written it before it stopped.
 
-Only the one voter of a quorum may add to its log. Where there are others, the topics can be read but not changed.
+Only the one node of a cluster may add to its log. Where there are others, the topics can be read but not changed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from types import MappingProxyType
 from typing import Final, Self
 from uuid import UUID
 
-from octavo.errors import BadDirectory, InvalidInput, LogError
+from octavo.errors import BadDirectory, InvalidInput, LogError, OthersDecide
 from octavo.log.identity import MetaProperties, random_uuid, write_uuid
+from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT, others_decide
 from octavo.log.metadata.cluster_log import (
     DIRECTORIES_VERSION,
     FOLDER,
@@ -29,6 +30,7 @@ from octavo.log.metadata.cluster_log import (
 from octavo.log.metadata.creation import FEATURES, create_cluster_log
 from octavo.log.metadata.identities import Identities
 from octavo.log.metadata.image import TOPIC_RESOURCE, Image, PartitionState, Topic
+from octavo.log.metadata.used_producer_ids import PRODUCER_IDS
 from octavo.log.names import META_PROPERTIES, check_topic_name
 from octavo.log.storage import Storage
 from octavo.records.layout import MAX_INT64
@@ -37,9 +39,7 @@ from octavo.schemas.metadata.record import MetadataRecord
 from octavo.schemas.metadata.serde import UnknownRecord
 from octavo.schemas.metadata.topics import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 
-BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 FIRST_NODE: Final = 1
-PRODUCER_IDS: Final = 1000  # as many as Kafka's controller gives to a broker at once
 
 
 def _wall_clock_ms() -> int:
@@ -127,6 +127,10 @@ class MetadataStore:
         assert self.node_id is not None
         return self._whose.folder_of(partition.directories[partition.replicas.index(self.node_id)])
 
+    def others_decide(self) -> str | None:
+        """Why not this node alone decides on its partitions; None where it does (`authority`)."""
+        return others_decide(self._storage, self.metadata_folder, self._whose.any, self._log, self.topics)
+
     # Changing it
 
     def create_topic(
@@ -209,15 +213,21 @@ class MetadataStore:
 
         at_least: the first id that is free for all that the logs tell
         """
-        node_id = self._take_charge()
+        self._take_charge()
         first = max(self.image.next_producer_id, at_least)
         if first > MAX_INT64 - PRODUCER_IDS:
             raise LogError("all producer ids have been given away")
-        broker = self.image.brokers.get(node_id)
-        epoch = -1 if broker is None else broker.broker_epoch
         ids = range(first, first + PRODUCER_IDS)
-        self._append([ProducerIdsRecord(broker_id=node_id, broker_epoch=epoch, next_producer_id=ids.stop)])
+        self.reserve_producer_ids(ids.stop)
         return ids
+
+    def reserve_producer_ids(self, first_free: int) -> None:
+        """Have nobody get an id below `first_free` from now on, neither here nor from Kafka. Raises as above."""
+        node_id = self._take_charge()
+        if first_free > self.image.next_producer_id:
+            broker = self.image.brokers.get(node_id)
+            epoch = -1 if broker is None else broker.broker_epoch
+            self._append([ProducerIdsRecord(broker_id=node_id, broker_epoch=epoch, next_producer_id=first_free)])
 
     def _topic(self, name: str) -> Topic:
         try:
@@ -234,6 +244,8 @@ class MetadataStore:
 
     def _complete(self) -> None:
         """Gives every folder an identity, and a new directory its metadata log."""
+        if self.others_decide() is not None:
+            return  # then nothing here is to change
         if self._log is not None:
             self._log.sync()
         known = self._whose.any
@@ -276,33 +288,23 @@ class MetadataStore:
         """The node that changes are made by, with a log to make them in; raises where others decide."""
         if self._read_only:
             raise LogError("the directory was opened to be read only")
+        self.check_charge()
         identity = self._whose.any
         assert identity is not None
         if self._log is None:
-            if identity.version == 1 and not (self.metadata_folder / BOOTSTRAP_CHECKPOINT).exists():
-                raise BadDirectory(
-                    self.metadata_folder,
-                    "its topics are kept somewhere else: give the folder of metadata.log.dir as well",
-                )
-            if (self.metadata_folder / FOLDER).is_dir():  # formatted, perhaps with other voters
-                formatted = read_cluster_log(self._storage, self.metadata_folder / FOLDER)
-                self._check_voters(formatted.image, identity.node_id)
             identity = MetaProperties(
                 cluster_id=write_uuid(random_uuid()) if identity.cluster_id is None else identity.cluster_id,
                 node_id=FIRST_NODE if identity.node_id is None else identity.node_id,
             )
             self._create(identity, self._first_records())
-        self._check_voters(self.image, identity.node_id)
         assert self.node_id is not None
         return self.node_id
 
-    def _check_voters(self, image: Image, node_id: int | None) -> None:
-        voters = image.voters or tuple(image.controllers)
-        if voters and voters != (node_id,):
-            controllers = ", ".join(map(str, voters))
-            raise BadDirectory(
-                self.metadata_folder, f"not node {node_id} but the controllers {controllers} decide on its topics"
-            )
+    def check_charge(self) -> None:
+        """Raises `OthersDecide` where not this node alone decides on its partitions."""
+        reason = self.others_decide()
+        if reason is not None:
+            raise OthersDecide(self.metadata_folder, reason)
 
     def _first_records(self) -> Sequence[MetadataRecord | UnknownRecord]:
         """What a node that was formatted but never started is to begin with."""

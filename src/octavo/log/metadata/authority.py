@@ -1,0 +1,86 @@
+"""Who decides on the partitions of a directory: its node alone, or other nodes as well.
+
+Where other nodes hold replicas, their leader decides what a partition holds. A record that is appended to one replica
+behind the leader's back stays there when the node comes back: two replicas then hold different records at one offset,
+and nothing in Kafka notices. So such a directory is not written to. By the metadata others decide where
+
+    the quorum has other voters than this node
+    another broker is registered
+    a partition has, or is about to have, a replica on another node
+    the folder is a KRaft node's and its metadata log is not there, so that nobody can tell
+
+A directory without any metadata (partitions that were copied, or written by `Log.open` alone) and one of ZooKeeper's
+tells nothing of other replicas. It counts as the only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from octavo.log.identity import MetaProperties
+from octavo.log.metadata.cluster_log import FOLDER, ClusterLog, read_cluster_log
+from octavo.log.metadata.image import Image, Topic
+from octavo.log.names import TopicPartition
+from octavo.log.storage import Storage
+
+BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+_KRAFT: Final = 1  # version of meta.properties
+
+
+def others_decide(
+    storage: Storage, folder: Path, identity: MetaProperties | None, log: ClusterLog | None, topics: Mapping[str, Topic]
+) -> str | None:
+    """Why not this node alone decides on its partitions; None where it does. `folder`: that of the metadata log."""
+    if log is None:
+        return _others_before_a_first_start(storage, folder, identity)
+    image = log.image
+    node_id = _node_id(identity, image)
+    voters = other_voters(image, node_id)
+    if voters is not None:
+        return voters
+    brokers = sorted(image.brokers.keys() - {node_id})
+    if brokers:
+        return f"the cluster of node {node_id} has other brokers: {_list(brokers)}"
+    return _other_replicas(topics, node_id)
+
+
+def other_voters(image: Image, node_id: int | None) -> str | None:
+    """Why the metadata are not this node's to change; None where they are."""
+    voters = image.voters or tuple(image.controllers)
+    if not voters or voters == (node_id,):
+        return None
+    return f"not node {node_id} but the controllers {_list(voters)} decide on its topics"
+
+
+def _others_before_a_first_start(storage: Storage, folder: Path, identity: MetaProperties | None) -> str | None:
+    """The same of folders without a metadata log, which may have been formatted for a cluster."""
+    if (folder / FOLDER).is_dir():
+        image = read_cluster_log(storage, folder / FOLDER).image
+        voters = other_voters(image, _node_id(identity, image))
+        if voters is not None:
+            return voters
+    if identity is not None and identity.version == _KRAFT and not (folder / BOOTSTRAP_CHECKPOINT).exists():
+        return "its topics are kept somewhere else: give the folder of metadata.log.dir as well"
+    return None
+
+
+def _node_id(identity: MetaProperties | None, image: Image) -> int | None:
+    """The node whose directory it is. Without `meta.properties` it is the quorum's one voter."""
+    if identity is not None:
+        return identity.node_id
+    return image.voters[0] if image.voters is not None and len(image.voters) == 1 else None
+
+
+def _other_replicas(topics: Mapping[str, Topic], node_id: int | None) -> str | None:
+    for topic in topics.values():
+        for number, state in topic.partitions.items():
+            replicas = {*state.replicas, *state.adding_replicas}
+            if replicas != {node_id}:
+                return f"{TopicPartition(topic.name, number)} has replicas on the nodes {_list(sorted(replicas))}"
+    return None
+
+
+def _list(nodes: list[int] | tuple[int, ...]) -> str:
+    return ", ".join(map(str, nodes))

@@ -1,0 +1,123 @@
+"""Producer ids that logs know already, so that nobody is given one of them again.
+
+A log tells duplicates by producer id and sequence number. Under an id that it knows, the first record of a new producer
+is taken for one that it has, is acknowledged and is lost. Ids are given out by the metadata, which know nothing of
+partitions that came from somewhere else: what these hold has to be looked up.
+
+    of a topic that is new to the metadata     all snapshots of producers, and the headers of all batches
+    of any other topic                         all snapshots, and the headers of the batches behind the newest
+    of `__transaction_state`, if new           also what its records say: an id may have written nothing yet
+
+A batch counts only if its checksum is right; damage is passed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from octavo.errors import BadDirectory, FormatError
+from octavo.log.names import LOG, SNAPSHOT, TRANSACTION_STATE, TopicPartition, base_offset_of, file_name
+from octavo.log.replay import snapshots_of
+from octavo.log.small_file import CorruptFile
+from octavo.log.snapshot import read_snapshot
+from octavo.log.storage import File, Storage
+from octavo.log.walk import next_batch
+from octavo.records import Batch, read_batches
+from octavo.records.layout import MAX_INT64, NO_PRODUCER_ID
+from octavo.schemas.transactions import TransactionLogValue, read_transaction_key
+from octavo.schemas.versioned import read_value
+
+PRODUCER_IDS: Final = 1000  # as many as Kafka's controller gives to a broker at once
+_MAX_VERIFIED: Final = 256 << 20  # bytes of a batch; of a larger one the header is believed
+
+
+def first_free_producer_id(storage: Storage, found: Mapping[TopicPartition, Path], new: Container[str]) -> int:
+    """The first id above all that the partitions in `found` know. `new`: topics that the metadata do not know.
+
+    Raises `BadDirectory` where Kafka would have none left to give out.
+    """
+    largest = NO_PRODUCER_ID
+    for partition, path in found.items():
+        largest = max(largest, _largest_in(storage, partition, path, whole=partition.topic in new))
+        if largest > MAX_INT64 - PRODUCER_IDS:
+            raise BadDirectory(path, f"it knows the producer id {largest}, and above that there are none to give out")
+    return largest + 1
+
+
+def _largest_in(storage: Storage, partition: TopicPartition, folder: Path, *, whole: bool) -> int:
+    """The largest id that one partition knows; -1 for none."""
+    snapshots = snapshots_of(folder)
+    known = [NO_PRODUCER_ID]
+    for offset in snapshots:
+        with contextlib.suppress(CorruptFile):  # it is made anew from the data
+            known += read_snapshot(storage, folder / file_name(offset, SNAPSHOT))
+    names = [path.name for path in folder.iterdir() if path.name.endswith(LOG)]
+    bases = sorted(base for base in map(base_offset_of, names) if base is not None)
+    if not whole and snapshots:
+        behind = sum(base <= snapshots[-1] for base in bases)
+        bases = bases[max(behind - 1, 0) :]
+    largest = max(known)
+    for base in bases:
+        file = storage.open(folder / file_name(base, LOG))
+        largest = _largest_in_batches(file, largest)
+        if whole and partition.topic == TRANSACTION_STATE:
+            largest = max(largest, _largest_in_states(file))
+    return largest
+
+
+def _largest_in_batches(file: File, largest: int) -> int:
+    """The largest of `largest` and the ids of all batches."""
+    from octavo.log.headers import scan_headers
+    from octavo.records.kernels import scan
+
+    for table, shift in scan_headers(file, 0, file.size(), _pass_over):
+        rows = table[(table[:, scan.MAGIC] == 2) & (table[:, scan.PRODUCER_ID] > largest)]
+        for row in rows[rows[:, scan.PRODUCER_ID].argsort()[::-1]]:
+            if _is_sound(file, shift + int(row[scan.POSITION]), int(row[scan.SIZE])):
+                largest = int(row[scan.PRODUCER_ID])
+                break
+    return largest
+
+
+def _largest_in_states(file: File) -> int:
+    """The largest id that transactional ids stand for."""
+    largest = NO_PRODUCER_ID
+    for batch in _batches(file):
+        with contextlib.suppress(FormatError):  # Kafka's coordinator has to say so
+            for value in _states(batch):
+                largest = max(largest, value.producer_id, value.previous_producer_id, value.next_producer_id)
+    return largest
+
+
+def _states(batch: Batch) -> Iterator[TransactionLogValue]:
+    for record in () if batch.is_control else batch:
+        if record.key is not None and record.value is not None and read_transaction_key(record.key) is not None:
+            yield read_value(TransactionLogValue, record.value)
+
+
+def _batches(file: File) -> Iterator[Batch]:
+    """The sound batches of a file, one after the other."""
+    from octavo.log.headers import scan_headers
+    from octavo.records.kernels import scan
+
+    for table, shift in scan_headers(file, 0, file.size(), _pass_over):
+        for position, size in table[:, [scan.POSITION, scan.SIZE]].tolist():
+            if size <= _MAX_VERIFIED:
+                with contextlib.suppress(FormatError):
+                    yield from read_batches(file.read_at(size, shift + position))
+
+
+def _is_sound(file: File, position: int, size: int) -> bool:
+    if size > _MAX_VERIFIED:
+        return True
+    try:
+        return next(read_batches(file.read_at(size, position)), None) is not None
+    except FormatError:
+        return False
+
+
+def _pass_over(file: File, error: FormatError, end: int) -> int:
+    return next_batch(file, error.position, end)
