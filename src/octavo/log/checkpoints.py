@@ -128,6 +128,7 @@ class Checkpoints:
 
     def _write_if_changed(self, name: str, offsets: Offsets) -> None:
         """Leave a file alone that says the same: Kafka's has its lines in another order."""
+        self.owner.check_lock()
         if offsets != self._offsets[name] or name in self._unsure or not (self._folder / name).exists():
             self._write(name, offsets)
 
