@@ -115,8 +115,10 @@ def write_partition(
     """A log as simple as can be, that was written just now."""
     folder.mkdir()
     write_topic_id(DISK, folder, topic_id)
-    with_producer = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0} if producer_id >= 0 else {}
-    builder = BatchBuilder(leader_epoch=leader_epoch, **with_producer)
+    first = -1 if producer_id < 0 else 0
+    builder = BatchBuilder(
+        leader_epoch=leader_epoch, producer_id=producer_id, producer_epoch=first, base_sequence=first
+    )
     for value in values:
         builder.append(None, value, timestamp_ms=time.time_ns() // 1_000_000)
     (folder / "00000000000000000000.log").write_bytes(builder.build())

@@ -81,7 +81,7 @@ def test_a_copied_partition_of_a_known_topic_takes_its_ids_along(tmp_path: Path)
 
 def test_an_id_that_has_written_nothing_is_found_in_the_state_of_transactions(tmp_path: Path) -> None:
     with DataDirectory.open(written(tmp_path / "from", -1)) as data:
-        assert [data.coordinator.init_producer_id("id %d" % each).producer_id for each in range(3)] == [0, 1, 2]
+        assert [data.coordinator.init_producer_id(f"id {each}").producer_id for each in range(3)] == [0, 1, 2]
     data_folder = copied(tmp_path / "from", tmp_path / "to", "events-0", "__transaction_state-0")
     handover([data_folder])
     assert next_producer_id(data_folder) == 3
