@@ -11,11 +11,15 @@ PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --cons
 POMS  := $(wildcard tests/kafka/pom.xml tests/kafka/*/pom.xml)
 SPARK_POM := tests/spark/pom.xml
 
-# The first Python on the PATH that is new enough; `make PYTHON=...` names another.
-PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
-	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+# The versions that tests are run with (`make versions`); README.md and pyproject.toml name the same.
+TESTED := 3.11 3.12 3.13
+# The first Python on the PATH of a tested version, else the first that is new enough; `make PYTHON=...` names another.
+PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_info >= (3, 11)'; do \
+	for python in python3 $(TESTED:%=python%); do \
+		$$python -c "import ensurepip, sys, venv; version = '%d.%d' % sys.version_info[:2]; sys.exit(not ($$check))" \
+			2>/dev/null && echo $$python && exit; done; done)
 
-.PHONY: help setup run test lint kafka golden bench soak clean
+.PHONY: help setup run test lint kafka golden bench soak versions clean
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -49,11 +53,21 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 soak: $(VENV)/ready-to-test kafka ## what takes too long for every day
 	$(BIN)/pytest -m soak --timeout 0
 
+versions: ## set-up and unit tests with each tested version of Python that is on the PATH
+	@failed=; for version in $(TESTED); do \
+		python$$version -c '' 2>/dev/null || { echo "Python $$version: not on the PATH, so not tested"; continue; }; \
+		echo "Python $$version"; \
+		$(MAKE) --no-print-directory VENV=build/python$$version PYTHON=python$$version setup && \
+			build/python$$version/bin/pytest -q $(TESTS) tests/unit tests/corruption || failed="$$failed $$version"; \
+	done; test -z "$$failed" || { echo "failed with Python$$failed" >&2; exit 1; }
+
 clean: ## remove all that was built or fetched
 	rm -rf $(VENV) build dist
 
 $(VENV)/ready-to-run: pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "Octavo needs Python 3.11 or later: there is none on the PATH." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { \
+		echo "Octavo needs Python, one of $(TESTED), with its venv module (Debian: python3-venv): there is none on the PATH." >&2; \
+		exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot create virtual environments: install its venv module (Debian: python3-venv)." >&2; exit 1; }
 	@test -x $(BIN)/python || { echo "Creating $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }

@@ -1,0 +1,1 @@
+"""What users install is built and used as they do, away from the checkout."""
