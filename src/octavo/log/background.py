@@ -79,7 +79,11 @@ class Background:
         self._threads: list[threading.Thread] = []
 
     def run_once(self, now_ms: int | None = None) -> Done:
-        """Do what is due at `now_ms`, and clean one log; nothing once the directory is closed."""
+        """Do what is due at `now_ms`, and clean one log; nothing once the directory is closed.
+
+        Raises `WrongProcess` in a fork of the process that opened the directory, and `LockLost`.
+        """
+        self._directory.check_owner()
         now_ms = self._clock() if now_ms is None else now_ms
         done = self._tend_all(now_ms)
         return done._replace(cleaned=self._clean_one(now_ms, done.failed))
@@ -149,7 +153,8 @@ class Background:
                 done.forgotten.extend((log.partition, producer) for producer in log.expire_producers(now_ms))
 
     def start(self, interval_s: float = 1.0) -> None:
-        """Have threads do what is due, every so often, until `stop`."""
+        """Have threads do what is due, every so often, until `stop`. Raises as `run_once`."""
+        self._directory.check_owner()
         if self._threads:
             return
         self._stop.clear()
@@ -159,7 +164,13 @@ class Background:
             thread.start()
 
     def stop(self) -> None:
-        """End the threads, and wait for them. A log that is being compacted is finished first."""
+        """End the threads, and wait for them. A log that is being compacted is finished first.
+
+        A fork has none of its parent's threads, and has nothing to wait for.
+        """
+        if self._directory.is_elsewhere:
+            self._threads.clear()
+            return
         self._stop.set()
         for thread in self._threads:
             thread.join()

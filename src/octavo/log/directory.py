@@ -15,13 +15,14 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, overload
+from typing import TYPE_CHECKING, Final, Literal, Self, overload
 
 from octavo.errors import BadDirectory, Closed, ErrorCode, InvalidInput, LogError
 from octavo.log.broker_defaults import BrokerDefaults
+from octavo.log.closing import keeping
 from octavo.log.config import LogConfig
 from octavo.log.folder import Attempts, DataFolder, Paths, abandon, find_all_partitions, folder_paths
-from octavo.log.fork_safe import make_rlock
+from octavo.log.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.log import Clock, Log, wall_clock_ms
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.partition_metadata import write_topic_id
@@ -66,6 +67,7 @@ class DataDirectory:
         self._lock = make_rlock()  # of whoever makes, changes and deletes topics
         self._is_open = True
         self._is_in_charge = metadata.others_decide() is None
+        self.on_close: Final = WeakCallbacks()  # of clients that keep in mind that the directory is open
         self._coordinator: Coordinator | None = None  # made when it is needed
 
     @overload
@@ -350,6 +352,11 @@ class DataDirectory:
         """Whether it can still be changed."""
         return self._is_open
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this process is a fork of the one that opened the directory, and so may only read."""
+        return any(folder.lock.is_elsewhere for folder in self._folders)
+
     def close(self) -> None:
         """Close all logs, mark the directory as closed in good order, give back the lock.
 
@@ -357,8 +364,9 @@ class DataDirectory:
         a log could not be closed well is not marked, and its logs are checked when it is opened again. In a fork of the
         process that opened the directory nothing is written, and the directory stays open to its owner.
         """
-        if any(folder.lock.is_elsewhere for folder in self._folders):
+        if self.is_elsewhere:
             self._is_open = False
+            self.on_close.call()
             for folder in self._folders:
                 folder.close()
             return
@@ -366,6 +374,7 @@ class DataDirectory:
             if not self._is_open:
                 return
             self._is_open = False
+            self.on_close.call()
             attempts = Attempts()
             with attempts:
                 self._metadata.close()
@@ -380,12 +389,18 @@ class DataDirectory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        """Close it. Where the body has raised, what fails now becomes a note of that error."""
+        with keeping(error):
+            self.close()
 
-    def check_open(self) -> None:
-        """Raise `Closed`, and `WrongProcess` or `LockLost` where this process may not write."""
+    def check_owner(self) -> None:
+        """Raise `WrongProcess` or `LockLost` where this process may not write."""
         for folder in self._folders:
             folder.lock.check()
+
+    def check_open(self) -> None:
+        """Raise as `check_owner`, and `Closed`."""
+        self.check_owner()
         if not self._is_open:
             raise Closed("the data directory is closed")
 

@@ -188,6 +188,7 @@ class Log(CompactableLog):
             raise InvalidInput(f"a log cannot be truncated to offset {offset}")
         with self._lock:
             self._check_open()
+            self._owner.check_lock()
             if offset >= self._view.end_offset:
                 self._epochs.truncate_from_end(self._view.end_offset)  # that of a leader who has appended nothing
                 return False
@@ -310,6 +311,7 @@ class Log(CompactableLog):
         """Delete the `count` oldest segments, whatever they hold; their base offsets."""
         with self._lock:
             self._check_open()
+            self._owner.check_lock()
             now_ms = self._clock() if now_ms is None else now_ms
             if count >= len(self._view.segments):
                 self._roll(self._view.end_offset, now_ms)
@@ -345,6 +347,8 @@ class Log(CompactableLog):
             now_ms = self._clock() if now_ms is None else now_ms
             self._put_away(now_ms)
             due = [segment for due_ms, segment in self._deleted if due_ms <= now_ms]
+            if due:
+                self._owner.check_lock()
             for segment in due:
                 segment.remove_deleted()
             self._deleted = [(due_ms, segment) for due_ms, segment in self._deleted if due_ms > now_ms]

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
 from octavo.errors import FormatError, InvalidInput
+from octavo.log.closing import keeping
 from octavo.log.reading import Isolation, LogReader, ReadResult, View, indexed_aborts, read_view
 from octavo.log.segment import Segment
 from octavo.log.txn_index import AbortedEntry
@@ -38,7 +39,9 @@ class ReadableLog(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        """Close it. Where the body has raised, what fails now becomes a note of that error."""
+        with keeping(error):
+            self.close()
 
     @property
     def start_offset(self) -> int:

@@ -37,7 +37,8 @@ class Consumer(PositionedConsumer):
     def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
         """The next records, at most `max.poll.records` or `max_records`; none where none came in time.
 
-        Raises `NoOffset`, `OffsetOutOfRange`, `DeserializationFailed`, `FormatError` where a log is damaged, `WokenUp`.
+        Raises `NoOffset`, `OffsetOutOfRange`, `DeserializationFailed`, `FormatError` where a log is damaged, `WokenUp`,
+        `Closed` where the consumer or its directory is, and `WrongProcess` in a fork of the process that opened it.
         """
         if max_records == 1:
             return self._poll_one(timeout_s)
@@ -141,6 +142,7 @@ class Consumer(PositionedConsumer):
         """A partition that has something; None where none has, and the time is over."""
         patience: float | None = None  # until when more is waited for than there is
         while True:
+            self._fetcher.check_open()
             if deadline != _NO_TIME and self._woken.is_set():
                 self._woken.clear()
                 raise WokenUp("wakeup was called")

@@ -53,6 +53,16 @@ class Fetcher:
         if isinstance(data, DataDirectory) and self._isolation is Isolation.READ_COMMITTED:
             data.coordinator.finish_prepared()
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this process is a fork of the one that opened the directory to write."""
+        return isinstance(self._data, DataDirectory) and self._data.is_elsewhere
+
+    def check_open(self) -> None:
+        """Raise where nothing new can come: the directory is closed, or was opened by the process that forked this."""
+        if isinstance(self._data, DataDirectory):
+            self._data.check_open()
+
     # ---------------------------------------------------------------------------------------------------------- records
 
     def has_records(self, state: Assigned) -> bool:

@@ -14,12 +14,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from octavo.errors import InvalidInput
+from octavo.log.closing import keeping
 from octavo.log.consumer.assigned import Assigned, Assignment
 from octavo.log.consumer.config import ConsumerConfig
 from octavo.log.consumer.fetched import Deserializer
 from octavo.log.consumer.fetcher import Fetcher
 from octavo.log.consumer.record import ConsumerRecord
-from octavo.log.consumer.refusals import ConsumerError
+from octavo.log.consumer.refusals import ConsumerClosed
 from octavo.log.names import TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.readable import TimestampOffset
@@ -259,11 +260,15 @@ class PositionedConsumer:
     # ------------------------------------------------------------------------------------------------------------ state
 
     def close(self) -> None:
-        """Commit what has been read, if that is done automatically. What was read by `poll` counts as read."""
+        """Commit what has been read, if that is done automatically. What was read by `poll` counts as read.
+
+        In a fork of the process that opened the directory nothing is committed: that is up to the parent.
+        """
         if self._is_open:
             try:
                 self._settle()
-                self._commit_by_itself()
+                if not self._fetcher.is_elsewhere:
+                    self._commit_by_itself()
             finally:
                 self._is_open = False
                 self._last = None
@@ -274,7 +279,9 @@ class PositionedConsumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        """Close it. Where the body has raised, what fails now becomes a note of that error."""
+        with keeping(error):
+            self.close()
 
     def _begin(self) -> None:
         self._check_open()
@@ -314,4 +321,5 @@ class PositionedConsumer:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise ConsumerError("the consumer is closed")
+            raise ConsumerClosed("the consumer is closed")
+        self._fetcher.check_open()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from octavo.errors import LogError
+from octavo.errors import Closed, LogError
 from octavo.log.names import TopicPartition
 
 
 class ConsumerError(LogError):
     """A consumer cannot do what it was asked for."""
+
+
+class ConsumerClosed(ConsumerError, Closed):
+    """The consumer was closed."""
 
 
 class NoOffset(ConsumerError):

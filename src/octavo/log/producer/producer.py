@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from octavo.errors import InvalidInput, LogError
-from octavo.log.fork_safe import make_rlock
+from octavo.errors import InvalidInput
+from octavo.log.closing import keeping
+from octavo.log.fork_safe import in_child, make_rlock
 from octavo.log.log import Clock, wall_clock_ms
 from octavo.log.names import TopicPartition
 from octavo.log.producer.config import ProducerConfig
@@ -78,7 +79,9 @@ class Producer:
         self._now: Final[Callable[[], int]] = time.time_ns if is_wall_clock else data._clock
         self._clock_unit: Final = _NS_IN_MS if is_wall_clock else 1
         self._clock: Final = clock or _monotonic_ms
-        self._sender: Final = Sender(self.config, self._make_packer, self._make_deliverer, self._clock)
+        self._sender: Final = Sender(
+            self.config, self._make_packer, self._make_deliverer, self._clock, check_process=self._check_process
+        )
         self._linger: Final = Linger(self._sender, self.config.linger_ms, self._clock)
         self._has_thread: Final = clock is None
         self._thread: LingerThread | None = None
@@ -87,6 +90,8 @@ class Producer:
         self._inboxes: dict[str, Inbox] = {}  # the same, but none where there is something to prepare
         self._is_closed = False
         self._transactions: Final = self._make_transactions()
+        data.on_close.add(self._stop_sends)
+        in_child.add(self._stop_sends)
 
     def _make_packer(self) -> Packer:
         from octavo.log.producer.packer import Packer
@@ -122,7 +127,8 @@ class Producer:
         """Send a record. The future knows its offset once it has been appended, or why it was not.
 
         Raises `InvalidInput` for what cannot be a record, or is too large (`RecordTooLarge`); `UnknownPartition`,
-        `ProducerClosed`, and `WrongTransactionOrder` outside of a transaction.
+        `ProducerClosed`, `Closed` where the directory is, `WrongTransactionOrder` outside of a transaction, and
+        `WrongProcess` in a fork of the process that opened the directory.
         """
         try:
             inbox = self._inboxes[topic]
@@ -195,6 +201,9 @@ class Producer:
             self._checked[topic] = inbox
             if not self._prepares:
                 self._inboxes[topic] = inbox
+            if not self._data.is_open:  # it was closed meanwhile, and has called `_stop_sends` perhaps before
+                self._stop_sends()
+                self._check_open()
             return inbox
 
     def _forget(self, topic: str) -> None:
@@ -235,7 +244,10 @@ class Producer:
         return self._linger.run_once()
 
     def flush(self, timeout: float | None = None) -> None:
-        """Append all that was sent until now. Whether that failed their futures tell. Raises `TimeoutError`."""
+        """Append all that was sent until now. Whether that failed their futures tell.
+
+        Raises `TimeoutError`, and `WrongProcess` in a fork of the process that opened the directory.
+        """
         self._sender.finish(timeout)
 
     # ---------------------------------------------------------------------------------------------------- transactions
@@ -302,8 +314,13 @@ class Producer:
     def close(self, timeout: float | None = None) -> None:
         """Append all that was sent, and take no more. A transaction that is open is aborted.
 
-        Raises `TimeoutError`, and is closed nevertheless.
+        Raises `TimeoutError`, and is closed nevertheless. In a fork of the process that opened the directory nothing is
+        appended: what was sent before the fork is up to the parent.
         """
+        if self._data.is_elsewhere:
+            self._is_closed = True
+            self._stop_sends()
+            return
         with self._lock:
             if self._is_closed:
                 return
@@ -326,10 +343,15 @@ class Producer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        """Close it. Where the body has raised, what fails now becomes a note of that error."""
+        with keeping(error):
+            self.close()
+
+    def _check_process(self) -> None:
+        if self._data.is_elsewhere:
+            self._data.check_owner()
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ProducerClosed("the producer is closed")
-        if not self._data.is_open:
-            raise LogError("the data directory is closed")
+        self._data.check_open()

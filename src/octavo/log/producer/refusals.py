@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from octavo.errors import ErrorCode, InvalidInput, LogError
+from octavo.errors import Closed, ErrorCode, InvalidInput, LogError
 
 
-class ProducerClosed(LogError):
+class ProducerClosed(Closed):
     """The producer was closed."""
 
 

@@ -35,8 +35,13 @@ class Sender:
         make_packer: Callable[[], Packer],
         make_deliverer: Callable[[], Deliverer],
         clock: Clock,
+        *,
+        check_process: Callable[[], None],
     ) -> None:
-        """Packer and deliverer bring NumPy, and are made when there is something to send."""
+        """Packer and deliverer bring NumPy, and are made when there is something to send.
+
+        `check_process` raises where this process may not write, because it is a fork of the one that may.
+        """
         self.inboxes: Final[dict[str, Inbox]] = {}
         self.on_waiting: Callable[[], object] = lambda: None  # told where something waits on
         self._buffer_memory: Final = config.buffer_memory
@@ -44,6 +49,7 @@ class Sender:
         self._make_packer: Final = make_packer
         self._make_deliverer: Final = make_deliverer
         self._clock: Final = clock
+        self._check_process: Final = check_process
         self._packer: Packer | None = None
         self._deliverer: Deliverer | None = None
         self._sending: Final = make_lock()
@@ -92,8 +98,9 @@ class Sender:
     ) -> None:
         """Append what waits in some inboxes; unless it is to be `everything`, only what fills batches (see `Packer`).
 
-        Raises `TimeoutError` where others send for so long. What cannot be appended its futures tell.
+        Raises `TimeoutError` where others send for so long, and `WrongProcess`. Futures tell what cannot be appended.
         """
+        self._check_process()
         if not self._sending.acquire(timeout=-1 if timeout_s is None else max(0.0, timeout_s)):
             raise TimeoutError("the record was not appended in time")
         try:

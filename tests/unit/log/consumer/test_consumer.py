@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from octavo.errors import ChecksumMismatch
+from octavo.errors import ChecksumMismatch, Closed
 from octavo.log import DataDirectory, Log
 from octavo.log.consumer import (
     Consumer,
+    ConsumerClosed,
     ConsumerError,
     ConsumerRecord,
     DeserializationFailed,
@@ -387,10 +388,46 @@ def test_a_closed_consumer_does_nothing(tmp_path: Path) -> None:
         consumer.assign([T0])
         consumer.close()
         consumer.close()
-        with pytest.raises(ConsumerError, match="closed"):
+        with pytest.raises(ConsumerClosed, match="the consumer is closed"):
             consumer.poll()
-        with pytest.raises(ConsumerError, match="closed"):
+        with pytest.raises(ConsumerClosed, match="the consumer is closed"):
             next(iter(consumer))
+
+
+def test_a_consumer_of_a_closed_directory_says_so(tmp_path: Path) -> None:
+    with opened(tmp_path) as data:
+        write(data.log(*T0), 0, 30)
+        consumer = Consumer(data, EARLIEST)
+        consumer.assign([T0])
+        assert len(consumer.poll()) == 30
+        assert consumer.poll() == []
+        waiting = threading.Timer(0.05, data.close)
+        waiting.start()
+        with pytest.raises(Closed, match="the data directory is closed"):
+            consumer.poll(60)  # whoever waits is told, too
+        waiting.join()
+    for read in (
+        consumer.poll,
+        lambda: consumer.poll(max_records=1),
+        consumer.poll_arrow,
+        lambda: next(iter(consumer)),
+    ):
+        for _ in range(2):
+            with pytest.raises(Closed, match="the data directory is closed"):
+                read()
+    consumer.close()
+
+
+def test_what_closing_raises_does_not_replace_what_the_body_raised(tmp_path: Path) -> None:
+    with opened(tmp_path) as data:
+        write(data.log(*T0), 0, 30)
+        consumer = Consumer(data, EARLIEST, group_id="g")
+        consumer.assign([T0])
+        consumer.poll()
+        data.close()  # so that nothing can be committed
+        with pytest.raises(ZeroDivisionError) as raised, consumer:
+            raise ZeroDivisionError
+        assert raised.value.__notes__ == ["closing failed as well: Closed: the data directory is closed"]
 
 
 def test_records_come_as_arrow(tmp_path: Path) -> None:

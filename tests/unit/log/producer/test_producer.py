@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from octavo.errors import AppendRefused, ErrorCode, InvalidInput, LogError
+from octavo.errors import AppendRefused, Closed, ErrorCode, InvalidInput, LogError
 from octavo.log import DataDirectory, Producer
 from octavo.log.producer import ProducerClosed, RecordMetadata, RecordTooLarge, SendFuture
 from octavo.log.watched import UnknownPartition
@@ -320,7 +320,34 @@ def test_a_closed_directory_takes_no_more(tmp_path: Path) -> None:
         future = producer.send("t", b"2")
     with pytest.raises(LogError, match="closed"):
         future.result()
+    for _ in range(2):
+        with pytest.raises(Closed, match="the data directory is closed"):
+            producer.send("t", b"3")
     producer.close()
+    with pytest.raises(ProducerClosed, match="the producer is closed"):
+        producer.send("t", b"3")
+
+
+def test_what_closing_raises_does_not_replace_what_the_body_raised(tmp_path: Path) -> None:
+    with directory(tmp_path) as data:
+        producer = Producer(data, {"transactional.id": "mine"})
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("t", b"1").result()
+        data.close()  # so that the transaction cannot be aborted
+        with pytest.raises(ZeroDivisionError) as raised, producer:
+            raise ZeroDivisionError
+        assert raised.value.__notes__ == ["closing failed as well: Closed: __transaction_state-0 is closed"]
+
+
+def test_what_closing_raises_is_raised_where_the_body_did_not(tmp_path: Path) -> None:
+    with directory(tmp_path) as data:
+        producer = Producer(data, {"transactional.id": "mine"})
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("t", b"1").result()
+        with pytest.raises(Closed, match="__transaction_state-0 is closed"), producer:
+            data.close()
 
 
 def test_partitions_of_a_topic_can_be_asked_for(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""A directory whose lock file was deleted or replaced: another process may have it, and nothing more is written."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from octavo.errors import DirectoryLocked, LockLost
+from octavo.log import Background, DataDirectory, Log
+from octavo.log.names import TopicPartition
+from tests.unit.log.logs import SMALL, keys, make_batch
+
+EVENTS = TopicPartition("events", 0)
+
+_APPEND = """
+import sys
+from octavo.errors import DirectoryLocked
+from octavo.log import DataDirectory
+from tests.unit.log.logs import make_batch
+try:
+    with DataDirectory.open(sys.argv[1]) as data:
+        for number in range(50, 60):
+            data.log("events", 0).append(make_batch(first=number))
+    print("appended")
+except DirectoryLocked as refused:
+    print(refused.pid)
+"""
+
+
+def append_in_another_process(folder: Path) -> str:
+    command = [sys.executable, "-c", _APPEND, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[DataDirectory]:
+    data = DataDirectory.open(tmp_path / "data")
+    data.create_topic("events", config=SMALL | {"cleanup.policy": "compact,delete"})
+    for number in range(20):
+        data.log(*EVENTS).append(make_batch(first=number))
+    yield data
+    with contextlib.suppress(LockLost):
+        data.close()
+
+
+def test_a_directory_that_is_copied_stays_locked(data: DataDirectory, tmp_path: Path) -> None:
+    shutil.copytree(tmp_path / "data", tmp_path / "backup")
+    assert append_in_another_process(tmp_path / "data").isdecimal()
+    data.log(*EVENTS).append(make_batch(first=20))
+    data.close()
+    with DataDirectory.open(tmp_path / "data") as again:
+        assert keys(again.log(*EVENTS)) == list(range(21))
+    with DataDirectory.open(tmp_path / "backup") as copy:
+        assert keys(copy.log(*EVENTS)) == list(range(20))
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+ACTS: dict[str, Callable[[DataDirectory, Log], object]] = {
+    "roll": lambda data, log: log.roll(),
+    "an append that rolls": lambda data, log: [log.append(make_batch(size=900)) for _ in range(2)],
+    "truncate": lambda data, log: log.truncate_to(3),
+    "delete_records_before": lambda data, log: log.delete_records_before(3),
+    "delete_oldest": lambda data, log: log.delete_oldest(1),
+    "compact": lambda data, log: log.compact(2**60),
+    "write_checkpoints": lambda data, log: data.write_checkpoints(),
+    "create_topic": lambda data, log: data.create_topic("more"),
+    "delete_topic": lambda data, log: data.delete_topic("events"),
+    "set_config": lambda data, log: data.set_config("events", {"retention.ms": "1"}),
+    "close": lambda data, log: data.close(),
+    "close of a log": lambda data, log: log.close(),
+}
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_nothing_is_written_by_whoever_lost_the_lock(data: DataDirectory, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "data"
+    log = data.log(*EVENTS)
+    log.flush()
+    (folder / ".lock").unlink()
+    assert append_in_another_process(folder) == "appended"
+    before = files(folder)
+    with pytest.raises(LockLost, match="the lock file was deleted or replaced"):
+        ACTS[name](data, log)
+    assert files(folder) == before
+    with pytest.raises(LockLost):  # from now on, whatever it is
+        log.append(make_batch())
+    if data.is_open:
+        with pytest.raises(LockLost):
+            Background(data, initial_delay_ms=0).run_once()
+        with pytest.raises(LockLost):
+            data.close()
+    assert files(folder) == before
+    with DataDirectory.open(folder) as again:
+        assert keys(again.log(*EVENTS)) == [*range(20), *range(50, 60)]
+
+
+def test_the_mark_of_a_clean_shutdown_is_not_written(data: DataDirectory, tmp_path: Path) -> None:
+    (tmp_path / "data" / ".lock").unlink()
+    with pytest.raises(DirectoryLocked):  # this process knows that it has the directory
+        DataDirectory.open(tmp_path / "data")
+    with pytest.raises(LockLost):
+        data.close()
+    assert not data.is_open
+    assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+    with DataDirectory.open(tmp_path / "data") as again:
+        assert not again.reports[0].was_clean
+        assert keys(again.log(*EVENTS)) == list(range(20))
