@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from octavo.log.storage import File, Storage
+from octavo.log.open_files import LazyFile
+from octavo.log.storage import Storage
 from octavo.records.layout import NO_TIMESTAMP
 
 _BLOCK: Final = 1024  # bytes of entries that a search reads; in memory is one number for each such block
@@ -45,11 +46,8 @@ class Index:
 
     def __init__(self, storage: Storage, path: Path, base_offset: int) -> None:
         """The index in `path`, of the segment with that base."""
-        self._storage = storage
-        self._path = path
+        self.file: Final = LazyFile(storage, path)
         self._base_offset = base_offset
-        self._file: File | None = None
-        self._out: File | None = None  # open to be written; a reader that opens the file meanwhile takes only `_file`
         self._count: int | None = None
         self._last: tuple[int, int] | None = None
         self._block = _BLOCK // self._entry.size
@@ -68,32 +66,24 @@ class Index:
 
     def sync(self) -> None:
         """Have the entries on the disk."""
-        self._to_write().sync()
+        self.file.sync()
 
     def clear(self) -> None:
         """Remove all entries, and make the file where there is none."""
         self._cut(0)
-        self._to_write(create=True).truncate(0)
+        self.file.to_write(create=True).truncate(0)
 
     def trim(self) -> None:
         """Remove what is in the file behind the entries."""
-        file = self._to_write()
+        file = self.file.to_write()
         if file.size() != self.size():
             file.truncate(self.size())
-
-    def hold(self) -> None:
-        """Open the file, so that it can be read whatever becomes of its name."""
-        self._to_read()
 
     def refresh(self) -> None:
         """Know nothing any more of a file that another process writes."""
         self._count = None
         self._last = None
         self._samples = [[], []]
-
-    def forget(self) -> None:
-        """Close the file until it is needed again."""
-        self._file = self._out = None
 
     def take_back(self, count: int) -> None:
         """Have no more than the first `count` entries; what is behind them will be written over."""
@@ -110,7 +100,7 @@ class Index:
     def append_packed(self, data: bytes) -> None:
         """Add entries that are in the form of the file already, behind the last."""
         count = self.count
-        self._to_write().write_at([data], count * self._entry.size)
+        self.file.to_write().write_at([data], count * self._entry.size)
         self._last = None
         self._count = count + len(data) // self._entry.size
 
@@ -169,7 +159,7 @@ class Index:
 
     def _find_count(self) -> int:
         """How many entries there are before the zeros with which Kafka fills the file."""
-        file = self._to_read()
+        file = self.file.to_read_if_there()
         low, high = 0, 0 if file is None else file.size() // self._entry.size
         if high == 1 or (high and self._is_entry(self._at(high - 1))):
             return high  # a lone entry of zeros is one: no file is made for a single one in advance
@@ -186,26 +176,11 @@ class Index:
         return entry is not None and any(entry)
 
     def _read(self, number: int, count: int) -> bytes:
-        file = self._to_read()
+        file = self.file.to_read_if_there()
         if file is None:
             return b""
         data = file.read_at(count * self._entry.size, number * self._entry.size)
         return data[: len(data) - len(data) % self._entry.size]
-
-    def _to_read(self) -> File | None:
-        file = self._file
-        if file is None:
-            try:
-                file = self._file = self._storage.open(self._path)
-            except FileNotFoundError:
-                return None
-        return file
-
-    def _to_write(self, *, create: bool = False) -> File:
-        file = self._out
-        if file is None:
-            file = self._out = self._file = self._storage.open_to_write(self._path, create=create)
-        return file
 
 
 class OffsetIndex(Index):

@@ -1,16 +1,14 @@
 """A segment: the file that holds batches, the two indexes that find them, and that of aborted transactions.
 
 What `append` has returned from is in the page cache. `size` tells readers, who take no lock, how far complete batches
-go; it is set last. Files are opened when they are needed, and stay open while somebody reads from them, also when the
-segment has been deleted meanwhile.
+go; it is set last. Files are opened when they are needed (`open_files`), and stay open while somebody reads from them,
+also when the segment has been deleted meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import weakref
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -18,6 +16,7 @@ from typing import Final
 from octavo.errors import Unsupported
 from octavo.log.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
 from octavo.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from octavo.log.open_files import LazyFile
 from octavo.log.small_file import CorruptFile
 from octavo.log.span import BatchSpan
 from octavo.log.storage import File, Storage
@@ -28,19 +27,6 @@ from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_INT32, 
 
 _FUTURE_MAGIC: Final = 8  # what is above is rather garbage than a format to come
 _FILES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)
-
-
-_MOST_OPEN: Final = 128  # segments of three files each; a process has a thousand, by default
-_opened: Final[deque[weakref.ref[Segment]]] = deque()  # to be read: the first go when there are more
-
-
-def _note_opened(segment: Segment) -> None:
-    """Close the files of the segment that was opened first, where too many are open."""
-    _opened.append(weakref.ref(segment))
-    if len(_opened) > _MOST_OPEN:
-        oldest = _opened.popleft()()
-        if oldest is not None and not oldest.is_put_away:
-            oldest.forget()
 
 
 class Segment:
@@ -55,15 +41,14 @@ class Segment:
         self.created_ms = created_ms
         self.synced_names = 0  # of `name_count`
         self._is_made = is_new
-        self.is_put_away = False  # then its files could not be opened by their names again
+        self.is_put_away = False  # its files have the names of deleted ones, or are about to get them
         self.path: Final = folder / file_name(base_offset, LOG)
         self.offset_index: Final = OffsetIndex(storage, folder / file_name(base_offset, INDEX), base_offset)
         self.time_index: Final = TimeIndex(storage, folder / file_name(base_offset, TIME_INDEX), base_offset)
         self.txn_index: Final = TransactionIndex(storage, folder / file_name(base_offset, TXN_INDEX), base_offset)
         self._storage = storage
         self._folder = folder
-        self._file: File | None = None
-        self._out: File | None = None  # open to be written; a reader that opens the file meanwhile takes only `_file`
+        self._data: Final = LazyFile(storage, self.path)
         self._unindexed = 0  # bytes since the last entry; starts anew when a segment is opened, as Kafka's does
         self._largest: TimeEntry | None = None
         self._first_timestamp_ms: int | None = None
@@ -74,7 +59,7 @@ class Segment:
     ) -> Segment:
         """Make the files of an empty segment, in place of what may be there by their names."""
         segment = cls(storage, folder, base_offset, size=0, created_ms=created_ms, is_new=True)
-        file = segment._to_write(create=True)
+        file = segment._data.to_write(create=True)
         file.truncate(0)
         if preallocate:
             file.truncate(preallocate)
@@ -116,12 +101,12 @@ class Segment:
             unindexed += span_size
             at += span_size
         try:
-            self._to_write().write_at(parts, position)
+            self._data.to_write().write_at(parts, position)
             if offsets:
                 self._add_entries(offsets, times)
         except OSError:
             with contextlib.suppress(OSError):  # what is behind `size` is written over, or cut by recovery
-                self._to_write().truncate(position)
+                self._data.to_write().truncate(position)
             raise
         if position == 0:
             self._first_timestamp_ms = spans[0].max_timestamp_ms
@@ -146,19 +131,16 @@ class Segment:
         self.time_index.add(self.largest)
         self.offset_index.trim()
         self.time_index.trim()
-        file = self._to_write()
+        file = self._data.to_write()
         if file.size() != self.size:
             file.truncate(self.size)
 
     def sync(self) -> None:
         """Have everything on the disk but the files' names."""
-        for sync in (self._sync_data, self.offset_index.sync, self.time_index.sync, self.txn_index.sync):
+        for sync in (self._data.sync, self.offset_index.sync, self.time_index.sync, self.txn_index.sync):
             if self.is_put_away:
                 return  # nobody needs it, and what compaction made of it may have its names
             sync()
-
-    def _sync_data(self) -> None:
-        self._to_write().sync()
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Remove the batches that reach to `offset` or behind; how many bytes that were."""
@@ -169,7 +151,7 @@ class Segment:
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
-        file = self._to_write()
+        file = self._data.to_write()
         if file.size() != self.size:
             file.truncate(self.size)
         if self.size == 0:
@@ -181,7 +163,7 @@ class Segment:
 
     def cut(self, position: int) -> None:
         """Remove the bytes from `position` on; the indexes know nothing of them."""
-        file = self._to_write()
+        file = self._data.to_write()
         file.truncate(position)
         file.sync()
         self.size = position
@@ -194,26 +176,33 @@ class Segment:
         self._largest = None
 
     def put_away(self, *, keep_snapshot: bool = False) -> None:
-        """Give the files the names of deleted ones. Who has begun to read goes on: the files are open by then.
+        """Give the files the names of deleted ones. Readers go on: the files are open, or are found by these names.
 
-        `keep_snapshot`: another segment begins at the same offset, to which the snapshot of producers belongs.
+        `keep_snapshot`: another segment begins at the same offset, to which the snapshot of producers belongs. Raises
+        `OSError`; it can be called again then.
         """
         self.is_put_away = True
-        if self._file is None:
-            with contextlib.suppress(FileNotFoundError):
-                self._file = self._storage.open(self.path)
-        self.offset_index.hold()
-        self.time_index.hold()
-        self.txn_index.hold()
-        for path in self.files():
-            if not (keep_snapshot and path.name.endswith(SNAPSHOT)):
-                self._storage.rename(path, path.with_name(path.name + DELETED))
+        for file in self._lazy_files():
+            file.rename(self._deleted(file.path))
+        snapshot = self._folder / file_name(self.base_offset, SNAPSHOT)
+        if not keep_snapshot and snapshot.exists():
+            self._storage.rename(snapshot, self._deleted(snapshot))
 
     def remove_deleted(self) -> None:
         """Remove the files that `put_away` left."""
-        for suffix in _FILES:
+        for file in self._lazy_files():
             with contextlib.suppress(FileNotFoundError):
-                self._storage.remove(self._folder / (file_name(self.base_offset, suffix) + DELETED))
+                file.remove()
+        with contextlib.suppress(FileNotFoundError):
+            self._storage.remove(self._folder / (file_name(self.base_offset, SNAPSHOT) + DELETED))
+
+    def _lazy_files(self) -> tuple[LazyFile, ...]:
+        """Return its files, the data first: without them the others are nothing."""
+        return self._data, self.offset_index.file, self.time_index.file, self.txn_index.file
+
+    @staticmethod
+    def _deleted(path: Path) -> Path:
+        return path if path.name.endswith(DELETED) else path.with_name(path.name + DELETED)
 
     def files(self) -> list[Path]:
         """The files of this segment that there are, the data first: without them the others are nothing."""
@@ -221,36 +210,16 @@ class Segment:
         return [path for path in paths if path.exists()]
 
     def forget(self) -> None:
-        """Close the files until they are needed again; not those of one that is put away, which have other names."""
-        if not self.is_put_away:
-            self._file = self._out = None
-        self.offset_index.forget()
-        self.time_index.forget()
-        self.txn_index.forget()
+        """Close the files until they are needed again."""
+        for file in self._lazy_files():
+            file.forget()
 
     # ------------------------------------------------------------------------------------------------------- reading
 
     @property
     def file(self) -> File:
         """The data, to be read."""
-        file = self._file
-        if file is None:
-            file = self._open()
-            _note_opened(self)
-        return file
-
-    def _open(self) -> File:
-        """Open it to be read. Where it is put away meanwhile, its name may be that of another by now."""
-        try:
-            file = self._storage.open(self.path)
-        except FileNotFoundError:
-            if self._file is None:
-                raise
-            return self._file
-        if self.is_put_away and self._file is not None:
-            return self._file
-        self._file = file
-        return file
+        return self._data.to_read()
 
     @property
     def largest(self) -> TimeEntry:
@@ -432,9 +401,3 @@ class Segment:
     def _start(hint: OffsetEntry | None, end: int) -> int:
         """Where to begin to search; at the first byte where the index knows nothing, or nothing that can be."""
         return hint.position if hint is not None and 0 < hint.position < end else 0
-
-    def _to_write(self, *, create: bool = False) -> File:
-        file = self._out
-        if file is None:
-            file = self._out = self._file = self._storage.open_to_write(self.path, create=create)
-        return file

@@ -11,12 +11,12 @@ There is no file where nothing was aborted. A read of committed data looks here 
 
 from __future__ import annotations
 
-import contextlib
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from octavo.log.open_files import LazyFile
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File, Storage
 from octavo.records.layout import Int16, Int64, Layout
@@ -54,18 +54,15 @@ class TransactionIndex:
     def __init__(self, storage: Storage, path: Path, base_offset: int) -> None:
         self.path: Final = path
         self.name_count = 0  # how often the file was made here
-        self._storage = storage
+        self.file: Final = LazyFile(storage, path)
         self._base_offset = base_offset
-        self._file: File | None = None
-        self._out: File | None = None  # open to be written; a reader that opens the file meanwhile takes only `_file`
         self._count: int | None = None
-        self._is_held = False
 
     @property
     def count(self) -> int:
         """Of entries."""
         if self._count is None:
-            file = self._to_read()
+            file = self.file.to_read_if_there()
             count = 0 if file is None else file.size() // _ROW.size
             if self._count is None:  # else a writer knows better: it may have appended since the file was looked for
                 self._count = count
@@ -81,7 +78,7 @@ class TransactionIndex:
     def entries(self, first: int = 0) -> Iterator[AbortedEntry]:
         """All entries, or those from the number `first` on. Raises `CorruptFile` for one of an unknown version."""
         count = self.count
-        file = self._to_read() if count else None
+        file = self.file.to_read_if_there() if count else None
         if file is None:
             return
         for start in range(first, count, _CHUNK):
@@ -105,7 +102,7 @@ class TransactionIndex:
 
     def check(self, end_offset: int) -> None:
         """Raises `CorruptFile` where this cannot be the index of a segment that ends at `end_offset`."""
-        file = self._to_read()
+        file = self.file.to_read_if_there()
         if file is None:
             return
         if file.size() % _ROW.size:
@@ -132,50 +129,27 @@ class TransactionIndex:
 
     def _cut(self, count: int, before: int) -> None:
         self._count = count
-        if self._to_read() is not None:
+        if self.file.to_read_if_there() is not None:
             file = self._to_write()
             if count < before or file.size() != count * _ROW.size:
                 file.truncate(count * _ROW.size)
 
     def _last_offset_of(self, number: int) -> int:
-        file = self._to_read()
+        file = self.file.to_read_if_there()
         data = b"" if file is None else file.read_at(_ROW.size, number * _ROW.size)
         return _ROW.read(data).last_offset if len(data) == _ROW.size else self._base_offset
 
     def sync(self) -> None:
-        """Have the entries on the disk."""
-        if self._to_read() is not None:
-            self._to_write().sync()
-
-    def hold(self) -> None:
-        """Open the file, so that it can be read whatever becomes of its name."""
-        file = self._to_read()
-        self._file, self._is_held = file, True
+        """Write the entries to the disk, where there are any."""
+        if self.file.to_read_if_there() is not None:
+            self.file.sync()
 
     def refresh(self) -> None:
-        """Know nothing any more of a file that another process writes."""
+        """Forget what is known of a file that another process writes."""
         self._count = None
-        self._file = None
-
-    def forget(self) -> None:
-        """Close the file until it is needed again, unless it is held."""
-        if not self._is_held:
-            self._file = self._out = None
-
-    def _to_read(self) -> File | None:
-        file = self._file
-        if file is None:
-            with contextlib.suppress(FileNotFoundError):
-                file = self._storage.open(self.path)
-            if self._is_held:  # its name may be that of another by now
-                return self._file
-            if file is not None:
-                self._file = file
-        return file
+        self.file.forget()
 
     def _to_write(self) -> File:
-        file = self._out
-        if file is None:
-            self.name_count += self._to_read() is None
-            file = self._out = self._file = self._storage.open_to_write(self.path, create=True)
-        return file
+        if not self.file.is_open:
+            self.name_count += self.file.to_read_if_there() is None
+        return self.file.to_write(create=True)
