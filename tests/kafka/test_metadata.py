@@ -14,6 +14,7 @@ import pytest
 
 from octavo.cli import main
 from octavo.cli.exits import COULD_NOT_RUN, FINE
+from octavo.log import DataDirectory
 from octavo.log.identity import random_uuid
 from octavo.log.metadata import MetadataStore, handover
 from octavo.log.partition_metadata import write_topic_id
@@ -338,3 +339,30 @@ def test_where_the_cluster_is_of_an_old_metadata_version_partitions_are_added_in
     assert values_in(broker, "ours", 0, 1) == [b"from Octavo"]
     broker.stop()
     assert_no_stray(broker)
+
+
+def test_where_the_metadata_have_a_folder_of_their_own_kafka_finds_new_partitions_under_its_unchanged_settings(
+    tmp_path: Path, new_broker: NewBroker
+) -> None:
+    data, meta = tmp_path / "data", tmp_path / "meta"
+    broker = new_broker(data, settings={"metadata.log.dir": str(meta)})
+    broker.format()
+    broker.start()
+    with admin_of(broker) as admin:
+        create(admin, {"orders": 1})
+    broker.stop()
+    with DataDirectory.open([data, meta]) as opened_pair:
+        opened_pair.create_topic("ours", 2, CONFIG)
+        builder = BatchBuilder()
+        builder.append(None, b"from Octavo", timestamp_ms=time.time_ns() // 1_000_000)
+        for partition in range(2):
+            opened_pair.log("ours", partition).append(builder.build())
+    done = handover([data, meta])
+    assert (done.settings["log.dirs"], done.settings["metadata.log.dir"]) == (str(data), str(meta))
+    assert {difference.name for difference in done.differences} == {"listeners", "controller.listener.names"}
+    broker.start()
+    assert [values_in(broker, "ours", partition, 1) for partition in range(2)] == [[b"from Octavo"]] * 2
+    broker.stop()
+    assert_no_stray(broker)
+    with DataDirectory.open([data, meta]) as opened_pair:
+        assert [opened_pair.log("ours", partition).end_offset for partition in range(2)] == [1, 1]

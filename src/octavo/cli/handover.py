@@ -47,11 +47,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(arguments: argparse.Namespace) -> int:
     """Hands the directory over, and says what to do next."""
-    from pathlib import Path
-
+    from octavo.log.folder import folder_paths
     from octavo.log.metadata import handover
 
-    for line in _lines(handover([Path(folder) for folder in arguments.folders])):
+    for line in _lines(handover(folder_paths(arguments.folders))):
         print(line)
     return FINE
 
@@ -73,6 +72,13 @@ def _lines(done: Handover) -> list[str]:
     lines += ["", "Start Kafka with these lines in its server.properties (do not format the directory):", ""]
     lines += [f"  {name}={value}" for name, value in done.settings.items()]
     lines += ["", "  bin/kafka-server-start.sh server.properties"]
+    if done.differences:
+        lines += [
+            "",
+            "These lines are not what Kafka was running with. Keep the lines that it had, where you have them:",
+            "",
+        ]
+        lines += [f"  {name}: {before}" for name, before in done.differences]
     return lines
 
 

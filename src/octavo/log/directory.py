@@ -21,7 +21,7 @@ from octavo.errors import BadDirectory, Closed, ErrorCode, InvalidInput, LogErro
 from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.closing import keeping
 from octavo.log.config import LogConfig
-from octavo.log.folder import Attempts, DataFolder, Paths, abandon, find_all_partitions, folder_paths
+from octavo.log.folder import Attempts, DataFolder, Paths, abandon, check_data_folder, find_all_partitions, folder_paths
 from octavo.log.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.log import Clock, Log, wall_clock_ms
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
@@ -115,6 +115,8 @@ class DataDirectory:
         `OSError` where it is no data directory, or cannot be read or written.
         """
         several = folder_paths(paths)
+        for path in several:
+            check_data_folder(path)
         if read_only:
             return WatchedDirectory(several, storage)
         from octavo.log.metadata import MetadataStore
@@ -164,12 +166,13 @@ class DataDirectory:
         )
 
     def _make_partition(self, topic: Topic, partition: TopicPartition) -> None:
-        """Make the folder of a partition, if there is none and this node has it."""
-        state = topic.partitions[partition.partition]
-        if any(partition in folder.partitions for folder in self._folders) or not self._metadata.is_here(state):
+        """Make the folder of a partition, if there is none and this node has it in one of these folders."""
+        if any(partition in folder.partitions for folder in self._folders):
             return
-        meant = self._metadata.folder_of(state)
-        folder = next((folder for folder in self._folders if folder.path == meant), self._folders[0])
+        path = self._metadata.new_folder_of(topic.partitions[partition.partition])
+        folder = next((folder for folder in self._folders if folder.path == path), None)
+        if folder is None:
+            return
         write_topic_id(self._storage, folder.make_partition(partition), topic.id)
         self._open_log(folder, partition)
 

@@ -17,7 +17,15 @@ from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.loader import check_partition
 from octavo.log.lock import DirectoryLock
 from octavo.log.log import Clock, Log
-from octavo.log.names import METADATA_TOPIC, Aside, AsideFolder, TopicPartition, aside_folder_name
+from octavo.log.names import (
+    META_PROPERTIES,
+    METADATA_TOPIC,
+    Aside,
+    AsideFolder,
+    TopicPartition,
+    aside_folder_name,
+    base_offset_of,
+)
 from octavo.log.report import OnProgress
 from octavo.log.shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
 from octavo.log.storage import Storage
@@ -41,6 +49,19 @@ def folder_paths(paths: Paths) -> list[Path]:
         if not str(path) or "\0" in str(path):
             raise InvalidInput(f"{str(path)!r} is no path to a folder")
     return [Path(path) for path in several]
+
+
+def check_data_folder(path: Path) -> None:
+    """Raises `BadDirectory` for what cannot be a data directory: a partition's folder, or one inside a directory."""
+    path = path.absolute()
+    if (path.parent / META_PROPERTIES).exists():
+        raise BadDirectory(path, f"it is inside the data directory {path.parent}: open that one")
+    if not path.is_dir() or all(base_offset_of(each.name) is None for each in path.iterdir()):
+        return
+    if TopicPartition.parse(path.name) is not None:
+        raise BadDirectory(path, f"this is the folder of a partition: open {path.parent}, or Log.open({str(path)!r})")
+    if not find_partitions(path):
+        raise BadDirectory(path, "segments lie in it, as in a partition; a data directory has folders such as events-0")
 
 
 def find_partitions(folder: Path, *, strict: bool = False) -> dict[TopicPartition, Path]:

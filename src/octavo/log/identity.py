@@ -52,6 +52,11 @@ def random_uuid() -> uuid.UUID:
             return value
 
 
+def is_reserved_directory(directory: uuid.UUID) -> bool:
+    """Whether a directory id names no directory, but says that a replica is unassigned, lost or migrating."""
+    return directory in _RESERVED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaProperties:
     """What `meta.properties` says. Version 1 has a node and a cluster, always."""

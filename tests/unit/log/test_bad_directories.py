@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -325,3 +326,28 @@ def test_a_lock_that_this_process_holds(folder: Path) -> None:
         refuse(folder, DirectoryLocked, "in use")
     with DataDirectory.open(folder):
         pass
+
+
+def test_the_folder_of_a_partition_is_no_data_directory(tmp_path: Path) -> None:
+    write_directory(tmp_path / "data")
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copytree(tmp_path / "data" / "a-0", tmp_path / "elsewhere" / "a-0")
+    shutil.copytree(tmp_path / "data" / "a-0", tmp_path / "copy")
+    for path, advice in (
+        (tmp_path / "data" / "a-0", f"inside the data directory {tmp_path / 'data'}: open that one"),
+        (tmp_path / "data" / "new", f"inside the data directory {tmp_path / 'data'}: open that one"),
+        (tmp_path / "elsewhere" / "a-0", f"open {tmp_path / 'elsewhere'}, or Log.open("),
+        (tmp_path / "copy", "a data directory has folders such as events-0"),
+    ):
+        with left_as_it_was(tmp_path):
+            with pytest.raises(BadDirectory, match=re.escape(advice)):
+                DataDirectory.open(path)
+            with pytest.raises(BadDirectory, match=re.escape(advice)):
+                DataDirectory.open(path, read_only=True)
+
+
+def test_a_data_directory_may_be_named_like_a_partition(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path / "disk-1") as data:
+        data.create_topic("events")
+    with DataDirectory.open(tmp_path / "disk-1", read_only=True) as watched:
+        assert len(watched.partitions()) == 1

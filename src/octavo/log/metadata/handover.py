@@ -25,16 +25,16 @@ from uuid import UUID
 
 from octavo.errors import BadDirectory
 from octavo.log.checkpoint import read_epochs
-from octavo.log.folder import find_all_partitions
+from octavo.log.folder import check_data_folder, find_all_partitions
 from octavo.log.identity import random_uuid, write_uuid
 from octavo.log.lock import DirectoryLock
 from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT
 from octavo.log.metadata.cluster_log import FOLDER, has_cluster_log, snapshot_records
-from octavo.log.metadata.creation import CONTROLLER_PORT, LISTENER
 from octavo.log.metadata.image import PartitionState
+from octavo.log.metadata.server_properties import Difference, differences, needed_settings
 from octavo.log.metadata.store import MetadataStore
 from octavo.log.metadata.used_producer_ids import first_free_producer_id
-from octavo.log.names import LEADER_EPOCHS, LOG, META_PROPERTIES, TopicPartition, base_offset_of
+from octavo.log.names import LEADER_EPOCHS, LOCK, LOG, META_PROPERTIES, TopicPartition, base_offset_of
 from octavo.log.partition_metadata import read_topic_id, write_topic_id
 from octavo.log.shutdown import was_clean
 from octavo.log.storage import DISK, Storage
@@ -46,7 +46,6 @@ COMPACTED: Final = {"cleanup.policy": "compact"}
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})  # in any cluster
 _NO_EPOCH: Final = -1
 _MOST_PARTITIONS: Final = 100_000  # of one topic that is found; all up to the last are made
-_LISTENER_PORT: Final = 9092
 _EPOCH: Final = BATCH_HEADER.only("leader_epoch", "magic")
 
 
@@ -63,6 +62,7 @@ class Handover:
     missing: tuple[TopicPartition, ...]  # partitions without a folder: Kafka makes them, empty
     unclean: tuple[Path, ...]  # folders that were not closed in good order: Kafka checks their logs when it starts
     settings: Mapping[str, str]  # for server.properties
+    differences: tuple[Difference, ...] = ()  # where these are not what Kafka was running with
 
 
 def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
@@ -70,29 +70,24 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
 
     Raises `DirectoryLocked`, `BadDirectory`, `CorruptFile` and `OSError` where that cannot be.
     """
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadDirectory(folder, "there is no such folder")
+        check_data_folder(folder)
+    if not all((folder / LOCK).exists() for folder in folders):
+        _look(folders, storage)  # nobody has it open, and what is refused is to stay without a lock file
     with ExitStack() as locks:
         for folder in folders:
-            if not folder.is_dir():
-                raise BadDirectory(folder, "there is no such folder")
             locks.enter_context(DirectoryLock.acquire(folder, storage))
-        paths = find_all_partitions(folders)
-        found = _read(storage, paths)
-        if not found and not any((folder / META_PROPERTIES).exists() for folder in folders):
-            raise BadDirectory(folders[0], "there is nothing in it that could be handed over")
-        known = MetadataStore.open(folders, storage=storage, read_only=True)
-        _check_charge(known, storage)
-        _check_ids(known, found)
-        _check_partitions(known, found)
-        strangers = sorted({topic for topic, _ in found} - known.topics.keys())
-        first_free_id = first_free_producer_id(storage, paths, strangers)
+        seen = _look(folders, storage)
         # From here on there are changes, and nothing but the disk that could be wrong.
         store = MetadataStore.open(folders, storage=storage, read_only=False)
-        store.reserve_producer_ids(first_free_id)
-        for topic in strangers:
-            _adopt(store, topic, found, COMPACTED if topic in COMPACTED_TOPICS else KEPT_FOR_EVER)
-        write_lost_ids(store, storage, paths)
-        raised = _set_partitions(store, found)
-        return _report(store, folders, found, tuple(strangers), raised)
+        store.reserve_producer_ids(seen.first_free_producer_id)
+        for topic in seen.strangers:
+            _adopt(store, topic, seen.found, COMPACTED if topic in COMPACTED_TOPICS else KEPT_FOR_EVER)
+        write_lost_ids(store, storage, {partition: each.path for partition, each in seen.found.items()})
+        raised = _set_partitions(store, seen.found)
+        return _report(store, folders, seen.found, seen.strangers, raised)
 
 
 class _Found(NamedTuple):
@@ -101,6 +96,28 @@ class _Found(NamedTuple):
     path: Path
     topic_id: UUID | None  # None: it is lost
     last_epoch: int  # of the leader that wrote last; -1 where there is none
+
+
+class _Seen(NamedTuple):
+    """A directory that can be handed over, before anything is changed."""
+
+    found: Mapping[TopicPartition, _Found]
+    strangers: tuple[str, ...]  # topics that the metadata do not know
+    first_free_producer_id: int
+
+
+def _look(folders: Sequence[Path], storage: Storage) -> _Seen:
+    """Reads all that a hand-over needs, and raises what Kafka would not start on."""
+    paths = find_all_partitions(folders)
+    found = _read(storage, paths)
+    if not found and not any((folder / META_PROPERTIES).exists() for folder in folders):
+        raise BadDirectory(folders[0], "there is nothing in it that could be handed over")
+    known = MetadataStore.open(folders, storage=storage, read_only=True)
+    _check_charge(known, storage)
+    _check_ids(known, found)
+    _check_partitions(known, found)
+    strangers = tuple(sorted({topic for topic, _ in found} - known.topics.keys()))
+    return _Seen(found, strangers, first_free_producer_id(storage, paths, strangers))
 
 
 def _read(storage: Storage, paths: Mapping[TopicPartition, Path]) -> dict[TopicPartition, _Found]:
@@ -166,7 +183,7 @@ def _adopt(store: MetadataStore, topic: str, found: Mapping[TopicPartition, _Fou
         raise BadDirectory(partitions[last].path, "no topic has so many partitions: move it away")
     topic_id = next((each.topic_id for each in partitions.values() if each.topic_id), None) or random_uuid()
     epochs = dict.fromkeys(range(last + 1), 0)
-    places = dict.fromkeys(epochs, store.metadata_folder)
+    places = dict.fromkeys(epochs, partitions[min(partitions)].path.parent)
     for number, each in partitions.items():
         epochs[number] = max(each.last_epoch, 0)
         places[number] = each.path.parent
@@ -248,27 +265,6 @@ def _report(
         raised=raised,
         missing=tuple(missing),
         unclean=tuple(folder for folder in folders if not was_clean(folder)),
-        settings=_settings(store, folders),
+        settings=needed_settings(store, folders),
+        differences=tuple(differences(store)),
     )
-
-
-def _settings(store: MetadataStore, folders: Sequence[Path]) -> dict[str, str]:
-    """What server.properties need, for one node that clients on this machine reach."""
-    controller = f"localhost:{CONTROLLER_PORT}"
-    settings = {
-        "process.roles": "broker,controller",
-        "node.id": str(store.node_id),
-        "log.dirs": ",".join(str(folder.resolve()) for folder in folders),
-        "metadata.log.dir": str(store.metadata_folder.resolve()),
-        "listeners": f"PLAINTEXT://localhost:{_LISTENER_PORT},{LISTENER}://{controller}",
-        "controller.listener.names": LISTENER,
-    }
-    if store.image.kraft_version:
-        settings["controller.quorum.bootstrap.servers"] = controller
-    else:
-        settings["controller.quorum.voters"] = f"{store.node_id}@{controller}"
-    for name in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
-        settings[f"{name}.replication.factor"] = "1"
-    for name in ("transaction.state.log", "share.coordinator.state.topic"):
-        settings[f"{name}.min.isr"] = "1"
-    return settings

@@ -30,6 +30,7 @@ from octavo.log.metadata.cluster_log import (
 from octavo.log.metadata.creation import FEATURES, create_cluster_log
 from octavo.log.metadata.identities import Identities
 from octavo.log.metadata.image import TOPIC_RESOURCE, Image, PartitionState, Topic
+from octavo.log.metadata.placement import Placement
 from octavo.log.metadata.used_producer_ids import PRODUCER_IDS
 from octavo.log.names import META_PROPERTIES, check_topic_name
 from octavo.log.storage import Storage
@@ -122,10 +123,30 @@ class MetadataStore:
 
     def folder_of(self, partition: PartitionState) -> Path | None:
         """The folder that the partition is assigned to; None where the metadata do not say, or name another node's."""
+        directory = self._directory_of(partition)
+        return None if directory is None else self._whose.folder_of(directory)
+
+    @property
+    def placement(self) -> Placement:
+        """Which of the folders partitions may go into."""
+        broker = None if self.node_id is None else self.image.brokers.get(self.node_id)
+        return Placement(self._folders, self.metadata_folder, self._whose, broker)
+
+    def new_folder_of(self, partition: PartitionState) -> Path | None:
+        """Where to make a partition that has no folder yet; None where it is another node's, or another disk's.
+
+        Raises `BadDirectory` where all folders hold metadata alone.
+        """
+        if not self.is_here(partition):
+            return None
+        return self.placement.folder_for(self._directory_of(partition))
+
+    def _directory_of(self, partition: PartitionState) -> UUID | None:
+        """The id of the directory that the partition is assigned to on this node; None where nothing is said."""
         if not self.is_here(partition) or len(partition.directories) != len(partition.replicas):
             return None
         assert self.node_id is not None
-        return self._whose.folder_of(partition.directories[partition.replicas.index(self.node_id)])
+        return partition.directories[partition.replicas.index(self.node_id)]
 
     def others_decide(self) -> str | None:
         """Why not this node alone decides on its partitions; None where it does (`authority`)."""
@@ -166,7 +187,9 @@ class MetadataStore:
             raise InvalidInput(f"there is a topic {name!r}, or one with the id {write_uuid(topic_id)}, already")
         node_id = self._take_charge()
         directories = (
-            self._directories(len(leader_epochs)) if folders is None else list(map(self._whose.directory_of, folders))
+            self._new_directories(len(leader_epochs))
+            if folders is None
+            else list(map(self._whose.directory_of, folders))
         )
         records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
         records += _config_records(name, config)
@@ -228,6 +251,11 @@ class MetadataStore:
             broker = self.image.brokers.get(node_id)
             epoch = -1 if broker is None else broker.broker_epoch
             self._append([ProducerIdsRecord(broker_id=node_id, broker_epoch=epoch, next_producer_id=first_free)])
+
+    def _new_directories(self, count: int) -> list[UUID]:
+        """Directories for new partitions of this node."""
+        states = (state for topic in self.topics.values() for state in topic.partitions.values())
+        return self.placement.choose(count, filter(None, map(self.folder_of, states)))
 
     def _topic(self, name: str) -> Topic:
         try:
@@ -314,23 +342,6 @@ class MetadataStore:
         contents = snapshot_records(self._storage, path)
         return [content for content in contents if isinstance(content, MetadataRecord | UnknownRecord)]
 
-    def _directories(self, count: int) -> list[UUID]:
-        """Directories for new partitions: each time the one that has the fewest, as Kafka chooses."""
-        if len(self._folders) == 1:
-            return [self._whose.directory_of(self._folders[0])] * count
-        load = {self._whose.directory_of(folder): 0 for folder in self._folders}
-        for topic in self.topics.values():
-            for partition in topic.partitions.values():
-                folder = self.folder_of(partition)
-                if folder is not None:
-                    load[self._whose.directory_of(folder)] += 1
-        chosen = []
-        for _ in range(count):
-            directory = min(load, key=load.__getitem__)
-            load[directory] += 1
-            chosen.append(directory)
-        return chosen
-
 
 def _config_records(topic: str, config: Mapping[str, str | None]) -> list[MetadataRecord]:
     return [
@@ -340,8 +351,9 @@ def _config_records(topic: str, config: Mapping[str, str | None]) -> list[Metada
 
 
 def _metadata_folder(folders: Sequence[Path]) -> Path:
-    """The folder with the metadata log; else the first, where Kafka would make it."""
+    """The folder with the metadata log; else the one that Kafka has formatted for it; else the first."""
     found = [folder for folder in folders if has_cluster_log(folder / FOLDER)]
     if len(found) > 1:
         raise BadDirectory(found[1], f"it has metadata, and so has {found[0]}: only one of them can be right")
-    return found[0] if found else folders[0]
+    formatted = (folder for folder in folders if (folder / BOOTSTRAP_CHECKPOINT).exists())
+    return found[0] if found else next(formatted, folders[0])

@@ -132,6 +132,7 @@ def refused(folder: Path, sentence: str, *others: Path, error: type[OctavoError]
     with pytest.raises(error, match=sentence):
         handover([folder, *others])
     assert list(map(files, (folder, *others))) == before
+    assert not any((each / ".lock").exists() for each in (folder, *others))
 
 
 def test_a_folder_of_another_topic_of_the_same_name_is_refused(tmp_path: Path) -> None:
@@ -260,3 +261,22 @@ def test_the_log_needs_no_kio_before_there_are_metadata_to_read() -> None:
     code = "import sys, octavo.log; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"kio", "octavo.log.metadata", "octavo.schemas"} & set(done.stdout.split())
+
+
+def test_an_empty_text_is_not_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    before = files(tmp_path)
+    assert main(["handover", ""]) == COULD_NOT_RUN
+    assert "'' is no path to a folder" in capsys.readouterr().err
+    assert files(tmp_path) == before
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_the_folder_of_a_partition_is_refused_and_left_without_a_lock(tmp_path: Path) -> None:
+    directory(tmp_path)
+    refused(tmp_path / "events-0", "it is inside the data directory")
+    (tmp_path / "meta.properties").unlink()
+    refused(tmp_path / "events-0", "this is the folder of a partition")

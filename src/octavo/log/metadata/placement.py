@@ -1,0 +1,81 @@
+"""Which folders of a directory partitions go into.
+
+Kafka can keep its metadata log in a folder of its own, `metadata.log.dir`, that is none of its `log.dirs`. It does not
+look for partitions there: it would serve an empty one from another folder. So partitions never go into a folder that
+holds metadata alone. That is one with the metadata log and without a partition in it, where Kafka has formatted the
+directory or has run on it, and
+
+    has not named the folder among its log directories (it does since metadata.version 3.7-IV2), or
+    has named none, and there are other folders
+
+In a directory that Octavo has made, and Kafka has never seen, partitions go into all folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from uuid import UUID
+
+from octavo.errors import BadDirectory
+from octavo.log.folder import find_partitions
+from octavo.log.identity import is_reserved_directory
+from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT
+from octavo.log.metadata.identities import Identities
+from octavo.schemas.metadata.nodes import RegisterBrokerRecord
+
+
+class Placement:
+    """The folders of a directory, as the node that has it knows them."""
+
+    def __init__(
+        self, folders: Sequence[Path], metadata_folder: Path, whose: Identities, broker: RegisterBrokerRecord | None
+    ) -> None:
+        self._metadata_folder = metadata_folder
+        self._whose = whose
+        self._broker = broker
+        self._holds_metadata_alone = self._look(folders)
+        self.log_dirs = [
+            folder for folder in folders if folder != metadata_folder or not self._holds_metadata_alone
+        ]  # what Kafka calls so: the folders that partitions may go into
+
+    def _look(self, folders: Sequence[Path]) -> bool:
+        folder = self._metadata_folder
+        named = () if self._broker is None else self._broker.log_dirs
+        identity = self._whose.known.get(folder)
+        if named:
+            is_strange = identity is not None and identity.directory_id not in named
+        else:
+            is_kafkas = self._broker is not None or (folder / BOOTSTRAP_CHECKPOINT).exists()
+            is_strange = is_kafkas and len(folders) > 1
+        return is_strange and not find_partitions(folder)
+
+    def folder_for(self, directory: UUID | None) -> Path | None:
+        """Where to make a partition that is assigned to `directory`; None where that is a folder that was not given."""
+        if directory is None or is_reserved_directory(directory):
+            return self._first
+        return self._whose.folder_of(directory)
+
+    def choose(self, count: int, taken: Iterable[Path]) -> list[UUID]:
+        """Directories for new partitions: each time the one that has the fewest, as Kafka chooses.
+
+        `taken`: the folders of all partitions that there are. Raises `BadDirectory` where no folder may have any.
+        """
+        load = dict.fromkeys(self.log_dirs, 0)
+        for folder in taken:
+            if folder in load:
+                load[folder] += 1
+        chosen = []
+        for _ in range(count):
+            folder = min(load, key=load.__getitem__, default=self._first)
+            load[folder] += 1
+            chosen.append(self._whose.directory_of(folder))
+        return chosen
+
+    @property
+    def _first(self) -> Path:
+        if not self.log_dirs:
+            raise BadDirectory(
+                self._metadata_folder, "Kafka keeps its metadata alone in this folder: give those of log.dirs as well"
+            )
+        return self.log_dirs[0]

@@ -1,0 +1,73 @@
+"""The lines of `server.properties` that Kafka needs for a directory, and what it was running with before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from octavo.log.identity import write_uuid
+from octavo.log.metadata.creation import CONTROLLER_PORT, LISTENER
+from octavo.log.metadata.store import MetadataStore
+
+_HOST: Final = "localhost"
+_PLAINTEXT: Final = "PLAINTEXT"
+_PORT: Final = 9092
+
+
+class Difference(NamedTuple):
+    """A line in which Kafka is told something else than it was running with."""
+
+    name: str  # of the setting
+    before: str  # what Kafka has told the cluster of it
+
+
+def needed_settings(store: MetadataStore, folders: Sequence[Path]) -> dict[str, str]:
+    """What server.properties need, for one node that clients on this machine reach."""
+    controller = f"{_HOST}:{CONTROLLER_PORT}"
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": str(store.node_id),
+        "log.dirs": ",".join(str(folder.resolve()) for folder in store.placement.log_dirs or folders),
+        "metadata.log.dir": str(store.metadata_folder.resolve()),
+        "listeners": f"{_PLAINTEXT}://{_HOST}:{_PORT},{LISTENER}://{controller}",
+        "controller.listener.names": LISTENER,
+    }
+    if store.image.kraft_version:
+        settings["controller.quorum.bootstrap.servers"] = controller
+    else:
+        settings["controller.quorum.voters"] = f"{store.node_id}@{controller}"
+    for name in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
+        settings[f"{name}.replication.factor"] = "1"
+    for name in ("transaction.state.log", "share.coordinator.state.topic"):
+        settings[f"{name}.min.isr"] = "1"
+    return settings
+
+
+def differences(store: MetadataStore) -> Iterator[Difference]:
+    """Where `needed_settings` differ from what Kafka was running with, as far as the metadata tell."""
+    broker = None if store.node_id is None else store.image.brokers.get(store.node_id)
+    if broker is not None:
+        yield from _other_folders(store, {*broker.log_dirs})
+        served = [f"{each.name}://{each.host}:{each.port}" for each in broker.end_points]
+        if served != [f"{_PLAINTEXT}://{_HOST}:{_PORT}"]:
+            yield Difference("listeners", f"clients were told {', '.join(served) or 'none'}")
+        if broker.rack is not None:
+            yield Difference("broker.rack", f"it was {broker.rack}")
+    controller = None if store.node_id is None else store.image.controllers.get(store.node_id)
+    if controller is not None:
+        reached = [f"{each.name}://{each.host}:{each.port}" for each in controller.end_points]
+        if reached != [f"{LISTENER}://{_HOST}:{CONTROLLER_PORT}"]:
+            yield Difference("controller.listener.names", f"the controller was reached at {', '.join(reached)}")
+
+
+def _other_folders(store: MetadataStore, before: set[UUID]) -> Iterator[Difference]:
+    if not before:
+        return
+    ids = {folder: store.identity[folder].directory_id for folder in store.placement.log_dirs}
+    for folder, directory in ids.items():
+        if directory not in before:
+            yield Difference("log.dirs", f"{folder} was not among them")
+    for directory in sorted(before.difference(filter(None, ids.values()))):
+        yield Difference("log.dirs", f"the folder with directory.id={write_uuid(directory)} was among them")
