@@ -24,7 +24,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
-from octavo.log.names import LOCK
+from octavo.log.lock import _held
 from octavo.log.storage import File, Storage
 from octavo.records.layout import Buffer
 from tests.crash.disk import (
@@ -124,10 +124,9 @@ class CrashStorage(Storage):
         """Go on after a stop, for another program. Of a dead process no lock is left."""
         self._stop_at = None
         self._stopped = False
-        for lock in list(self.folder.rglob(LOCK)):
-            replaced = lock.with_name("new" + LOCK)
-            replaced.touch()
-            replaced.replace(lock)
+        for lock in list(_held.values()):
+            if lock.folder.is_relative_to(self.folder):
+                lock.release()
 
     def crash_points(self) -> Iterator[tuple[int, Disk]]:
         """For each operation its number and the disk as it is before that one is over; at the end, after the last.
