@@ -148,6 +148,8 @@ class Loader:
         if self._clean:
             self._restore_producers(segments, end_offset, end_offset, doubted)
         self._replay.take_snapshot(end_offset)
+        if not self._clean:
+            self._replay.forget_expired(self._now_ms)
         self._replay.remove_strays(segments, end_offset)
         for offset in snapshots:
             if offset > end_offset:
@@ -277,6 +279,8 @@ class Loader:
             self._restore_producers(segments[:first], base_offset, base_offset, doubted)
         for number in range(first, len(segments)):
             self._replay.take_snapshot(segments[number].base_offset)
+            if number > first:
+                self._replay.forget_expired(self._now_ms)
             segments[number].txn_index.clear()
             later = segments[number + 1 :]
             # Of what is before the start some may be deleted and some not: a transaction's data, and not its end.

@@ -132,6 +132,13 @@ class Replay:
         self.snapshot_offset = offset
         return True
 
+    def forget_expired(self, now_ms: int) -> None:
+        """Forget the producers that have written nothing for so long.
+
+        After each segment that it recovers, Kafka reads the snapshot that it has just written, and leaves them out.
+        """
+        self.states.expire(now_ms, self._expiration_ms)
+
     def remove_strays(self, segments: Sequence[Segment], end_offset: int) -> None:
         """Remove snapshots that belong to no segment, except the newest one behind the last segment's base.
 

@@ -129,6 +129,18 @@ def test_the_last_batch_of_a_producer_stays_until_it_is_forgotten(open_compactin
     both.close()
 
 
+def test_the_last_batch_of_a_producer_that_recovery_has_forgotten_goes(open_compacting: OpenCompacting) -> None:
+    both = open_compacting()
+    both.append(_sent(5, 0, {"a": b"1"}))
+    both.append(_batch({"a": b"2"}))
+    both.roll()
+    both.now_ms += 2 * DAY_MS
+    both.crash()
+    assert both.compact() is not None
+    assert _both(both) == [(1, 1, {"a": b"2"})]
+    both.close()
+
+
 def test_the_last_batch_of_a_round_keeps_its_place(open_compacting: OpenCompacting) -> None:
     both = open_compacting(delete_retention_ms=0)
     both.append(_batch({"a": b"1"}))

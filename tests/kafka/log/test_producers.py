@@ -277,3 +277,17 @@ def test_a_snapshot_of_producers_that_have_expired(open_producing: OpenProducing
     assert [state.producer_id for state in both.producers.states] == [6]
     both.append(produced(5, 0, 7))
     both.close()
+
+
+def test_recovery_forgets_producers_that_have_expired(open_producing: OpenProducing) -> None:
+    both = open_producing()
+    both.append(produced(4, 0, 0))
+    both.roll()
+    both.append(produced(5, 0, 0))
+    both.append(transacted(6, 0, 0))
+    both.append(produced(7, 0, 0, timestamp_ms=TIME_MS + 1000))
+    both.now_ms += DAY_MS + 500
+    both.crash()
+    assert [state.producer_id for state in both.producers.states] == [6, 7]
+    both.append(produced(5, 0, 7))  # any sequence may follow
+    both.close()
