@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from octavo.errors import FormatError
 from octavo.log.reading import View
 from octavo.log.segment import Segment
+from octavo.log.walk import walk
 from octavo.records import read_batches
+
+_SMALL: Final = 4096  # bytes of a file that is read sooner than its index is opened
 
 
 class Portion(NamedTuple):
@@ -58,7 +61,7 @@ def _checked_end_offset(segment: Segment, next_base: int) -> int:
     A batch that reaches beyond `next_base` makes readers pass over others, so its checksum has to be right.
     """
     try:
-        end_offset, _ = segment.end_offset()
+        end_offset = _end_offset(segment)
         if end_offset <= next_base:
             return end_offset
         found = segment.find(end_offset - 1, segment.size)
@@ -69,3 +72,12 @@ def _checked_end_offset(segment: Segment, next_base: int) -> int:
     except FormatError:
         pass  # whoever reads it is told
     return segment.base_offset
+
+
+def _end_offset(segment: Segment) -> int:
+    if segment.size > _SMALL:
+        return segment.end_offset()[0]
+    end_offset = segment.base_offset
+    for entry in walk(segment.file, 0, segment.size):
+        end_offset = entry.last_offset + 1
+    return end_offset

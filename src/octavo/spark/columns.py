@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from octavo.log.names import LOG, file_name
+from octavo.spark.joined import Window
 from octavo.spark.slices import Slice
 
 # Measured: of 4,096 to 131,072, about what Spark reads fastest; narrow rows do not care.
@@ -24,37 +25,69 @@ class Columns:
         self._schema: Final = schema
         stored = [name for name in schema.names if name not in _OF_A_SLICE]
         self.stored: Final = stored or ["offset"]  # by something the rows have to be counted
-        self._constants: dict[str, pa.Array] = {}
+        self.stored_joined: Final = list(dict.fromkeys([*self.stored, "position"]))  # of several slices at once
+        self._values: dict[str, Any] = {}
+        self._constants: dict[str, tuple[Any, pa.Array]] = {}
 
     def begin(self, piece: Slice) -> None:
         """From now on batches are of this slice."""
-        values = {
-            "topic": piece.partition.topic,
-            "partition": piece.partition.partition,
-            "file": f"{piece.folder}/{file_name(piece.base_offset, LOG)}",
-        }
-        self._constants = {
-            name: pa.repeat(pa.scalar(value, self._schema.field(name).type), BATCH_ROWS)
-            for name, value in values.items()
-            if name in self._schema.names
-        }
+        values = _values_of(piece)
+        self._values = {name: values[name] for name in _OF_A_SLICE if name in self._schema.names}
 
     def spark_batch(self, batch: pa.RecordBatch, shift: int) -> pa.RecordBatch:
         """A batch for Spark; positions of its records count from `shift`."""
-        rows = batch.num_rows
         arrays = []
         for field in self._schema:
-            constant = self._constants.get(field.name)
-            if constant is not None:
-                arrays.append(constant.slice(0, rows))
+            if field.name in self._values:
+                arrays.append(self._constant(field, self._values[field.name], batch.num_rows))
                 continue
             array = batch.column(field.name)
             if field.name == "position":
                 array = pc.add(array, pa.scalar(shift, pa.int64()))
-            elif field.name == "headers":
-                array = _nullable_headers(array, field.type)
-            arrays.append(array)
+            arrays.append(_exact(array, field))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def joined_batch(self, batch: pa.RecordBatch, window: Window) -> pa.RecordBatch:
+        """A batch for Spark of records of several slices."""
+        positions = batch.column("position").to_numpy()
+        parts = window.part_of(positions)
+        first, last = int(parts[0]), int(parts[-1])  # they rise
+        values = [_values_of(piece) for piece in window.slices[first : last + 1]]
+        arrays = []
+        for field in self._schema:
+            if field.name in _OF_A_SLICE:
+                of_parts = [value[field.name] for value in values]
+                if of_parts.count(of_parts[0]) == len(of_parts):
+                    arrays.append(self._constant(field, of_parts[0], batch.num_rows))
+                else:
+                    arrays.append(pa.array(of_parts, field.type).take(pa.array(parts - first)))
+            elif field.name == "position":
+                shifts = np.array([piece.position for piece in window.slices], np.int64) - window.starts
+                arrays.append(pa.array(positions + shifts[parts]))
+            else:
+                arrays.append(_exact(batch.column(field.name), field))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _constant(self, field: pa.Field, value: Any, rows: int) -> pa.Array:
+        """A column of one value. The last one of each column is kept, as the next batch often has the same."""
+        known, array = self._constants.get(field.name, (None, None))
+        if array is None or known != value or len(array) < rows:
+            array = pa.repeat(pa.scalar(value, field.type), rows)
+            self._constants[field.name] = (value, array)
+        return array.slice(0, rows)
+
+
+def _values_of(piece: Slice) -> dict[str, Any]:
+    """What all records of a slice have in common."""
+    return {
+        "topic": piece.partition.topic,
+        "partition": piece.partition.partition,
+        "file": f"{piece.folder}/{file_name(piece.base_offset, LOG)}",
+    }
+
+
+def _exact(array: pa.Array, field: pa.Field) -> pa.Array:
+    return _nullable_headers(array, field.type) if field.name == "headers" else array
 
 
 def _nullable_headers(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -168,7 +168,8 @@ def choice_for(options: Options, file: File, piece: Slice) -> Choice | None:
     return None if options.include_control_records else _NoControl()
 
 
-def _no_control(table: Table) -> Truths:
+def no_control(table: Table) -> Truths:
+    """Keep everything but control batches."""
     kept: Truths = (table[:, scan.ATTRIBUTES] & _CONTROL == 0) | (table[:, scan.MAGIC] < 2)
     return kept
 
@@ -178,7 +179,7 @@ class _NoControl:
 
     def at(self, shift: int) -> Keep:
         """Of every window the same."""
-        return _no_control
+        return no_control
 
 
 class Outcomes:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from octavo.errors import BadDirectory, InvalidInput
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
 from octavo.log.names import LOG, METADATA_TOPIC, SWAP, TopicPartition, base_offset_of, is_internal_topic
 from octavo.log.portions import end_behind
@@ -51,9 +52,18 @@ class Replica(NamedTuple):
         address = urlsplit(self.root.address)
         return f"{address.scheme}://{address.netloc}?{address.query}", self.folder
 
-    def open(self) -> WatchedLog:
-        """The log as it is now. Raises `BadDirectory`."""
-        return WatchedLog(self.root.storage(), self.folder, self.partition, LogConfig())
+    @property
+    def directory(self) -> Place:
+        """The data directory that it is in."""
+        return self.place[0], self.folder.parent
+
+    def open(self, checkpoints: WatchedCheckpoints | None = None) -> WatchedLog:
+        """The log as it is now; `checkpoints`: those of its data directory. Raises `BadDirectory`."""
+        return WatchedLog(self.root.storage(), self.folder, self.partition, LogConfig(), checkpoints)
+
+    def checkpoints(self) -> WatchedCheckpoints:
+        """The checkpoints of its data directory, which replicas there have in common."""
+        return WatchedCheckpoints(self.root.storage(), self.folder.parent)
 
     def reads(self, base_offset: int) -> bool:
         """Whether a segment is to be read."""

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from octavo.errors import BadDirectory, InvalidInput
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.names import TopicPartition
 from octavo.log.watched import WatchedLog
 from octavo.spark.limits import MAX_TIMESTAMP, check_named
 from octavo.spark.offsets import EARLIEST, LATEST, Offsets
 from octavo.spark.options import End, Limit, OnCorruption, Options
-from octavo.spark.partitions import Replica, find_partitions
+from octavo.spark.partitions import Place, Replica, find_partitions
 from octavo.spark.replicas import Clusters, ReplicaLog, ReplicaLogs
 from octavo.spark.threads import in_threads
 from octavo.spark.times import largest_timestamp_ms, offset_at
@@ -68,6 +69,7 @@ class Logs:
         self._options: Final = options
         self._decides: Final = decides
         self._known: dict[TopicPartition, _Known] = {}
+        self._checkpoints: Final[dict[Place, WatchedCheckpoints]] = {}
         self._clusters: Final = Clusters()
         self.empty: frozenset[TopicPartition] = frozenset()  # at the last look: with a folder, and nothing in it
 
@@ -77,7 +79,9 @@ class Logs:
         self._clusters.check(found)
         for partition in self._known.keys() - found.keys():
             self._known.pop(partition).replicas.close()
-        known = [(self._known.setdefault(partition, _Known()), found[partition]) for partition in found]
+        known = [
+            (self._known.setdefault(partition, _Known(self._checkpoints)), found[partition]) for partition in found
+        ]
         sources = in_threads(lambda each: each[0].look(each[1], self._options, self._decides), known)
         looked = dict(zip(found, sources, strict=True))
         self.empty = frozenset(partition for partition, source in looked.items() if source is None)
@@ -108,8 +112,8 @@ class Logs:
 class _Known:
     """A partition, from one look to the next."""
 
-    def __init__(self) -> None:
-        self.replicas: Final = ReplicaLogs()
+    def __init__(self, checkpoints: dict[Place, WatchedCheckpoints]) -> None:
+        self.replicas: Final = ReplicaLogs(checkpoints)
         self._has_told = False
 
     def look(self, replicas: list[Replica], options: Options, decides: bool) -> SourceLog | None:

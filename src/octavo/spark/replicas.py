@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from octavo.errors import BadDirectory, InvalidInput
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.epochs import UNDEFINED, LeaderEpochs
 from octavo.log.identity import MetaProperties, check_one_cluster, read_meta_properties
 from octavo.log.partition_metadata import read_topic_id
@@ -29,10 +30,10 @@ _log = logging.getLogger("octavo.spark")
 class ReplicaLog:
     """A replica that is open, and what is known of it from earlier looks."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, checkpoints: WatchedCheckpoints) -> None:
         """Raises `BadDirectory`."""
         self.replica = replica
-        self.log: Final = replica.open()
+        self.log: Final = replica.open(checkpoints)
         self._transactions: OpenTransactions | None = None
 
     def last_stable_offset(self, bound: int, on_corruption: OnCorruption) -> int:
@@ -63,7 +64,9 @@ class _Candidate(NamedTuple):
 class ReplicaLogs:
     """The replicas of one partition, which stay open from one look to the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, checkpoints: dict[Place, WatchedCheckpoints]) -> None:
+        """`checkpoints`: those of data directories, which are shared with other partitions."""
+        self._checkpoints: Final = checkpoints
         self._opened: dict[Place, ReplicaLog] = {}
         self._told: set[tuple[Place, int]] = set()  # where replicas part, so that it is told once
 
@@ -100,7 +103,8 @@ class ReplicaLogs:
     def _open(self, replica: Replica) -> ReplicaLog:
         opened = self._opened.get(replica.place)
         if opened is None:
-            opened = self._opened[replica.place] = ReplicaLog(replica)
+            checkpoints = self._checkpoints.setdefault(replica.directory, replica.checkpoints())
+            opened = self._opened[replica.place] = ReplicaLog(replica, checkpoints)
         else:
             opened.replica = replica
             opened.log.refresh()
@@ -145,7 +149,7 @@ class Clusters:
         for replicas in found.values():
             for replica in replicas:
                 folders = topics.setdefault(replica.partition.topic, {})
-                folders.setdefault((replica.place[0], replica.folder.parent), replica)
+                folders.setdefault(replica.directory, replica)
         shared = [folders for folders in topics.values() if len(folders) > 1]
         new = {place: each for folders in shared for place, each in folders.items() if place not in self._known}
         self._known |= zip(new, in_threads(_identity, new.values()), strict=True)

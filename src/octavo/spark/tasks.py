@@ -8,7 +8,7 @@ another has its name, the folder is looked at again and the same offsets are rea
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -24,8 +24,9 @@ from octavo.log.storage import File
 from octavo.records.arrow.reader import to_arrow
 from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD
 from octavo.spark.columns import BATCH_ROWS, Columns
-from octavo.spark.committed import choice_for, decided_end
+from octavo.spark.committed import choice_for, decided_end, no_control
 from octavo.spark.corruption import Corruption
+from octavo.spark.joined import Window, group_small, join_batches
 from octavo.spark.options import Options
 from octavo.spark.partitions import Replica
 from octavo.spark.plan import slices_of
@@ -52,16 +53,88 @@ class TaskReader:
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
         """The batches of all slices, in their order."""
         try:
-            for piece in task.slices:
-                try:
-                    file = _open(piece, piece.folder_path() / file_name(piece.base_offset, LOG))
-                except _Moved:
-                    yield from self._read_anew(piece)
-                else:
-                    yield from self._read_slice(file, piece)
+            yield from join_batches(self._read_slices(task.slices))
         finally:
             self._corruption.tell()
         spare_the_collector()
+
+    def _read_slices(self, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
+        decided = (piece for piece in map(self._decided, slices) if piece.first_offset < piece.end_offset)
+        for group in group_small(decided, len(self._memory)):
+            at = 0
+            while at < len(group):
+                window = self._load(group[at:])
+                if len(window.slices) > 1:
+                    at += yield from self._read_window(window)
+                else:
+                    yield from self._read_alone(group[at])
+                    at += 1
+
+    def _read_alone(self, piece: Slice) -> Iterator[pa.RecordBatch]:
+        try:
+            file = _open_slice(piece)
+        except _Moved:
+            yield from self._read_anew(piece)
+        else:
+            yield from self._read_slice(file, piece)
+
+    def _load(self, group: Sequence[Slice]) -> Window:
+        """Read slices of a group into memory, up to the first that has to be read alone."""
+        window = Window(group)
+        if len(group) == 1:
+            return window
+        for number, piece in enumerate(group):
+            start = int(window.starts[number])
+            if not self._fill_from(piece, start):
+                window = Window(group[:number])
+                break
+        sound = window.count_sound(self._memory, committed=self._options.read_committed)
+        return Window(group[: max(1, sound)])
+
+    def _fill_from(self, piece: Slice, start: int) -> bool:
+        """Read a slice into memory; whether it is still there."""
+        try:
+            file = _open_slice(piece)
+        except _Moved:
+            return False
+        try:
+            return file.read_into(self._memory.data[start : start + piece.size], piece.position) == piece.size
+        except OSError:
+            return False
+        finally:
+            file.close()
+
+    def _read_window(self, window: Window) -> Generator[pa.RecordBatch, None, int]:
+        """The batches of several slices; of how many. Raises `CorruptFile`, `BadDirectory`."""
+        reader = to_arrow(
+            self._memory.data[: window.size],
+            columns=self._columns.stored_joined,
+            max_rows=BATCH_ROWS,
+            keep=None if self._options.include_control_records else no_control,
+        )
+        try:
+            for batch in reader:
+                yield self._columns.joined_batch(batch, window)
+        except FormatError as error:
+            number, position = window.locate(error.position)
+            yield from self._go_on_behind(window.slices[number], position, error)
+            return number + 1
+        return len(window.slices)
+
+    def _go_on_behind(self, piece: Slice, position: int, error: FormatError) -> Iterator[pa.RecordBatch]:
+        """What a slice has behind damage, where that is not to fail a query."""
+        try:
+            file = _open_slice(piece)
+        except _Moved:  # whoever tries again finds what has taken its place
+            raise BadDirectory(
+                piece.folder, f"the segment {piece.base_offset} was replaced while it was read"
+            ) from None
+        try:
+            position = self._corruption.meet(file, piece, position, error)
+        except BaseException:
+            file.close()
+            raise
+        yield from self._read_slice(file, piece._replace(position=position))
 
     def _read_anew(self, piece: Slice) -> Iterator[pa.RecordBatch]:
         """The offsets of a slice from whatever files have them now. Raises `DataLoss`, if that is to fail a query."""
@@ -78,7 +151,6 @@ class TaskReader:
             source = SourceLog(replica, log, log.start_offset, log.end_offset)
             try:
                 for part in _slices_of(within(self._options, source, first, piece.end_offset)):
-                    part = part._replace(undecided_below=piece.undecided_below)
                     yield from self._read_slice(_open(part, log.path_of(part.base_offset)), part)
                     first = part.end_offset
             except _Moved:
@@ -96,10 +168,6 @@ class TaskReader:
             file.close()
 
     def _read_windows(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
-        if piece.undecided_below is not None:
-            piece = self._decided(piece)
-            if piece.end_offset <= piece.first_offset:
-                return
         self._columns.begin(piece)
         choice = choice_for(self._options, file, piece)
         position = piece.position
@@ -126,6 +194,8 @@ class TaskReader:
 
     def _decided(self, piece: Slice) -> Slice:
         """What is decided of a slice. Raises `DataLoss` where more was asked for, if that is to fail a query."""
+        if piece.undecided_below is None:
+            return piece
         end = min(piece.end_offset, decided_end(self._options, piece))
         ending = self._options.ending
         if end < piece.end_offset and ending is not None and ending.is_offset_of(piece.partition):
@@ -174,6 +244,11 @@ def _slices_of(wanted: OffsetRange) -> list[Slice]:
         return slices_of(wanted)
     except FileNotFoundError:
         raise _Moved from None
+
+
+def _open_slice(piece: Slice) -> File:
+    """The file of a slice by the name that it had when it was planned. Raises `_Moved`."""
+    return _open(piece, piece.folder_path() / file_name(piece.base_offset, LOG))
 
 
 def _open(piece: Slice, path: Path) -> File:

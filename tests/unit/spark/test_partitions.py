@@ -11,6 +11,7 @@ import pytest
 
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log import DataDirectory
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.identity import MetaProperties, write_meta_properties
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK
@@ -156,10 +157,10 @@ def test_a_partition_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeyp
     write_topic(tmp_path, partitions=2, batches=2)
     open_replica = Replica.open
 
-    def fail(replica: Replica) -> WatchedLog:
+    def fail(replica: Replica, checkpoints: WatchedCheckpoints | None = None) -> WatchedLog:
         if replica.partition.partition == 1:
             raise BadDirectory(replica.folder, "it cannot be read")
-        return open_replica(replica)
+        return open_replica(replica, checkpoints)
 
     monkeypatch.setattr(Replica, "open", fail)
     with pytest.raises(BadDirectory, match="events-1: it cannot be read"):
@@ -174,9 +175,9 @@ def test_replicas_stay_open_from_look_to_look_and_what_parts_them_is_told_once(
     opened = []
     open_replica = Replica.open
 
-    def count(replica: Replica) -> WatchedLog:
+    def count(replica: Replica, checkpoints: WatchedCheckpoints | None = None) -> WatchedLog:
         opened.append(replica.folder)
-        return open_replica(replica)
+        return open_replica(replica, checkpoints)
 
     monkeypatch.setattr(Replica, "open", count)
     logs = Logs(read_options({"path": f"{old},{new}"}), decides=True)

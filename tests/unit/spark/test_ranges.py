@@ -12,6 +12,7 @@ import pytest
 
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log import DataDirectory
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.small_file import CorruptFile
 from octavo.log.watched import WatchedLog
 from octavo.records import BatchBuilder, read_batches
@@ -217,9 +218,9 @@ def test_partitions_are_looked_at_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     together = threading.Barrier(4, timeout=20)
     open_replica = Replica.open
 
-    def open_with_others(replica: Replica) -> WatchedLog:
+    def open_with_others(replica: Replica, checkpoints: WatchedCheckpoints | None = None) -> WatchedLog:
         together.wait()
-        return open_replica(replica)
+        return open_replica(replica, checkpoints)
 
     monkeypatch.setattr(Replica, "open", open_with_others)
     assert [row["partition"] for row in read(tmp_path)] == [number for number in range(4) for _ in range(5)]

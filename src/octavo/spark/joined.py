@@ -1,0 +1,131 @@
+"""Small slices read together, so that many small segments cost about as much as one large one.
+
+A `Window` holds the bytes of several slices behind each other, to be decoded at once. Only slices are joined of which
+every batch is wanted, and of which the headers are in order; whatever is unusual is left to the way that reads slices
+one by one, and knows what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from octavo.records.kernels import kernels, scan
+from octavo.records.layout import MAX_INT64, MIN_INT64, Attributes
+from octavo.spark.slices import Slice
+
+Int64s = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
+
+# Measured: a slice by itself takes as long as decoding some 100 KiB.
+SMALL: Final = 256 << 10  # bytes of a slice that is read together with others
+_FEW_ROWS: Final = 4096  # of batches that are put together before Spark gets them
+_FEW_BYTES: Final = 1 << 20
+_ROWS: Final = 4096  # of a table of headers
+_EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
+_TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
+_CONTROL: Final = int(Attributes.CONTROL)
+_HEADER: Final = [scan.POSITION, scan.BASE_OFFSET, scan.LAST_OFFSET, scan.MAGIC, scan.ATTRIBUTES]
+
+
+def group_small(slices: Iterable[Slice], room: int) -> Iterator[list[Slice]]:
+    """Slices in groups that are read together: small ones, as many as there is room for; of others each one alone."""
+    group: list[Slice] = []
+    size = 0
+    for piece in slices:
+        if group and (piece.size > SMALL or size + piece.size > room):
+            yield group
+            group, size = [], 0
+        group.append(piece)
+        size += piece.size
+        if piece.size > SMALL:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+class Window:
+    """The bytes of several slices, one behind the other."""
+
+    def __init__(self, slices: Sequence[Slice]) -> None:
+        self.slices: Final = slices
+        sizes = np.array([piece.size for piece in slices], np.int64)
+        self.starts: Final[Int64s] = np.cumsum(sizes) - sizes  # where each begins
+        self.size: Final = int(sizes.sum())
+
+    def part_of(self, positions: Int64s) -> Int64s:
+        """The number of the slice that each position is in."""
+        return np.searchsorted(self.starts, positions, side="right") - 1
+
+    def locate(self, position: int) -> tuple[int, int]:
+        """The number of the slice that a position is in, and the position in its file."""
+        number = int(self.part_of(np.array([position], np.int64))[0])
+        return number, position - int(self.starts[number]) + self.slices[number].position
+
+    def count_sound(self, data: npt.NDArray[np.uint8], *, committed: bool) -> int:
+        """How many slices, from the first on, may be decoded together.
+
+        In these batches lie where they should and have just the offsets that are wanted, each behind those before.
+        `committed`: also, there is no transaction whose outcome would have to be known.
+        """
+        headers, end = _scan(data[: self.size])
+        position, base_offset, last_offset, magic, attributes = headers.T
+        part = self.part_of(position)
+        firsts = np.array([piece.first_offset for piece in self.slices], np.int64)
+        ends = np.array([piece.end_offset for piece in self.slices], np.int64)
+        good: Truths = (magic == 2) & (base_offset >= firsts[part]) & (last_offset < ends[part])
+        good &= last_offset >= base_offset
+        good[1:] &= (part[1:] != part[:-1]) | (base_offset[1:] > last_offset[:-1])
+        if committed:
+            good &= (attributes & _TRANSACTIONAL == 0) | (attributes & _CONTROL != 0)
+        is_sound: Truths = np.isin(self.starts, position)  # else a batch before it reaches into it
+        is_sound[part[~good]] = False
+        if end < self.size:
+            is_sound[self.locate(end)[0] :] = False
+        wrong = np.flatnonzero(~is_sound)
+        return len(self.slices) if not len(wrong) else int(wrong[0])
+
+
+def _scan(data: npt.NDArray[np.uint8]) -> tuple[Int64s, int]:
+    """What the headers say, and where the last batch ends that is one."""
+    table = np.empty((_ROWS, scan.COLUMNS), np.int64)
+    found = []
+    at, outcome = 0, scan.MORE
+    kernel = kernels(len(data)).scan
+    while outcome == scan.MORE:
+        at, rows, outcome, _ = kernel(data, at, len(data), table, MAX_INT64, *_EVERYTHING)
+        found.append(table[:rows, _HEADER])
+    return np.concatenate(found), at
+
+
+def join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, of small batches several in one: each costs Spark about as much as a thousand rows."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.num_rows < _FEW_ROWS and (bytes_of_batch := batch.nbytes) < _FEW_BYTES:
+            waiting.append(batch)
+            rows += batch.num_rows
+            size += bytes_of_batch
+            if rows < _FEW_ROWS and size < _FEW_BYTES:
+                continue
+            batch = None
+        if waiting:
+            yield _joined(waiting)
+            waiting, rows, size = [], 0, 0
+        if batch is not None:
+            yield batch
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (joined,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
