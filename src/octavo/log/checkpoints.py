@@ -21,7 +21,7 @@ from octavo.log.names import METADATA_TOPIC, TopicPartition
 from octavo.log.owner import Owner
 from octavo.log.report import Ignored
 from octavo.log.small_file import CorruptFile
-from octavo.log.storage import FileStatus, Storage
+from octavo.log.storage import FileStatus, Storage, is_full
 
 Offsets = dict[TopicPartition, int]
 
@@ -116,15 +116,27 @@ class Checkpoints:
             if CLEANER in self._unsure:
                 self._write(CLEANER, self._offsets[CLEANER])
 
+    def may_know(self, partition: TopicPartition) -> bool:
+        """Whether anything may be on the disk about a partition."""
+        return bool(self._unsure) or any(partition in offsets for offsets in self._offsets.values())
+
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Remember nothing of these partitions."""
+        """Remember nothing of these partitions.
+
+        On a full disk the files are written later, for it may be that these partitions are deleted to make room.
+        """
         gone = frozenset(partitions)
         with self._lock:
-            for name, offsets in self._offsets.items():
+            for name, offsets in list(self._offsets.items()):
                 stay = {partition: offset for partition, offset in offsets.items() if partition not in gone}
                 # Without need no file is made: to who watches, what is not in a checkpoint was never replicated.
                 if len(stay) < len(offsets) or name in self._unsure:
-                    self._write(name, stay)
+                    try:
+                        self._write(name, stay)
+                    except OSError as error:
+                        if not is_full(error):
+                            raise
+                        self._offsets[name] = stay
 
     def _write_if_changed(self, name: str, offsets: Offsets) -> None:
         """Leave a file alone that says the same: Kafka's has its lines in another order."""

@@ -30,7 +30,7 @@ from octavo.log.report import Ignored, OnProgress, RecoveryReport
 from octavo.log.standalone import check_no_file, check_topic_id
 from octavo.log.standalone import open_partition as open_partition
 from octavo.log.standalone import watch_partition as watch_partition
-from octavo.log.storage import DISK, Storage
+from octavo.log.storage import DISK, Storage, is_full
 from octavo.log.watched import UnknownPartition, WatchedDirectory
 
 if TYPE_CHECKING:
@@ -151,7 +151,13 @@ class DataDirectory:
             return
         for topic in self._metadata.topics.values():
             for number in topic.partitions:
-                self._make_partition(topic, TopicPartition(topic.name, number))
+                try:
+                    self._make_partition(topic, TopicPartition(topic.name, number))
+                except OSError as error:
+                    # A full disk keeps nobody from opening the directory to delete something. The next to open it makes
+                    # the partition; until then it is not known here.
+                    if not is_full(error):
+                        raise
 
     def _open_log(self, folder: DataFolder, partition: TopicPartition) -> None:
         topic = self._metadata.topics.get(partition.topic)
@@ -173,8 +179,12 @@ class DataDirectory:
         folder = next((folder for folder in self._folders if folder.path == path), None)
         if folder is None:
             return
-        write_topic_id(self._storage, folder.make_partition(partition), topic.id)
-        self._open_log(folder, partition)
+        try:
+            write_topic_id(self._storage, folder.make_partition(partition), topic.id)
+            self._open_log(folder, partition)
+        except OSError:
+            folder.take_back(partition)
+            raise
 
     # --------------------------------------------------------------------------------------------------------- topics
 

@@ -192,12 +192,22 @@ class DataFolder:
     def make_partition(self, partition: TopicPartition) -> Path:
         """An empty folder for a partition; one of that name, that nobody knows any more, is put aside."""
         path = self.path / partition.folder
+        if self.checkpoints.may_know(partition):
+            self.checkpoints.forget([partition])  # what is left of one that was deleted on a full disk
         if path.exists():
             self._storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))
         self._storage.make_folder(path)
         self._storage.sync_folder(self.path)
         self.partitions[partition] = path
         return path
+
+    def take_back(self, partition: TopicPartition) -> None:
+        """Have a partition not be there that could not be made whole. Its folder may stay, and is made use of later."""
+        path = self.partitions.pop(partition, None)
+        self.logs.pop(partition, None)
+        if path is not None:
+            with contextlib.suppress(OSError):
+                self._remove_folder(path)
 
     def put_away(self, partition: TopicPartition, now_ms: int) -> None:
         """Close a partition, and let its folder have the name of a deleted one, until its files' delay is over."""

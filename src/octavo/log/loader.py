@@ -10,6 +10,7 @@ the next, and the cut comes after: so there is never a hole.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
@@ -39,7 +40,7 @@ from octavo.log.replay import Replay, snapshots_of
 from octavo.log.report import Cut, Ignored, OnProgress, Progress, RecoveryReport
 from octavo.log.segment import Segment
 from octavo.log.small_file import CorruptFile
-from octavo.log.storage import Storage
+from octavo.log.storage import Storage, is_full
 from octavo.log.txn_check import check_txn_index
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT, NO_LEADER_EPOCH, NO_OFFSET
 
@@ -147,7 +148,7 @@ class Loader:
         end_offset = self._end_offset(segments)
         if self._clean:
             self._restore_producers(segments, end_offset, end_offset, doubted)
-        self._replay.take_snapshot(end_offset)
+        self._take_snapshot(end_offset)
         if not self._clean:
             self._replay.forget_expired(self._now_ms)
         self._replay.remove_strays(segments, end_offset)
@@ -161,6 +162,16 @@ class Loader:
             self._epochs.truncate_from_start(self._start_offset)
         start_offset = max(self._start_offset, segments[0].base_offset)
         return Loaded(segments, start_offset, end_offset, self._replay, self._report)
+
+    def _take_snapshot(self, offset: int) -> None:
+        """Write a snapshot, unless the disk is full: nobody needs it, and there may be something to delete here."""
+        try:
+            self._replay.take_snapshot(offset)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            with contextlib.suppress(OSError):
+                self._storage.remove(self._folder / file_name(offset, SNAPSHOT))
 
     def _segment(self, base_offset: int) -> Segment:
         path = self._folder / file_name(base_offset, LOG)

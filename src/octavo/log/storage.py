@@ -8,6 +8,7 @@ returns, and on the disk when a `sync` has: a file's bytes by its own, a name by
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,11 @@ from octavo.records.layout import Buffer
 TMP: Final = ".tmp"
 _LISTINGS: Final = 20  # of a folder that changes meanwhile, until two agree
 _MAX_BUFFERS: Final = 1024  # IOV_MAX: what one call to the kernel takes
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a disk has no room for more, be it for bytes or for files."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class FileStatus(NamedTuple):
