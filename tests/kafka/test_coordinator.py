@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
@@ -16,6 +18,7 @@ import pytest
 
 from octavo.log import DataDirectory, Isolation
 from octavo.log.coordinator import OffsetAndMetadata, ProducerIdentity
+from octavo.log.coordinator.transaction_log import changed
 from octavo.log.metadata import handover
 from octavo.log.names import TopicPartition
 from octavo.records import BatchBuilder, read_batches
@@ -297,3 +300,59 @@ def test_octavo_aborts_what_kafkas_clients_left_open(tmp_path: Path, new_broker:
 
 def _are_decided(data: DataDirectory, places: Sequence[TopicPartition]) -> bool:
     return all(data.log(*place).last_stable_offset == data.log(*place).end_offset for place in places)
+
+
+def _decide(data: DataDirectory, transactional_id: str, *, version: int, marked: bool) -> ProducerIdentity:
+    """Leave a transaction that was decided to be aborted, as a crash does before, or after, its markers are written."""
+    coordinator = data.coordinator
+    producer = coordinator.init_producer_id(transactional_id)
+    coordinator.add_partitions(transactional_id, producer, [T0, T1])
+    for place in (T0, T1):
+        send(data, producer, place, b"aborted", 0)
+    transactions = coordinator._transactions
+    entry = transactions._transaction(transactional_id)
+    value = changed(entry.of(producer), TransactionState.PREPARE_ABORT, data.now_ms() + 1)
+    if version == 2:  # the epoch of the next transaction is that of the marker
+        value = replace(value, client_transaction_version=2, producer_epoch=value.producer_epoch + 1)
+    transactions._log.put(entry, value)
+    for place in (T0, T1) if marked else ():
+        transactions._mark(entry, value, place, commit=False)
+    return ProducerIdentity(value.producer_id, value.producer_epoch)
+
+
+def _markers(folder: Path) -> Counter[tuple[TopicPartition, int, int]]:
+    """How many markers each producer has, by its epoch, in each partition."""
+    with DataDirectory.open(folder, read_only=True) as watched:
+        return Counter(
+            (place, batch.producer_id, batch.producer_epoch)
+            for place in (T0, T1)
+            for batch in watched.log(*place).reader(isolation=Isolation.LOG_END)
+            if batch.is_control
+        )
+
+
+def test_a_decided_transaction_gets_as_many_markers_as_from_kafka(tmp_path: Path, new_broker: NewBroker) -> None:
+    """Also in partitions that have theirs: who was killed has not told how far it came, and a second does no harm.
+
+    Kafka may write fewer after a crash: until its broker is registered again it may find no leader of a partition, take
+    the partition for deleted and complete the transaction without a marker. Its data then stay undecided for ever.
+    """
+    with DataDirectory.open(tmp_path / "ours") as data:
+        data.create_topic("t", 2)
+        before = {
+            _decide(data, f"{version} {marked}", version=version, marked=marked): marked
+            for version in (1, 2)
+            for marked in (False, True)
+        }
+    shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
+    with DataDirectory.open(tmp_path / "ours") as data:
+        data.coordinator.finish_prepared()
+        assert _are_decided(data, [T0, T1])
+    broker = new_broker(tmp_path / "theirs")
+    broker.start()
+    for transactional_id in ("1 False", "1 True", "2 False", "2 True"):
+        transactional(broker, transactional_id)  # waits until the one before has ended
+    broker.stop()
+    expected = {(place, *producer): 1 + marked for producer, marked in before.items() for place in (T0, T1)}
+    assert _markers(tmp_path / "ours") == expected
+    assert _markers(tmp_path / "theirs") == expected
