@@ -6,6 +6,11 @@ one, so that what a power cut leaves is a prefix of what was written.
 
 What fails and can be undone leaves the log as it was. Where it cannot, because the disk does not even do what takes no
 room, the log keeps the error in `failure` and takes no more: what it has is checked when it is opened again.
+
+The same holds for an exception from outside, such as `KeyboardInterrupt`, which may come between any two instructions,
+in an `except` or `finally` too. So a change notes in `_unfinished` that it has begun, before it touches anything, and
+takes the note back when it is over; the next change that finds a note settles it first. An append or a roll is undone.
+Any other change leaves the log with a `failure`.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from octavo.log.config import LogConfig
 from octavo.log.epochs import EpochEnd, LeaderEpochs
 from octavo.log.fork_safe import make_rlock
 from octavo.log.index import OffsetIndex, TimeIndex
-from octavo.log.names import TopicPartition
+from octavo.log.names import LOG, TopicPartition, base_offset_of
 from octavo.log.owner import Owner
 from octavo.log.producer_batch import ProducerBatch
 from octavo.log.producers import EXPIRATION_MS, ProducerStates
@@ -43,6 +48,10 @@ if TYPE_CHECKING:
 _MAX_TIMESTAMP: Final[Callable[[BatchSpan], int]] = attrgetter("max_timestamp_ms")
 _NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
 Clock = Callable[[], int]  # milliseconds since 1970
+
+# What `_unfinished` says; from 0 on it is the offset at which the log ended before an append or a roll.
+SETTLED: Final = -2
+NOT_UNDOABLE: Final = -1
 
 
 def wall_clock_ms() -> int:
@@ -78,7 +87,7 @@ class AppendableLog(ReadableLog):
     ) -> None:
         self.folder: Final = folder
         self.partition: Final = partition
-        self.failure: OSError | None = None  # what could not be finished; nothing more is changed then
+        self.failure: BaseException | None = None  # what could not be finished; nothing more is changed then
         self.recovery_point = 0  # everything before it is on the disk
         self.last_flush_ms = clock()
         self._storage = storage
@@ -89,6 +98,7 @@ class AppendableLog(ReadableLog):
         self._owner: Final = owner
         self._lock = make_rlock()  # of whoever changes the log
         self._is_open = True
+        self._unfinished = SETTLED  # set while the log is changed, and left so by an exception from outside
         self._follows_end = True
         self._data_end: int | None = None  # where it is below the end, since a truncation went through a batch
         latest = epochs.latest
@@ -96,11 +106,11 @@ class AppendableLog(ReadableLog):
         self._set_config(config)
 
     def _set_config(self, config: LogConfig) -> None:
-        self._config = config
         self._validator: Validator | None = None  # brings NumPy, which a reader does without
         self._max_offset_entries = config.segment_index_bytes // OffsetIndex.ENTRY_SIZE
         self._max_time_entries = config.segment_index_bytes // TimeIndex.ENTRY_SIZE - 1  # one is for the roll
         self._roll_after_ms = config.max_segment_ms - config.random_jitter_ms()
+        self._config = config  # last, so that an exception in between leaves a validator of the configuration before
 
     def advance_high_watermark(self, offset: int) -> int:
         """Let consumers see up to `offset`, at most to the end; from now on appends do not. What it is then."""
@@ -134,7 +144,7 @@ class AppendableLog(ReadableLog):
         log has a `failure` then.
         """
         with self._lock:
-            self._check_open()
+            self._check_ready()
             if now_ms is None:
                 now_ms = self._clock()
             validator = self._validator or self._make_validator()
@@ -151,7 +161,7 @@ class AppendableLog(ReadableLog):
     def append_as_follower(self, batches: Buffer) -> Appended:
         """Append what a leader wrote, with the offsets and epochs that it gave. Raises as `append` does."""
         with self._lock:
-            self._check_open()
+            self._check_ready()
             validator = self._validator or self._make_validator()
             return self._append(validator.check(batches, end_offset=self._view.end_offset), self._clock())
 
@@ -171,6 +181,7 @@ class AppendableLog(ReadableLog):
             _check_sizes(spans, limit)
         self._note_epochs(spans)
         first, last = spans[0], spans[-1]
+        self._unfinished = view.end_offset
         try:
             if not self._must_roll(view.segments[-1], checked.size, spans, now_ms):
                 self._write(checked.parts, checked.size, spans, checked.producers)
@@ -180,9 +191,15 @@ class AppendableLog(ReadableLog):
             else:
                 self._write_one_by_one(checked, now_ms)
         except OSError:
-            if self.failure is None and (self._view.end_offset != view.end_offset or self._is_ahead()):
-                self._truncate(view.end_offset, now_ms)
+            if self.failure is None:
+                if self._view.end_offset != view.end_offset or self._is_ahead():
+                    self._truncate(view.end_offset, now_ms)
+                self._unfinished = SETTLED
             raise
+        except BaseException:
+            self._settle()
+            raise
+        self._unfinished = SETTLED
         if last.last_offset + 1 - self.recovery_point >= self._config.flush_messages:
             self._flush(now_ms)
         return _NEW(Appended, (first.base_offset, last.last_offset, checked.append_time_ms, view.start_offset, False))
@@ -272,9 +289,22 @@ class AppendableLog(ReadableLog):
     def roll(self) -> int:
         """Begin a new segment at the end of the log, unless the active one is empty; its base offset."""
         with self._lock:
-            self._check_open()
-            self._roll(self._view.end_offset, self._clock())
+            self._check_ready()
+            self._roll_at_end(self._clock())
             return self._view.bases[-1]
+
+    def _roll_at_end(self, now_ms: int) -> None:
+        """Roll as a change of its own."""
+        end_offset = self._unfinished = self._view.end_offset
+        try:
+            self._roll(end_offset, now_ms)
+        except OSError:
+            self._unfinished = SETTLED  # it has been undone, or the log has a failure
+            raise
+        except BaseException:
+            self._settle()
+            raise
+        self._unfinished = SETTLED
 
     def _base_for(self, first: BatchSpan) -> int:
         """The base of a segment that begins with this batch; old ones do not tell their first offset."""
@@ -308,8 +338,11 @@ class AppendableLog(ReadableLog):
     def _take_back_roll(self, base_offset: int) -> None:
         """Remove what there is of a new segment: behind it, what is appended to the old one would not be found."""
         with self._or_fail():
-            for path in Segment(self._storage, self.folder, base_offset, size=0, created_ms=0).files():
-                self._storage.remove(path)
+            self._remove_files(base_offset)
+
+    def _remove_files(self, base_offset: int) -> None:
+        for path in Segment(self._storage, self.folder, base_offset, size=0, created_ms=0).files():
+            self._storage.remove(path)
 
     def _fill_hole(self, start_offset: int, end_offset: int) -> None:
         """Say that nothing was between these offsets, by an empty batch; else a segment would seem to be missing."""
@@ -370,7 +403,7 @@ class AppendableLog(ReadableLog):
     def become_leader(self, epoch: int) -> None:
         """Append from now on with this epoch, which starts at the end of the log."""
         with self._lock:
-            self._check_open()
+            self._check_ready()
             if epoch < self._leader_epoch:
                 raise InvalidInput(f"epoch {epoch} is over: the log has {self._leader_epoch}")
             self._epochs.assign(epoch, self._view.end_offset)
@@ -398,6 +431,41 @@ class AppendableLog(ReadableLog):
             raise Closed(f"{self.partition} is closed")
         if self.failure is not None:
             raise LogError(f"{self.partition} takes no more since {self.failure}: close it and open it again")
+
+    def _check_ready(self) -> None:
+        """Check, at the beginning of a change and under the lock, that the log can be changed."""
+        self._check_open()
+        if self._unfinished != SETTLED:
+            self._settle()
+            self._check_open()
+
+    def _settle(self) -> None:
+        """Undo the change that an exception has interrupted, or have it as the log's `failure`.
+
+        What undoes it may be interrupted as well. It is then neither done nor undone, and cannot be settled here.
+        Raises `OSError`, and `LockLost` before anything is touched.
+        """
+        self._owner.check_lock()
+        end_offset, self._unfinished = self._unfinished, NOT_UNDOABLE
+        if end_offset == SETTLED:
+            self._unfinished = SETTLED
+        elif self.failure is None and end_offset != NOT_UNDOABLE:
+            self._take_back(end_offset)
+            self._unfinished = SETTLED
+        elif self.failure is None:
+            self.failure = LogError("a change of it was interrupted and left half done")
+
+    def _take_back(self, end_offset: int) -> None:
+        """Remove everything that was written from `end_offset` on, known or not, and segments that nobody knows."""
+        try:
+            for path in self.folder.glob("*" + LOG):
+                base_offset = base_offset_of(path.name)
+                if base_offset is not None and base_offset > self._view.bases[-1]:
+                    self._remove_files(base_offset)
+            self._truncate(end_offset, self._clock())
+        except OSError as error:
+            self.failure = error
+            raise
 
     def _publish(
         self,

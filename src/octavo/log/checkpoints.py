@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory
 from octavo.log.checkpoint import CLEANER, LOG_START, RECOVERY_POINT, REPLICATION, read_offsets, write_offsets
-from octavo.log.fork_safe import make_lock
+from octavo.log.fork_safe import make_rlock
 from octavo.log.names import METADATA_TOPIC, TopicPartition
 from octavo.log.owner import Owner
 from octavo.log.report import Ignored
@@ -42,7 +42,7 @@ class Checkpoints:
         self.owner: Final = Owner(folder) if owner is None else owner
         self._storage = storage
         self._folder = folder
-        self._lock = make_lock()
+        self._lock = make_rlock()
         self.ignored: Final[list[Ignored]] = []  # what could not be read; it is written anew, from what the logs tell
         names = (RECOVERY_POINT, LOG_START, REPLICATION, CLEANER)
         self._offsets: Final = {name: _read(storage, folder / name, self.ignored) for name in names}
@@ -148,8 +148,8 @@ class Checkpoints:
         self.owner.check_lock()
         self._unsure.add(name)
         write_offsets(self._storage, self._folder / name, offsets)
-        self._unsure.discard(name)
         self._offsets[name] = offsets
+        self._unsure.discard(name)  # last: until then nobody relies on what is known here
 
 
 class WatchedCheckpoints:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, overload
 
-from octavo.errors import BadDirectory, Closed, ErrorCode, InvalidInput, LogError
+from octavo.errors import BadDirectory, Closed, ErrorCode, InvalidInput, LogError, OctavoError
 from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.closing import keeping
 from octavo.log.config import LogConfig
@@ -68,6 +68,9 @@ class DataDirectory:
         self._is_open = True
         self._is_in_charge = metadata.others_decide() is None
         self.on_close: Final = WeakCallbacks()  # of clients that keep in mind that the directory is open
+        self._is_closed = False  # all is done that closing has to do; `_is_open` is false from its beginning
+        self._half_made: str | None = None  # a topic in the making
+        self._half_deleted: str | None = None  # a topic in the course of being deleted
         self._coordinator: Coordinator | None = None  # made when it is needed
 
     @overload
@@ -214,14 +217,16 @@ class DataDirectory:
             known = [partition for partition in self.partitions() if partition.topic == name]
             if known:
                 raise TopicExists(f"there are partitions of a topic {name!r}, which the metadata does not know")
-            topic = self._metadata.create_topic(name, partitions, config, topic_id)
+            self._half_made = name  # of which there are no partitions yet
             try:
+                topic = self._metadata.create_topic(name, partitions, config, topic_id)
                 for number in range(partitions):
                     self._make_partition(topic, TopicPartition(name, number))
-            except OSError:
-                with contextlib.suppress(OSError):  # there is no room, and so it never was
-                    self.delete_topic(name)
+            except BaseException:
+                with contextlib.suppress(OSError):  # where there is no room it is tried again by the next change
+                    self._settle()
                 raise
+            self._half_made = None
             return topic
 
     def delete_topic(self, name: str) -> None:
@@ -230,15 +235,38 @@ class DataDirectory:
             self._check_open()
             if name not in self.topics:
                 raise UnknownPartition(f"there is no topic {name!r}")
-            self._metadata.delete_topic(name)
-            attempts = Attempts()
-            for folder in self._folders:
-                for partition in [partition for partition in folder.partitions if partition.topic == name]:
-                    with attempts:
-                        folder.put_away(partition, self._clock())
-            attempts.finish()
+            self._half_deleted = name
+            try:
+                self._metadata.delete_topic(name)
+                self._put_away(name)
+            except (OctavoError, OSError):
+                self._half_deleted = None  # as much of it as could be done is done
+                raise
+            self._half_deleted = None
         if CONSUMER_OFFSETS in self.topics:  # without the lock, which a commit takes last
             self.coordinator.forget_topic(name)
+
+    def _put_away(self, topic: str) -> None:
+        """Put away all partitions of a topic, each whatever becomes of the others."""
+        attempts = Attempts()
+        for folder in self._folders:
+            for partition in [partition for partition in folder.partitions if partition.topic == topic]:
+                with attempts:
+                    folder.put_away(partition, self._clock())
+        attempts.finish()
+
+    def _settle(self) -> None:
+        """Undo the creation of a topic that an exception has interrupted, and finish a deletion."""
+        self._metadata.settle()
+        if self._half_made is not None:
+            if self._half_made in self.topics:
+                self._metadata.delete_topic(self._half_made)
+            self._put_away(self._half_made)
+            self._half_made = None
+        if self._half_deleted is not None:
+            if self._half_deleted not in self.topics:
+                self._put_away(self._half_deleted)
+            self._half_deleted = None
 
     def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
         """Change a topic's configuration; None for the default. Raises `InvalidConfig`, `UnknownPartition`.
@@ -374,8 +402,9 @@ class DataDirectory:
         """Close all logs, mark the directory as closed in good order, give back the lock.
 
         Whatever fails, all of it is closed then. The first error is raised, with the others as notes; a folder in which
-        a log could not be closed well is not marked, and its logs are checked when it is opened again. In a fork of the
-        process that opened the directory nothing is written, and the directory stays open to its owner.
+        a log could not be closed well is not marked, and its logs are checked when it is opened again. Where an
+        exception interrupts even this, it can be called again to finish. In a fork of the process that opened the
+        directory nothing is written, and the directory stays open to its owner.
         """
         if self.is_elsewhere:
             self._is_open = False
@@ -384,16 +413,18 @@ class DataDirectory:
                 folder.close()
             return
         with self._lock:
-            if not self._is_open:
+            if self._is_closed:
                 return
+            attempts = Attempts()
+            with attempts:
+                self._settle()
             self._is_open = False
             self.on_close.call()
-            attempts = Attempts()
             with attempts:
                 self._metadata.close()
             for folder in self._folders:
-                with attempts:
-                    folder.close()
+                attempts.insist(folder.close)
+            self._is_closed = True
             attempts.finish()
 
     def __enter__(self) -> Self:
@@ -418,9 +449,11 @@ class DataDirectory:
             raise Closed("the data directory is closed")
 
     def _check_open(self) -> None:
+        """Check, at the beginning of a change and under the lock, that the directory can be changed."""
         self.check_open()
         for folder in self._folders:
             folder.lock.check_lock()
+        self._settle()
 
 
 def _make(path: Path, storage: Storage) -> None:

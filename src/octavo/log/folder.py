@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -101,6 +101,14 @@ class Attempts:
                 self.error.add_note(note)
         return True
 
+    def insist(self, step: Callable[[], None]) -> None:
+        """Do a step that may be called again: once more, where an exception from outside has interrupted it."""
+        with self:
+            step()
+            return
+        with self:
+            step()
+
     def finish(self) -> None:
         """Raise the first error, if there was one, with the others as its notes."""
         error, self.error = self.error, None
@@ -132,6 +140,7 @@ class DataFolder:
         self._storage = storage
         self._has_begun = False
         self._is_open = True
+        self._is_loading = False  # a log is being opened, or an exception has interrupted that
         self._deleted: list[tuple[int, Path]] = []  # put away, and when they may be removed
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise BadDirectory(path, "there is no permission to read and write in this folder")
@@ -174,19 +183,25 @@ class DataFolder:
         on_progress: OnProgress | None,
     ) -> Log:
         """Open one of the partitions."""
-        log = self.logs[partition] = Log(
-            self.partitions[partition],
-            partition,
-            topic.config,
-            self.checkpoints,
-            clean=self.was_clean,
-            leader_epoch=leader_epoch,
-            is_only_replica=is_only_replica,
-            storage=self._storage,
-            clock=clock,
-            config_is_known=topic.is_known,
-            on_progress=on_progress,
-        )
+        self._is_loading = True
+        try:
+            log = self.logs[partition] = Log(
+                self.partitions[partition],
+                partition,
+                topic.config,
+                self.checkpoints,
+                clean=self.was_clean,
+                leader_epoch=leader_epoch,
+                is_only_replica=is_only_replica,
+                storage=self._storage,
+                clock=clock,
+                config_is_known=topic.is_known,
+                on_progress=on_progress,
+            )
+        except (OctavoError, OSError):
+            self._is_loading = False  # opening it again does the same over
+            raise
+        self._is_loading = False
         return log
 
     def make_partition(self, partition: TopicPartition) -> Path:
@@ -196,9 +211,13 @@ class DataFolder:
             self.checkpoints.forget([partition])  # what is left of one that was deleted on a full disk
         if path.exists():
             self._storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))
-        self._storage.make_folder(path)
+        self.partitions[partition] = path  # before it is made, so that `put_away` finds what an exception leaves
+        try:
+            self._storage.make_folder(path)
+        except OSError:
+            del self.partitions[partition]
+            raise
         self._storage.sync_folder(self.path)
-        self.partitions[partition] = path
         return path
 
     def take_back(self, partition: TopicPartition) -> None:
@@ -210,18 +229,22 @@ class DataFolder:
                 self._remove_folder(path)
 
     def put_away(self, partition: TopicPartition, now_ms: int) -> None:
-        """Close a partition, and let its folder have the name of a deleted one, until its files' delay is over."""
+        """Close a partition, and let its folder have the name of a deleted one, until its files' delay is over.
+
+        It may be called again for a partition of which an exception has interrupted it.
+        """
         log = self.logs.get(partition)
         delay_ms = 0
         if log is not None:
             delay_ms = log.config.file_delete_delay_ms
             with contextlib.suppress(OSError):  # it goes in any case
                 log.close()
-        deleted = self.path / aside_folder_name(partition, Aside.DELETE)
-        self._storage.rename(self.partitions[partition], deleted)
-        self._deleted.append((now_ms + delay_ms, deleted))
-        del self.partitions[partition]
+        if self.partitions[partition].exists():  # else it has been renamed, and goes when the directory is next opened
+            deleted = self.path / aside_folder_name(partition, Aside.DELETE)
+            self._storage.rename(self.partitions[partition], deleted)
+            self._deleted.append((now_ms + delay_ms, deleted))
         self.logs.pop(partition, None)
+        del self.partitions[partition]
         self._storage.sync_folder(self.path)
         self.checkpoints.forget([partition])
 
@@ -259,30 +282,30 @@ class DataFolder:
         """Close the logs, mark the folder as closed in good order, give the lock back. Raises the first `OSError`.
 
         After an unclean stop the mark is made only if every partition was opened, and by that checked; where a log
-        could not be closed well it is not made at all, nor where the lock was lost. In a fork of the process that
-        opened the folder nothing is written.
+        could not be closed well it is not made at all, nor where the lock was lost. Where an exception interrupts even
+        this, it can be called again. In a fork of the process that opened the folder nothing is written.
         """
         if not self._is_open:
             return
-        self._is_open = False
         if self.lock.is_elsewhere:
             for log in list(self.logs.values()):
-                log.close()
+                log.close_alone()
             self.lock.release()
+            self._is_open = False
             return
         attempts = Attempts()
         for log in list(self.logs.values()):
-            with attempts:
-                log.close()
+            attempts.insist(log.close_alone)
         with attempts:
             self.lock.check_lock()
             self.write_checkpoints()
         is_well = attempts.error is None and all(log.failure is None for log in self.logs.values())
+        is_well = is_well and not self._is_loading  # whose log is in nobody's hands
         if is_well and (self.was_clean or self.logs.keys() == self.partitions.keys()):
             with attempts:
                 write_mark(self._storage, self.path, self._broker_epoch)
-        with attempts:
-            self.lock.release()
+        attempts.insist(self.lock.release)
+        self._is_open = False
         attempts.finish()
 
     def leave(self) -> None:
@@ -298,7 +321,7 @@ def abandon(folders: Sequence[DataFolder], error: BaseException) -> None:
     if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
         traceback.clear_frames(error.__traceback__)  # who was about to open a log still has its files
     for folder in folders:
-        for log in folder.logs.values():
+        for log in list(folder.logs.values()):
             log.forget_files()  # of all, before any is closed: that needs files
     for folder in folders:
         with contextlib.suppress(OctavoError, OSError):

@@ -23,12 +23,13 @@ import fcntl
 import os
 import struct
 import sys
+import weakref
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from octavo.errors import DirectoryLocked, LockLost
-from octavo.log.fork_safe import make_lock
+from octavo.log.fork_safe import make_rlock
 from octavo.log.names import LOCK
 from octavo.log.owner import Owner
 from octavo.log.storage import DISK, File, Storage
@@ -49,8 +50,9 @@ class _FileId(NamedTuple):
         return cls(status.st_dev, status.st_ino)
 
 
-_held: Final[dict[_FileId, DirectoryLock]] = {}  # by their folders
-_registry: Final = make_lock()
+# By their folders. A lock that nobody has any more, because opening was interrupted, is closed and out of here.
+_held: Final[weakref.WeakValueDictionary[_FileId, DirectoryLock]] = weakref.WeakValueDictionary()
+_registry: Final = make_rlock()
 
 
 class DirectoryLock(Owner):
@@ -101,7 +103,7 @@ class DirectoryLock(Owner):
     def _leave(self) -> None:
         """Have the directory no longer, whoever has it now."""
         self._file = None
-        for folder_id in [each for each, lock in _held.items() if lock is self]:
+        for folder_id in [each for each, lock in list(_held.items()) if lock is self]:
             del _held[folder_id]
 
     def _has_descriptor(self) -> bool:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
-from octavo.errors import InvalidInput, OffsetOutOfRange
-from octavo.log.appendable import Appended, Clock, wall_clock_ms
+from octavo.errors import InvalidInput, OctavoError, OffsetOutOfRange
+from octavo.log.appendable import NOT_UNDOABLE, SETTLED, Appended, Clock, wall_clock_ms
 from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.compaction.compactable import CompactableLog, PolicyViolation
 from octavo.log.config import LogConfig
@@ -85,11 +85,12 @@ class Log(CompactableLog):
         self.config_is_known = config_is_known  # else nothing is deleted
         self.recovery: Final[RecoveryReport] = loaded.report
         self.recovery_point = loaded.end_offset
-        self.on_close: Callable[[], None] | None = None  # who gave this log alone has more to close
+        self.on_close: Callable[[], None] | None = None  # closes this log, and the folder opened for it alone
         self._checkpoints = checkpoints
         self._leaving: list[Segment] = []  # no longer in the log, and not yet put away
         self._deleted: list[tuple[int, Segment]] = []  # put away, and when they may be removed
         self._compacting = make_rlock()
+        self._is_closed = False  # all is done that closing has to do; `_is_open` is false from its beginning
         self._follows_end = is_only_replica
         high_watermark = checkpoints.high_watermark(partition) or 0  # none is 0 to Kafka
         self._publish(loaded.segments, loaded.start_offset, loaded.end_offset, high_watermark, generation=0)
@@ -164,11 +165,10 @@ class Log(CompactableLog):
     def kept(self) -> Kept:
         """What the directory is to remember of this log."""
         view = self._view
-        is_told = view.start_offset > view.bases[0] or self._leaving
         is_seen = self._follows_end or view.high_watermark > view.start_offset
         return Kept(
             self.recovery_point,
-            view.start_offset if is_told else None,
+            view.start_offset if self._start_is_told() else None,
             view.high_watermark if is_seen else None,
         )
 
@@ -187,7 +187,7 @@ class Log(CompactableLog):
         if offset < 0:
             raise InvalidInput(f"a log cannot be truncated to offset {offset}")
         with self._lock:
-            self._check_open()
+            self._check_ready()
             self._owner.check_lock()
             if offset >= self._view.end_offset:
                 self._epochs.truncate_from_end(self._view.end_offset)  # that of a leader who has appended nothing
@@ -208,6 +208,7 @@ class Log(CompactableLog):
         cut = stay[-1].find(offset, stay[-1].size)
         start_offset = min(view.start_offset, offset)
         size = stay[-1].size if cut is None else cut.position
+        self._unfinished = NOT_UNDOABLE
         self._publish(stay, start_offset, offset, view.high_watermark, view.generation + 1, size=size, is_cut=True)
         with self._or_fail():
             if offset < view.start_offset:
@@ -225,10 +226,12 @@ class Log(CompactableLog):
             if had_producers:
                 self._replay.run(stay, offset)
         self._publish(stay, start_offset, offset, self._view.high_watermark, view.generation + 2)
+        self._unfinished = SETTLED
 
     def _start_anew(self, offset: int, now_ms: int) -> None:
         """An empty log, that begins at `offset`."""
         view = self._view
+        self._unfinished = NOT_UNDOABLE
         with self._or_fail():
             self._checkpoints.set_start_offset(self.partition, offset)
             for segment in reversed(view.segments):
@@ -238,6 +241,7 @@ class Log(CompactableLog):
             new = Segment.create(self._storage, self.folder, offset, created_ms=now_ms)
         self._data_end = None
         self._publish([new], offset, offset, offset, view.generation + 1)
+        self._unfinished = SETTLED
 
     # --------------------------------------------------------------------------------------------------------- delete
 
@@ -248,7 +252,7 @@ class Log(CompactableLog):
         behind the high watermark, and `LogError` where the topic's configuration does not have records deleted.
         """
         with self._lock:
-            self._check_open()
+            self._check_ready()
             view = self._view
             if not self._config.is_deleted:
                 raise PolicyViolation(f"{self.partition}: cleanup.policy does not let records be deleted")
@@ -260,17 +264,25 @@ class Log(CompactableLog):
             return self._view.start_offset
 
     def _raise_start_offset(self, offset: int) -> None:
-        """Readers first: so whoever writes the checkpoints at this moment writes nothing that is over."""
+        """Have readers, then the disk, begin at `offset`; on the disk also where an earlier call could not write it.
+
+        Readers first: whoever writes the checkpoints at this moment then writes nothing that is over.
+        """
         view = self._view
         if offset > view.start_offset:
             self._producers.see_up_to(offset)
-            self._view = view._replace(
+            self._view = view = view._replace(
                 start_offset=offset,
                 high_watermark=max(view.high_watermark, offset),
                 first_unstable_offset=self._producers.first_unstable_offset,
             )
-            self._checkpoints.set_start_offset(self.partition, offset)
-            self._epochs.truncate_from_start(offset)
+        if self._start_is_told():
+            self._checkpoints.set_start_offset(self.partition, view.start_offset)
+        self._epochs.truncate_from_start(view.start_offset)
+
+    def _start_is_told(self) -> bool:
+        """Whether there are segments on the disk that begin before the start offset."""
+        return self._view.start_offset > self._view.bases[0] or bool(self._leaving)
 
     def apply_retention(self, now_ms: int | None = None) -> list[Expired]:
         """Delete the segments that the retention policies let go; which and why, from the oldest on.
@@ -278,7 +290,7 @@ class Log(CompactableLog):
         Nothing goes by guess: where the topic's configuration is not known, nothing goes at all.
         """
         with self._lock:
-            self._check_open()
+            self._check_ready()
             if not self.config_is_known:
                 return []
             now_ms = self._clock() if now_ms is None else now_ms
@@ -310,18 +322,20 @@ class Log(CompactableLog):
     def delete_oldest(self, count: int, now_ms: int | None = None) -> list[int]:
         """Delete the `count` oldest segments, whatever they hold; their base offsets."""
         with self._lock:
-            self._check_open()
+            self._check_ready()
             self._owner.check_lock()
             now_ms = self._clock() if now_ms is None else now_ms
             if count >= len(self._view.segments):
-                self._roll(self._view.end_offset, now_ms)
+                self._roll_at_end(now_ms)
             view = self._view
             gone, stay = view.segments[:count], view.segments[count:]
             if not gone or not stay:
                 return []
             self._raise_start_offset(stay[0].base_offset)
+            self._unfinished = NOT_UNDOABLE
             self._leaving += gone
             self._publish(stay, self._view.start_offset, view.end_offset, view.high_watermark, view.generation)
+            self._unfinished = SETTLED
             self._put_away(now_ms)
             return [segment.base_offset for segment in gone]
 
@@ -343,7 +357,7 @@ class Log(CompactableLog):
     def delete_files(self, now_ms: int | None = None) -> int:
         """Remove the files of deleted segments whose delay is over; how many segments that were."""
         with self._lock:
-            self._check_open()
+            self._check_ready()
             now_ms = self._clock() if now_ms is None else now_ms
             self._put_away(now_ms)
             due = [segment for due_ms, segment in self._deleted if due_ms <= now_ms]
@@ -360,23 +374,36 @@ class Log(CompactableLog):
         """Have everything on the disk, and the files as they are to stay. Readers may finish what they read.
 
         Raises `OSError` and `LockLost`, and is closed nevertheless. One with a `failure` is left as it is: opening it
-        again mends it. In a fork of the process that opened it nothing is written, and nothing is raised.
+        again mends it. Where another exception interrupts it, it can be called again to finish. In a fork of the
+        process that opened it nothing is written, and nothing is raised.
         """
+        if self.on_close is None:
+            self.close_alone()
+        else:
+            self.on_close()
+
+    def close_alone(self) -> None:
+        """Close the log, and not the folder that may have been opened for it alone."""
         if self._owner.is_elsewhere:
             self._is_open = False
             self.forget_files()
             return
-        with self._ending_compaction(), self._lock:
-            if not self._is_open:
+        self._is_ending = True
+        with self._compacting, self._lock:
+            if self._is_closed:
                 return
             self._is_open = False
             try:
+                if self._unfinished != SETTLED:
+                    self._settle()
                 if self.failure is None:
                     self._finish(self._clock())
+            except (OctavoError, OSError):
+                self._is_closed = True
+                raise
             finally:
                 self.forget_files()
-                if self.on_close is not None:
-                    self.on_close()
+            self._is_closed = True
 
     def _finish(self, now_ms: int) -> None:
         self._owner.check_lock()

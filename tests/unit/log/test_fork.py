@@ -186,7 +186,7 @@ def test_a_child_may_read_what_its_parent_opened_and_open_what_nobody_has(data: 
             DataDirectory.open(tmp_path)
         except DirectoryLocked as refused:
             owner = refused.pid
-        with DataDirectory.open(tmp_path / "another") as own:
+        with DataDirectory.open(tmp_path.with_name("another")) as own:
             own.create_topic("events")
             own.log(*EVENTS).append(make_batch())
             mine = keys(own.log(*EVENTS))
@@ -290,7 +290,7 @@ def test_a_producer_in_a_child_closes_and_leaves_what_was_sent_to_its_parent(
         with producer:
             sys.exit()
 
-    for _ in held_by_thread([producer._lock, producer._sender._sending]):  # type: ignore[list-item]
+    for _ in held_by_thread([producer._lock, producer._sender._sending]):
         assert run_in_fork(work, fork=fork) == "SystemExit: "
     assert run_in_fork(lambda: producer.send("events", b"x")).startswith("WrongProcess")
     assert run_in_fork(producer.flush).startswith("WrongProcess")

@@ -154,6 +154,39 @@ def test_the_disk_fills_up_while_a_topic_is_created(tmp_path: Path) -> None:
         _check(tmp_path / str(room), 2)
 
 
+@pytest.mark.parametrize("by_retention", [False, True])
+def test_a_start_offset_that_could_not_be_written_is_written_by_the_next_call(
+    tmp_path: Path, by_retention: bool
+) -> None:
+    """Else the next call would say that all is well, and after a kill the log would begin where it did before."""
+    disk = FullDisk()
+    with DataDirectory.open(tmp_path / "data", storage=disk) as data:
+        data.create_topic("a", 1, CONFIG)
+        log = data.log("a", 0)
+        for number in range(60):
+            append(log, number)
+        if by_retention:
+            log.config = log.config.with_properties({"retention.bytes": "2000"})
+        disk.room = 0
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space"):
+                _delete(log, by_retention)
+        disk.room = None
+        _delete(log, by_retention)
+        start_offset = log.start_offset
+        assert start_offset > 20
+        shutil.copytree(tmp_path / "data", tmp_path / "killed", ignore=shutil.ignore_patterns(".lock"))
+    with DataDirectory.open(tmp_path / "killed") as data:
+        assert data.log("a", 0).start_offset == start_offset
+
+
+def _delete(log: Log, by_retention: bool) -> None:
+    if by_retention:
+        log.apply_retention()
+    else:
+        log.delete_records_before(31)
+
+
 def _append_until_full(log: Log, count: int) -> int:
     """Append until the disk says that it is full; how many records the log has then."""
     while True:

@@ -22,7 +22,7 @@ TRY = (
     "from octavo.log.lock import DirectoryLock, lock_owner\n"
     "from octavo.errors import DirectoryLocked\n"
     "folder = Path(sys.argv[1])\n"
-    "try: DirectoryLock.acquire(folder); print('free', lock_owner(folder) is not None)\n"
+    "try: held = DirectoryLock.acquire(folder); print('free', lock_owner(folder) is not None)\n"
     "except DirectoryLocked as refused: print(refused.pid, lock_owner(folder))\n"
 )
 

@@ -6,12 +6,11 @@ The log's lock is held while segments are swapped, and not while they are cleane
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import ErrorCode, FormatError, LogError
-from octavo.log.appendable import AppendableLog
+from octavo.log.appendable import NOT_UNDOABLE, SETTLED, AppendableLog
 from octavo.log.checkpoints import Checkpoints
 from octavo.log.compaction.plan import LastBatch, Plan, make_plan
 from octavo.log.compaction.stats import CompactionAborted, CompactionStats, OnCompaction
@@ -71,27 +70,27 @@ class CompactableLog(AppendableLog):
         deleted from or closed meanwhile, `FormatError` for damaged data, which leaves the log `uncleanable`, and
         `OSError`. None of these loses anything.
         """
-        if self._is_compacting or not self._compacting.acquire(blocking=False):
+        if self._is_compacting:
             raise LogError(f"{self.partition} is being compacted already")
-        self._is_compacting = True
-        try:
-            with self._lock:
-                self._check_open()
-                if not self.config_is_known:
-                    raise PolicyViolation(f"{self.partition}: it is not known how the topic is to be compacted")
-                if not self._config.is_compacted:
-                    raise PolicyViolation(f"{self.partition}: cleanup.policy does not have the topic compacted")
-                now_ms = self._clock() if now_ms is None else now_ms
-                plan = self.compaction_plan(now_ms)
-                view = self._view
-                if plan.checkpoint_is_wrong:
-                    self._checkpoints.set_cleaner_offset(self.partition, plan.first_dirty_offset)
-                if not plan.cleanable_bytes or (only_if_due and not plan.is_due(self._config)):
-                    return None
-            return self._clean(view, plan, now_ms, map_memory, throttle, on_progress)
-        finally:
-            self._is_compacting = False
-            self._compacting.release()
+        with self._compacting:
+            self._is_compacting = True
+            try:
+                with self._lock:
+                    self._check_ready()
+                    if not self.config_is_known:
+                        raise PolicyViolation(f"{self.partition}: it is not known how the topic is to be compacted")
+                    if not self._config.is_compacted:
+                        raise PolicyViolation(f"{self.partition}: cleanup.policy does not have the topic compacted")
+                    now_ms = self._clock() if now_ms is None else now_ms
+                    plan = self.compaction_plan(now_ms)
+                    view = self._view
+                    if plan.checkpoint_is_wrong:
+                        self._checkpoints.set_cleaner_offset(self.partition, plan.first_dirty_offset)
+                    if not plan.cleanable_bytes or (only_if_due and not plan.is_due(self._config)):
+                        return None
+                return self._clean(view, plan, now_ms, map_memory, throttle, on_progress)
+            finally:
+                self._is_compacting = False
 
     def _clean(
         self,
@@ -140,13 +139,6 @@ class CompactableLog(AppendableLog):
         """Up to where a log can count as compacted that is about to be truncated to `offset`: whole segments."""
         return max((base for base in self._view.bases if base <= offset), default=offset)
 
-    @contextmanager
-    def _ending_compaction(self) -> Iterator[None]:
-        """Break off what compaction is doing, and keep it from beginning again."""
-        self._is_ending = True
-        with self._compacting:
-            yield
-
     def _check_unchanged(self, view: View, cause: Exception | None = None) -> None:
         """Raises `CompactionAborted` where the log has been closed or lost something since `view`."""
         now = self._view
@@ -165,16 +157,18 @@ class CompactableLog(AppendableLog):
 
         with self._lock:
             self._check_unchanged(view)
-            self._check_open()
+            self._check_ready()
             self._owner.check_lock()
             now = self._view
             first = now.bases.index(old[0].base_offset)
             assert now.segments[first : first + len(old)] == tuple(old)  # only this and deletions change them
+            self._unfinished = NOT_UNDOABLE
             try:
                 offered = offer(self._storage, self.folder, cleaned)
             except OSError:
                 with self._or_fail():
                     withdraw(self._storage, self.folder, cleaned)
+                self._unfinished = SETTLED
                 raise
             with self._or_fail():
                 take_place(self._storage, self.folder, old, offered)
@@ -184,3 +178,4 @@ class CompactableLog(AppendableLog):
             )
             segments = (*now.segments[:first], new, *now.segments[first + len(old) :])
             self._publish(segments, now.start_offset, now.end_offset, now.high_watermark, now.generation)
+            self._unfinished = SETTLED

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from octavo.errors import BadDirectory, FormatError
-from octavo.log.fork_safe import make_lock
+from octavo.log.fork_safe import make_rlock
 from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from octavo.log.readable import ReadableLog
 from octavo.log.reading import Isolation
@@ -49,7 +49,7 @@ class InternalTopic:
     def __init__(self, data: DataDirectory, name: str) -> None:
         self.name: Final = name
         self._data = data
-        self._lock = make_lock()  # of whoever looks whether it is there, or makes it
+        self._lock = make_rlock()  # of whoever looks whether it is there, or makes it
 
     @property
     def id(self) -> UUID | None:

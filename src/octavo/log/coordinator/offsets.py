@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from octavo.errors import InvalidInput
+from octavo.errors import InvalidInput, OctavoError
 from octavo.log.coordinator.internal_topic import InternalTopic, replay
 from octavo.log.coordinator.refusals import MetadataTooLarge, WrongGroup
 from octavo.log.fork_safe import make_rlock
@@ -182,7 +182,7 @@ class Offsets:
         """A producer's marker has been written to a partition of the topic."""
         with self._lock:
             if self._state is not None:  # else it is found when all is read
-                self._read().read(partition, self._data.log(*partition))
+                self._catch_up(self._read(), partition)
 
     def _append(
         self,
@@ -196,8 +196,19 @@ class Offsets:
         with self._lock:
             log = self._topic.log_for(group_id)
             state = self._read()
-            log.append(_batches(records, now_ms, producer), origin=Origin.COORDINATOR)
-            state.read(log.partition, log)
+            batches = _batches(records, now_ms, producer)
+            self._state = None  # an exception while this is written, or taken, has all read again
+            try:
+                log.append(batches, origin=Origin.COORDINATOR)
+            except (OctavoError, OSError):
+                self._state = state
+                raise
+            self._catch_up(state, log.partition)
+
+    def _catch_up(self, state: OffsetState, partition: TopicPartition) -> None:
+        self._state = None
+        state.read(partition, self._data.log(*partition))
+        self._state = state
 
     def _read(self) -> OffsetState:
         topic_id = self._topic.id

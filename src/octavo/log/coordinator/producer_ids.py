@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from octavo.log.fork_safe import make_lock
+from octavo.log.fork_safe import make_rlock
 
 if TYPE_CHECKING:
     from octavo.log.directory import DataDirectory
@@ -19,7 +19,7 @@ class ProducerIds:
 
     def __init__(self, data: DataDirectory) -> None:
         self._data = data
-        self._lock = make_lock()
+        self._lock = make_rlock()
         self._left = range(0)
 
     def next(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
+from octavo.errors import OctavoError
 from octavo.log.coordinator.internal_topic import InternalTopic, replay
 from octavo.log.coordinator.refusals import ProducerFenced, UnknownProducer
 from octavo.log.fork_safe import make_rlock
@@ -39,12 +40,13 @@ class ProducerIdentity(NamedTuple):
 class Transaction:
     """The last transaction of a transactional id. Whoever has `lock` may change it."""
 
-    __slots__ = ("id", "lock", "value")
+    __slots__ = ("id", "is_in_doubt", "lock", "value")
 
     def __init__(self, transactional_id: str) -> None:
         self.id: Final = transactional_id
         self.lock: Final = make_rlock()
         self.value: TransactionLogValue | None = None  # as it stands in the topic
+        self.is_in_doubt = False  # an exception came while it was written: the topic knows, and `value` may not
 
     def of(self, producer: ProducerIdentity) -> TransactionLogValue:
         """What it is, if the producer may go on with it. Raises `CoordinatorRefused`."""
@@ -90,10 +92,23 @@ class TransactionLog:
         builder = BatchBuilder()
         key = write_key(TransactionLogKey(transactional_id=transaction.id))
         builder.append(key, write_value(value, version), timestamp_ms=self._data.now_ms())
-        log.append(builder.build(), origin=Origin.COORDINATOR)
+        transaction.is_in_doubt = True
+        try:
+            log.append(builder.build(), origin=Origin.COORDINATOR)
+        except (OctavoError, OSError):
+            transaction.is_in_doubt = False  # nothing was written
+            raise
         transaction.value = value
+        transaction.is_in_doubt = False
         if flush:
             log.flush()
+
+    def settle(self, transaction: Transaction) -> None:
+        """Read again what a transaction is, where an exception came while it was written. Its lock is held."""
+        if transaction.is_in_doubt:
+            known = self.read().get(transaction.id)
+            transaction.value = None if known is None else known.value
+            transaction.is_in_doubt = False
 
     def coordinator_epoch(self, transaction: Transaction) -> int:
         """Of the coordinator of a transaction, which is the leader of that partition of the topic."""

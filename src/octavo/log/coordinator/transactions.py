@@ -91,6 +91,7 @@ class Transactions:
             raise WrongTimeout(f"transaction.timeout.ms is from 1 to {MAX_TIMEOUT_MS}, not {timeout_ms}")
         transaction = self._transaction(transactional_id)
         with transaction.lock:
+            self._log.settle(transaction)
             self._end_what_is_open(transaction)
             value = transaction.value
             if value is None or value.producer_epoch >= LAST_EPOCH:
@@ -116,6 +117,7 @@ class Transactions:
         """Have partitions in the transaction; the first ones begin it."""
         transaction = self._transaction(transactional_id)
         with transaction.lock:
+            self._log.settle(transaction)
             value = transaction.of(producer)
             if value.transaction_status in _PREPARED:
                 raise TransactionIsEnding(f"the last transaction of {transactional_id!r} has not ended everywhere")
@@ -134,6 +136,7 @@ class Transactions:
         """Commit the transaction, or abort it. To ask for the same once more is no mistake."""
         transaction = self._transaction(transactional_id)
         with transaction.lock:
+            self._log.settle(transaction)
             value = transaction.of(producer)
             prepared, completed = (PREPARE_COMMIT, COMPLETE_COMMIT) if commit else (PREPARE_ABORT, COMPLETE_ABORT)
             if value.transaction_status == ONGOING:
@@ -154,6 +157,7 @@ class Transactions:
         attempts = Attempts()  # one that cannot be ended keeps no other open
         for transaction in list(self._all().values()):
             with attempts, transaction.lock:
+                self._log.settle(transaction)
                 value = transaction.value
                 if value is None or value.transaction_status != ONGOING:
                     continue

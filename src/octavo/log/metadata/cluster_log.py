@@ -67,6 +67,7 @@ class ClusterLog:
         self._end = 0  # the position behind the last good batch of the segment
         self._log_end = 0  # the offset behind it
         self._ends_before_snapshot = False
+        self.is_in_doubt = False  # an exception came while it was added to: the disk knows, and this does not
 
     def append(self, records: Sequence[MetadataRecord | UnknownRecord], *, timestamp_ms: int) -> None:
         """Adds records, all or none; on the disk when this returns.
@@ -83,10 +84,16 @@ class ClusterLog:
         batch = builder.build()
         if len(batch) > MAX_BATCH:
             raise InvalidInput(f"{len(records)} records of metadata take {len(batch):,} bytes, more than {MAX_BATCH:,}")
-        self._write(batch)
-        self.next_offset += len(records)
+        self.is_in_doubt = True
+        try:
+            self._write(batch)
+        except OSError:
+            self.is_in_doubt = False  # nothing was added
+            raise
         for record in records:
             self.image.replay(record)
+        self.next_offset += len(records)
+        self.is_in_doubt = False
 
     def sync(self) -> None:
         """Has on the disk what was read: a process that died may have written it and no more, and now it counts."""

@@ -61,7 +61,7 @@ class MetadataStore:
         self._log: ClusterLog | None = None
         if has_cluster_log(self.metadata_folder / FOLDER):
             self._log = read_cluster_log(storage, self.metadata_folder / FOLDER)
-        self._topics: dict[str, Topic] | None = None
+        self._topics: tuple[int, dict[str, Topic]] | None = None  # as they are at an offset of the metadata log
 
     @classmethod
     def open(
@@ -93,9 +93,11 @@ class MetadataStore:
     @property
     def topics(self) -> Mapping[str, Topic]:
         """All topics by name."""
-        if self._topics is None:
-            self._topics = self.image.topics()
-        return MappingProxyType(self._topics)
+        offset = 0 if self._log is None else self._log.next_offset
+        known = self._topics
+        if known is None or known[0] != offset:
+            known = self._topics = (offset, self.image.topics())
+        return MappingProxyType(known[1])
 
     @property
     def image(self) -> Image:
@@ -266,7 +268,14 @@ class MetadataStore:
     def _append(self, records: Sequence[MetadataRecord]) -> None:
         assert self._log is not None
         self._log.append(records, timestamp_ms=self._clock())
-        self._topics = None
+
+    def settle(self) -> None:
+        """Read the metadata log again where an exception came while it was added to: what is on the disk counts."""
+        if self._log is not None and self._log.is_in_doubt:
+            log = read_cluster_log(self._storage, self.metadata_folder / FOLDER)
+            log.sync()
+            self._topics = None
+            self._log = log
 
     # Whose it is
 

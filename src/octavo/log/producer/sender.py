@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.log.appendable import Clock
-from octavo.log.fork_safe import make_lock
+from octavo.log.fork_safe import make_lock, make_rlock
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import DoneCallback, SendFuture
 from octavo.log.producer.inbox import Inbox
@@ -52,7 +52,7 @@ class Sender:
         self._check_process: Final = check_process
         self._packer: Packer | None = None
         self._deliverer: Deliverer | None = None
-        self._sending: Final = make_lock()
+        self._sending: Final = make_rlock()  # of the one thread that sends; it knows whose it is
         self._outbox: list[Parcel] = []
         self._closed: Exception | None = None
         self._waiting: list[tuple[SendFuture, DoneCallback]] = []
@@ -101,9 +101,10 @@ class Sender:
         Raises `TimeoutError` where others send for so long, and `WrongProcess`. Futures tell what cannot be appended.
         """
         self._check_process()
-        if not self._sending.acquire(timeout=-1 if timeout_s is None else max(0.0, timeout_s)):
-            raise TimeoutError("the record was not appended in time")
+        most_s = -1 if timeout_s is None else max(0.0, timeout_s)
         try:
+            if not self._sending.acquire(timeout=most_s):
+                raise TimeoutError("the record was not appended in time")
             self._deliver()
             for inbox in inboxes:
                 self._pack(inbox, everything=everything, in_bulk=in_bulk)
@@ -116,7 +117,8 @@ class Sender:
                     inbox.set_idle(False)
                     self.on_waiting()
         finally:
-            self._sending.release()
+            if self._sending._is_owned():  # type: ignore[attr-defined]  # an exception may come right after it is taken
+                self._sending.release()
         if self._waiting:
             self._call_back()
 

@@ -1,0 +1,109 @@
+"""Raise an exception at a chosen line of a call, or whenever a timer says so."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import octavo
+
+_OURS: Final = str(Path(octavo.__file__).parent)
+_HARMLESS: Final = ("records", "schemas", "spark")  # which change nothing, and take most of the lines
+
+
+class Interrupted(BaseException):
+    """What a signal handler raises."""
+
+
+def count_lines(change: Callable[[], object]) -> int:
+    """How many lines of it can be interrupted. It is done then."""
+    return _raise_at(change, -1)
+
+
+def raise_at_line(change: Callable[[], object], number: int) -> bool:
+    """Call `change` and raise `Interrupted` before its line of that number is run; whether it came that far.
+
+    Lines count that are Octavo's, and those of context managers, in which an interrupt may come as well.
+    """
+    return _raise_at(change, number) < 0
+
+
+def _raise_at(change: Callable[[], object], number: int) -> int:
+    """How many lines were run, or -1 where one was interrupted."""
+    left = number
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if not _counts(frame):
+            return None
+        if event == "line":
+            if left == 0:
+                sys.settrace(None)
+                raise Interrupted
+            left -= 1
+        return trace
+
+    try:
+        sys.settrace(trace)
+        change()
+    except Interrupted:
+        return -1
+    finally:
+        sys.settrace(None)
+    return number - left
+
+
+def _counts(frame: FrameType) -> bool:
+    if _is_in_finalizer(frame):
+        return False
+    file = frame.f_code.co_filename
+    return file == contextlib.__file__ or (
+        file.startswith(_OURS) and file[len(_OURS) + 1 :].split("/")[0] not in _HARMLESS
+    )
+
+
+def _is_in_finalizer(frame: FrameType | None) -> bool:
+    """Whether an exception would get nowhere: Python prints those of `__del__`, and goes on."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+class Timer:
+    """Raises `Interrupted` at random moments."""
+
+    def __init__(self, seed: object) -> None:
+        self._random = random.Random(repr(seed))
+        self._is_armed = False
+
+    def interrupt(self, change: Callable[[], object], within_s: float) -> bool:
+        """Call `change`, and raise once within so many seconds, if it takes that long; whether it did."""
+        before = signal.signal(signal.SIGALRM, self._raise)
+        try:
+            try:
+                self._is_armed = True
+                signal.setitimer(signal.ITIMER_REAL, 1e-6 + self._random.random() * within_s)
+                change()
+            finally:
+                self._is_armed = False
+        except Interrupted:
+            return True
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        return False
+
+    def _raise(self, _: int, frame: FrameType | None) -> None:
+        if _is_in_finalizer(frame):
+            signal.setitimer(signal.ITIMER_REAL, 1e-5)
+        elif self._is_armed:
+            self._is_armed = False  # so that there is one, and it is caught
+            raise Interrupted

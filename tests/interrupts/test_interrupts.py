@@ -1,0 +1,94 @@
+"""Whatever is raised in the middle of a change, it is undone or the log is marked as failed: never half done, going on.
+
+The exception comes at lines of each change, and at moments that a timer chooses. Then the directory is looked at in the
+process that goes on, after a kill, and after it was closed. Every day a few of each are tried, in `make soak` many.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+
+from octavo.errors import LogError
+from octavo.log import DataDirectory
+from tests.interrupts.changes import CHANGES, TOPIC, batch, held, make_world, open_directory
+from tests.interrupts.judging import Interrupter
+from tests.interrupts.raising import Timer
+
+A_FEW: Final = 6
+MANY: Final = 300
+
+
+def interrupt(folder: Path, change: str, count: int) -> int:
+    """Interrupt a change at so many of its lines, and as often by a timer; how often that was in time."""
+    interrupter = Interrupter(folder, change)
+    lines = range(interrupter.lines())
+    random = Random(change)
+    for line in sorted(random.sample(lines, min(count, len(lines)))):
+        interrupter.at_line(line)
+    return sum(interrupter.by_timer(seed) for seed in range(count))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_is_done_or_undone(tmp_path: Path, change: str) -> None:
+    interrupt(tmp_path, change, A_FEW)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_is_done_or_undone_wherever_it_is_interrupted(
+    tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    landed = interrupt(tmp_path, change, MANY)
+    with capsys.disabled():
+        print(f"\n{change}: {landed} of {MANY} timers landed inside")  # noqa: T201 - how much was tried
+    assert landed > MANY // 10
+
+
+def append_under_fire(folder: Path, count: int) -> int:
+    """Append again and again while a timer raises; checks what was acknowledged. How many interrupts there were."""
+    make_world(folder)
+    data = open_directory(folder)
+    acknowledged: dict[int, bytes] = {}
+    timer = Timer("append")
+    landed = 0
+
+    def append(first: int) -> None:
+        for key in range(first, first + 1000):
+            done = data.log(TOPIC, 0).append(batch(key))
+            acknowledged[done.base_offset] = b"%d" % key
+
+    for number in range(count):
+        try:
+            landed += timer.interrupt(lambda first=number * 1000: append(first), 1e-3)  # type: ignore[misc]
+        except LogError:  # it has failed, and says so
+            data.close()
+            data = open_directory(folder)
+    _check(data, acknowledged)
+    killed = shutil.copytree(folder, folder.with_name("killed"), ignore=shutil.ignore_patterns(".lock"))
+    data.close()
+    for each in (folder, killed):
+        with open_directory(each) as data:
+            _check(data, acknowledged)
+    return landed
+
+
+def _check(data: DataDirectory, acknowledged: dict[int, bytes]) -> None:
+    """No offset is there twice (`held` sees to that), and at each that was acknowledged is the right record."""
+    found = {offset: key for offset, key, _ in held(data.log(TOPIC, 0)).records}
+    assert acknowledged.items() <= found.items()
+
+
+def test_nothing_acknowledged_is_lost_and_no_offset_given_twice(tmp_path: Path) -> None:
+    assert append_under_fire(tmp_path / "data", 1000) > 500
+
+
+@pytest.mark.soak
+def test_nothing_acknowledged_is_lost_in_many_interrupts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    landed = append_under_fire(tmp_path / "data", 12_000)
+    with capsys.disabled():
+        print(f"\nappends: {landed} interrupts")  # noqa: T201 - how much was tried
