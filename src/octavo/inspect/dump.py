@@ -24,11 +24,12 @@ from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, Final
 
-from octavo.errors import FormatError, InvalidInput
+from octavo.errors import FormatError, InvalidInput, Truncated
 from octavo.inspect.control import control_content
 from octavo.inspect.words import TIMESTAMP_TYPES
-from octavo.log.names import LOG, TopicPartition
+from octavo.log.names import LOG, TopicPartition, base_offset_of
 from octavo.records import Batch, Damage, Record, read_batches, read_control
+from octavo.records.order import base_offset_at, is_misplaced, misplaced
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -50,10 +51,11 @@ class Binary(StrEnum):
 class Dump(Iterable[str]):
     """Iterates, once, over the lines of one file, each with its newline.
 
-    verify: compare checksums of the batches that are wanted
+    verify: compare checksums; those of batches that are not wanted only where their offsets leave gaps
     resync: go on behind damage, and keep account in `damage`
-    offsets: first offset, and the one behind the last; None for an open end. Batches outside are passed over by their
-        header
+    offsets: first offset, and the one behind the last; None for an open end. Batches outside are not decoded
+
+    In a file that is named as a segment is, batches whose offsets do not go forward are damage too.
 
     Raises `OSError` where the file cannot be opened or mapped, `InvalidInput` for a range that ends before it begins.
     Iterating raises `FormatError` at damage if not `resync`, after everything before it.
@@ -78,6 +80,9 @@ class Dump(Iterable[str]):
         self._verify: Final = verify
         # Where there is no resync the wanted batches alone are verified, here.
         self._reader: Final = read_batches(self._file, verify=verify and resync, resync=resync)
+        base_offset = base_offset_of(path.name) if path.suffix == LOG else None
+        # Of the last batch, in a segment of a log.
+        self._last_offset = None if base_offset is None else base_offset - 1
         self._bytes_as_json: Final = _BYTES_AS_JSON[binary]
 
     @property
@@ -98,15 +103,35 @@ class Dump(Iterable[str]):
     def __iter__(self) -> Iterator[str]:
         for batch in self._reader:
             try:
-                if not self._is_wanted(batch):
-                    continue
-                if self._verify and not self._resync:
+                behind = self._base_offset_behind(batch)
+                is_wanted = self._is_wanted(batch)
+                if self._verify and not self._resync and (is_wanted or behind != batch.last_offset + 1):
                     batch.verify()
-                yield from self._batch_lines(batch)
+                if self._last_offset is not None:
+                    self._check_place(batch, self._last_offset, behind)
+                if is_wanted:
+                    yield from self._batch_lines(batch)
             except FormatError as error:
                 if not self._resync:
                     raise
                 self._reader.damage.append(Damage(batch.position, batch.size, error))
+        if self.torn_tail is not None and not self._resync and self._goes_on_behind(self.torn_tail):
+            raise Truncated(self.torn_tail, "a batch ends behind the file, and there are others behind its header")
+
+    def _goes_on_behind(self, position: int) -> bool:
+        """Whether there is a batch behind what seems to be a last one that is not all there."""
+        found = next(read_batches(self._file, start=position, resync=True), None)
+        return found is not None and (self._last_offset is None or found.last_offset > self._last_offset)
+
+    def _check_place(self, batch: Batch, before: int, behind: int | None) -> None:
+        """Raise `BadRecord` for a batch of a log that cannot be where it is."""
+        base_offset = batch.last_offset if batch.count is None else batch.base_offset
+        if is_misplaced(base_offset, batch.last_offset, before, behind):
+            raise misplaced(batch.position)
+        self._last_offset = batch.last_offset
+
+    def _base_offset_behind(self, batch: Batch) -> int | None:
+        return base_offset_at(self._file, batch.position + batch.size)
 
     def _is_wanted(self, batch: Batch) -> bool:
         """Whether there may be records of the range in it.

@@ -31,6 +31,8 @@ _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
 MARKER_SIZE: Final = 512  # bytes that are read of a control batch: a marker takes less than a hundred
 
+WRONG: Final = -1  # in a table of headers, the checksum of a marker that is damaged (see `headers.scan_headers`)
+
 # What happens in a log, for `Decider`.
 DATA: Final = 0
 COMMIT: Final = 1
@@ -135,9 +137,10 @@ class TransactionScan:
         before = self._data_before
         if before is not None and len(rows) and rows[0, scan.BASE_OFFSET] >= before:
             is_marker = rows[:, scan.ATTRIBUTES] & _CONTROL != 0
-            rows = rows[is_marker & np.isin(rows[:, scan.PRODUCER_ID], list(self._open))]
-        columns = [scan.BASE_OFFSET, scan.PRODUCER_ID, scan.ATTRIBUTES, scan.POSITION, scan.SIZE]
-        for offset, producer_id, attributes, position, size in rows[:, columns].tolist():
+            ends_open = is_marker & np.isin(rows[:, scan.PRODUCER_ID], list(self._open))
+            rows = rows[ends_open | (rows[:, scan.CRC] == WRONG)]
+        columns = [scan.BASE_OFFSET, scan.PRODUCER_ID, scan.ATTRIBUTES, scan.POSITION, scan.SIZE, scan.CRC]
+        for offset, producer_id, attributes, position, size, crc in rows[:, columns].tolist():
             is_open = producer_id in self._open
             if not attributes & _CONTROL:
                 begins = not is_open and (before is None or offset < before)
@@ -149,6 +152,8 @@ class TransactionScan:
                 if outcome is not None:
                     self._open.discard(producer_id)
                     self.events.extend((offset, producer_id, outcome))
+            elif crc == WRONG:
+                self._is_sound(file, shift + position, size)  # it may have been of another producer
 
     def _outcome(self, file: File, position: int, size: int) -> int | None:
         """How a control batch ends a transaction; None where it ends none."""

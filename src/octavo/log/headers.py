@@ -12,18 +12,34 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from octavo.errors import FormatError, Truncated
+from octavo.errors import ChecksumMismatch, FormatError, Truncated
+from octavo.log.committed import MARKER_SIZE, WRONG
 from octavo.log.damage import OnDamage
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
-from octavo.records.kernels import kernels, rules, scan
-from octavo.records.layout import BATCH_HEADER, LENGTH_AT, LOG_OVERHEAD, MAX_INT64, MIN_INT64, NO_LEADER_EPOCH
+from octavo.log.walk import Entry, check
+from octavo.records.arrow.checksums import first_mismatch, mismatch
+from octavo.records.kernels import Kernels, kernels, rules, scan
+from octavo.records.layout import (
+    BATCH_HEADER,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAX_INT64,
+    MIN_INT64,
+    NO_LEADER_EPOCH,
+    NO_TIMESTAMP,
+    Attributes,
+)
+from octavo.records.order import base_offset_at, first_misplaced, is_misplaced, misplaced
 from octavo.records.reader import read_batches
 
 Table = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 
 _BLOCK: Final = 1 << 20  # bytes
 _ROWS: Final = 1 << 13
+_OFFSET_SIZE: Final = 8
+_MARKER: Final = int(Attributes.TRANSACTIONAL | Attributes.CONTROL)
 _SHARE: Final = 16  # of the bytes, at the least, that is not looked at
 _EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 
@@ -60,37 +76,118 @@ class BlockFile(File):
 def scan_headers(file: File, position: int, end: int, on_damage: OnDamage | None = None) -> Iterator[tuple[Table, int]]:
     """Tables of the batches between `position` and `end` (see `kernels.scan`), and what their positions count from.
 
-    A table is good until the next is asked for. To `on_damage`, a batch that reaches over `end` is damage too.
+    A table is good until the next is asked for. To `on_damage`, a batch that reaches over `end` is damage too. So are
+    wrong checksums of batches that are as small as markers, and offsets that do not go forward: else whoever has to
+    know of every transaction would not notice that a marker is missing.
     """
     memory = np.empty(min(_BLOCK, max(end - position, 1)), np.uint8)
     table = np.empty((_ROWS, scan.COLUMNS), np.int64)
-    kernel = kernels((end - position) // _SHARE).scan
-    last = position  # where the last batch begins
+    kernel_set = kernels((end - position) // _SHARE)
+    checker = None if on_damage is None else _Checker(kernel_set, position)
     while position < end:
-        size = min(file.read_into(memory.data, position), end - position)
+        shift = position
+        size = min(file.read_into(memory.data, shift), end - shift)
         at, outcome, rule = 0, scan.MORE, rules.OK
-        while outcome == scan.MORE:
-            behind, rows, outcome, rule = kernel(memory, at, size, table, MAX_INT64, *_EVERYTHING)
-            if rows:
-                last = position + int(table[rows - 1, scan.POSITION])
-                yield table[:rows], position
-                at = behind
-        position += at
-        if outcome == scan.BROKEN:
-            error = rules.broken(rule, position)
-        elif at:
-            continue
-        else:  # a batch that is larger than the memory, or one that is not all there
-            large = _large(memory[:size], table, end - position)
-            if large:
-                last = position
-                yield table[:1], position
-                position += large
+        error: FormatError | None = None
+        while outcome == scan.MORE and error is None:
+            behind, rows, outcome, rule = kernel_set.scan(memory, at, size, table, MAX_INT64, *_EVERYTHING)
+            if not rows:
+                break
+            good = rows
+            if checker is not None:
+                good, error = checker.check(memory[:size], table[:rows], behind, shift)
+            at = behind if error is None else int(table[good, scan.POSITION])
+            if good:
+                yield table[:good], shift
+        position = shift + at
+        if error is None:
+            if outcome == scan.BROKEN:
+                error = rules.broken(rule, position)
+            elif at:
                 continue
-            error = Truncated(position, "the file ends inside a batch")
+            else:  # a batch that is larger than the memory, or one that is not all there
+                large = _large(memory[:size], table, end - position)
+                error = checker.check_large(file, table[0], shift) if large and checker is not None else None
+                if large and error is None:
+                    yield table[:1], shift
+                    position += large
+                    continue
+                error = error or Truncated(position, "the file ends inside a batch")
+            if checker is not None:
+                error = _wrong_with(file, checker.last_position, position) or error
         if on_damage is None:
             return
-        position = on_damage(file, _wrong_with(file, last, position) or error, end)
+        position = on_damage(file, error, end)
+
+
+class _Checker:
+    """Checks what decides whether transactions are seen as they are, of batches in the order of the file."""
+
+    def __init__(self, kernel_set: Kernels, position: int) -> None:
+        self.last_position = position  # of the last batch that was taken
+        self._last_offset = MIN_INT64
+        self._kernels = kernel_set
+
+    def check(self, memory: Bytes, table: Table, end: int, shift: int) -> tuple[int, FormatError | None]:
+        """How many batches of a table may be taken, and what is wrong with the one behind them.
+
+        `end` is where in memory the last of them ends. What seems to be a marker stays in the table if its checksum is
+        wrong, and has `WRONG` in place of it.
+        """
+        good, error = self._verify(memory, table, shift)
+        behind = base_offset_at(memory.data, end) if error is None else None
+        misplaced_row = first_misplaced(table[:good], self._last_offset, behind)
+        if misplaced_row is not None:
+            good, error = misplaced_row, misplaced(shift + int(table[misplaced_row, scan.POSITION]))
+            if good and first_mismatch(self._kernels, memory, table[good - 1 : good]) is not None:
+                good -= 1  # it ends elsewhere than it says, and the one behind it is right
+                error = _mismatch(memory, table[good], shift)
+        if good:
+            self._take(table[good - 1], shift)
+        return good, error
+
+    def _verify(self, memory: Bytes, table: Table, shift: int) -> tuple[int, FormatError | None]:
+        """Verify the batches that are as small as markers, and the last, which says where to go on."""
+        rows = np.append(np.flatnonzero(table[:-1, scan.SIZE] <= MARKER_SIZE), len(table) - 1)
+        while len(rows):
+            wrong = first_mismatch(self._kernels, memory, table[rows])
+            if wrong is None:
+                break
+            row = int(rows[wrong])
+            if not _seems_marker(table[row]):
+                return row, _mismatch(memory, table[row], shift)
+            table[row, scan.CRC] = WRONG
+            table[row, scan.LAST_OFFSET] = table[row, scan.BASE_OFFSET]
+            rows = rows[wrong + 1 :]
+        return len(table), None
+
+    def check_large(self, file: File, row: Table, position: int) -> FormatError | None:
+        """What is wrong with a batch that is larger than the memory."""
+        size, base_offset, last_offset = row[[scan.SIZE, scan.BASE_OFFSET, scan.LAST_OFFSET]].tolist()
+        behind = base_offset_at(file.read_at(_OFFSET_SIZE, position + size), 0)
+        try:
+            check(file, Entry(position, size, base_offset, last_offset, NO_TIMESTAMP))
+        except CorruptFile as error:
+            return error
+        if is_misplaced(base_offset, last_offset, self._last_offset, behind):
+            return misplaced(position)
+        self._take(row, position)
+        return None
+
+    def _take(self, row: Table, shift: int) -> None:
+        self.last_position = shift + int(row[scan.POSITION])
+        self._last_offset = int(row[scan.LAST_OFFSET])
+
+
+def _seems_marker(row: Table) -> bool:
+    magic, attributes, producer_id, size = row[[scan.MAGIC, scan.ATTRIBUTES, scan.PRODUCER_ID, scan.SIZE]].tolist()
+    is_end = magic == 2 and attributes & _MARKER == _MARKER and producer_id >= 0
+    return bool(is_end and size <= MARKER_SIZE)
+
+
+def _mismatch(memory: Bytes, row: Table, shift: int) -> FormatError:
+    found = mismatch(memory, row)
+    return ChecksumMismatch(shift + found.position, found.stored, found.computed)
 
 
 def epochs_of(file: File, end: int) -> Iterator[tuple[int, int]]:

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from octavo.errors import LimitExceeded, OffsetOutOfRange
 from octavo.log.committed import AbortedRanges, AbortedTransaction
 from octavo.log.segment import Segment
+from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.log.txn_index import AbortedEntry
+from octavo.log.walk import check
 from octavo.records import Batch, Record, read_batches
 from octavo.records.layout import NO_OFFSET
+from octavo.records.order import RULE, base_offset_at, is_misplaced
 
 if TYPE_CHECKING:
     from octavo.log.readable import ReadableLog
@@ -188,11 +191,16 @@ def read_view(
     for at in _candidates(view, offset, segment):
         candidate = view.segments[at]
         end = view.segment_size(at)
+        damaged = None
         if bound < view.end_offset:
-            end = _end_before(view, at, end, bound)
+            end, damaged = _end_before(view, at, end, bound)
         found = candidate.find(offset, end)
         if found is None:
+            if damaged is not None:
+                raise damaged
             continue
+        if found.base_offset >= view.end_offset:
+            raise CorruptFile(candidate.path, found.position, RULE)
         size = max(max_bytes, found.size) if at_least_one else max_bytes
         size = min(size, end - found.position)
         if size <= 0:
@@ -233,14 +241,20 @@ def abort_bound(view: View, number: int, end: int) -> int:
     return view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
 
 
-def _end_before(view: View, number: int, end: int, bound: int) -> int:
-    """How far a segment may be read so that nothing at or behind `bound` is."""
+def _end_before(view: View, number: int, end: int, bound: int) -> tuple[int, CorruptFile | None]:
+    """How far a segment may be read so that nothing at or behind `bound` is; and the damage that it ends at, if any."""
     if view.bases[number] >= bound:
-        return 0
+        return 0, None
     if number + 1 < len(view.bases) and view.bases[number + 1] <= bound:
-        return end
-    behind = view.segments[number].find(bound, end)
-    return end if behind is None else behind.position
+        return end, None
+    segment = view.segments[number]
+    try:
+        behind = segment.find(bound, end)
+        if behind is not None and behind.base_offset < bound:
+            check(segment.file, behind)  # it is left out because its header says that it reaches over the bound
+    except CorruptFile as damaged:
+        return damaged.position, damaged
+    return end if behind is None else behind.position, None
 
 
 class LogReader(Iterator[Batch]):
@@ -260,21 +274,33 @@ class LogReader(Iterator[Batch]):
         self._isolation = isolation
         self._max_buffer_size = max_buffer_size
         self._segment: int | None = None  # that was read last
+        self._data = b""
         self._batches: Iterator[Batch] = iter(())
         self._aborted = AbortedRanges()
 
     def __next__(self) -> Batch:
-        """Raises `OffsetOutOfRange`, and `LimitExceeded` for a batch larger than the largest buffer."""
+        """Raises `OffsetOutOfRange`, `FormatError`, and `LimitExceeded` for a batch larger than the largest buffer."""
         while True:
             for batch in self._batches:
+                if batch.position and not self._is_next(batch):
+                    break  # the next read begins with it, and finds out what is wrong
                 self.offset = batch.last_offset + 1
                 return batch
             part = self._read()
             if not part.size:
                 raise StopIteration
             self._segment = part.segment
-            self._batches = read_batches(part.records)
+            self._data = part.records
+            self._batches = read_batches(self._data)
             self._aborted = part.aborted_ranges
+
+    def _is_next(self, batch: Batch) -> bool:
+        """Whether a batch is known to be in its place: right behind the last, or behind a gap that can be believed."""
+        base_offset = batch.last_offset if batch.count is None else batch.base_offset
+        if base_offset == self.offset:
+            return True
+        behind = base_offset_at(self._data, batch.position + batch.size)
+        return behind is not None and not is_misplaced(base_offset, batch.last_offset, self.offset - 1, behind)
 
     def records(self) -> Iterator[Record]:
         """The records of the batches, from the offset on; without those of control batches, and aborted ones."""

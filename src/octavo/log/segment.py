@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +21,10 @@ from octavo.log.small_file import CorruptFile
 from octavo.log.span import BatchSpan
 from octavo.log.storage import File, Storage
 from octavo.log.txn_index import TransactionIndex
-from octavo.log.walk import Entry, walk
+from octavo.log.walk import CUT, Entry, check, check_between, walk
 from octavo.records import read_batches
 from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_INT32, MIN_LENGTH, NO_TIMESTAMP, Buffer
+from octavo.records.order import RULE
 
 _FUTURE_MAGIC: Final = 8  # what is above is rather garbage than a format to come
 _FILES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)
@@ -339,7 +340,13 @@ class Segment:
         self._largest = None
 
     def find(self, offset: int, end: int) -> Entry | None:
-        """The first batch that reaches to `offset` or behind, among those that end at or before `end`."""
+        """The first batch that reaches to `offset` or behind, among those that end at or before `end`.
+
+        Batches are passed over by what their headers say. Where that leaves a gap before `offset`, their checksums are
+        verified, so that no wrong header makes records disappear. The batch that is found is not verified.
+
+        Raises `CorruptFile` for damage on the way.
+        """
         hint = self.offset_index.lookup(offset)
         start = self._start(hint, end)
         if hint is not None and start:
@@ -347,14 +354,38 @@ class Segment:
                 batches = walk(self.file, start, end)
                 entry = next(batches, None)
                 if entry is not None and entry.base_offset <= entry.last_offset <= hint.offset:
-                    while entry is not None and entry.last_offset < offset:
-                        entry = next(batches, None)
-                    return entry
+                    return self._find(batches, entry, offset, end)
             # The index lies. The data do not.
-        for entry in walk(self.file, 0, end):
-            if entry.last_offset >= offset:
-                return entry
-        return None
+        batches = walk(self.file, 0, end)
+        entry = next(batches, None)
+        if entry is None and end:
+            raise CorruptFile(self.path, 0, CUT)
+        return None if entry is None else self._find(batches, entry, offset, end)
+
+    def _find(self, batches: Iterator[Entry], entry: Entry, offset: int, end: int) -> Entry | None:
+        """The first batch from `entry` on that reaches to `offset` or behind. Raises `CorruptFile`."""
+        start = entry.position
+        found: Entry | None = entry
+        before: Entry | None = None
+        while found is not None and found.last_offset < offset:
+            before, found = found, next(batches, None)
+        passed = end if found is None else found.position
+        if found is None or found.base_offset > offset:
+            if before is not None and before.end == passed and before.last_offset == offset - 1:
+                check(self.file, before)
+            else:
+                check_between(self.file, start, passed)
+        if found is None:
+            return None
+        if before is not None and found.base_offset <= before.last_offset:
+            raise CorruptFile(self.path, found.position, RULE)
+        if found.base_offset > offset:
+            behind = None
+            with contextlib.suppress(CorruptFile):
+                behind = next(batches, None)
+            if behind is not None and offset <= behind.base_offset <= found.last_offset:
+                raise CorruptFile(self.path, found.position, RULE)
+        return found
 
     def find_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int, int] | None:
         """The first record from `start_offset` on that has this timestamp or a larger: offset, timestamp, epoch."""

@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from octavo.errors import FormatError
+from octavo.errors import ChecksumMismatch, FormatError
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.records import read_batches
+from octavo.records.checksum import covered_from, crc32, crc32c, stored_crc_at
 from octavo.records.layout import BATCH_HEADER, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MESSAGE_V1, MIN_LENGTH, NO_TIMESTAMP
+from octavo.records.order import RULE
 
 _FIRST_BLOCK: Final = 256  # bytes read at once: a header, where batches are large,
 _BLOCK: Final = 8192  # and soon a bit more than lies between two index entries, by default, where they are small
+_PIECE: Final = 1 << 20  # bytes of a batch that are in memory while its checksum is computed
 _SEARCHED: Final = 4 << 20  # bytes behind damage in which the next batch is looked for at first
 _ZEROS: Final = LENGTH_AT + 3  # bytes with which a batch may begin
 _HEADER: Final = BATCH_HEADER.only("base_offset", "length", "magic", "last_offset_delta", "max_timestamp_ms")
 _MESSAGE: Final = MESSAGE_V1.only("timestamp_ms")
 _SMALLEST: Final = LOG_OVERHEAD + MIN_LENGTH
+CUT: Final = "the bytes end inside a batch"
 
 
 class Entry(NamedTuple):
@@ -69,6 +73,38 @@ def walk(file: File, position: int, end: int) -> Iterator[Entry]:
             max_timestamp_ms = _MESSAGE.unpack_from(block, at)[0] if magic else NO_TIMESTAMP
         yield Entry(position, size, base_offset, base_offset + delta, max_timestamp_ms)
         position += size
+
+
+def check(file: File, entry: Entry) -> None:
+    """Raise `CorruptFile` where a batch is not all there, or its checksum is not that of its bytes."""
+    head = file.read_at(BATCH_HEADER.size, entry.position)
+    if len(head) < min(entry.size, BATCH_HEADER.size):
+        raise CorruptFile(file.path, entry.position, CUT)
+    magic = head[MAGIC_AT]
+    crc_at = stored_crc_at(magic)
+    stored = int.from_bytes(head[crc_at : crc_at + 4], "big")
+    at, computed = entry.position + covered_from(magic), 0
+    while at < entry.end:
+        data = file.read_at(min(_PIECE, entry.end - at), at)
+        if not data:
+            raise CorruptFile(file.path, entry.position, CUT)
+        computed = (crc32c if magic == 2 else crc32)(data, computed)
+        at += len(data)
+    if computed != stored:
+        error = ChecksumMismatch(entry.position, stored, computed)
+        raise CorruptFile(file.path, entry.position, error.rule)
+
+
+def check_between(file: File, position: int, end: int) -> None:
+    """Check all batches between two positions, and that their offsets go forward. Raises `CorruptFile`."""
+    before: int | None = None
+    for entry in walk(file, position, end):
+        check(file, entry)
+        if before is not None and entry.base_offset <= before:
+            raise CorruptFile(file.path, entry.position, RULE)
+        before, position = entry.last_offset, entry.end
+    if position != end:
+        raise CorruptFile(file.path, position, CUT)
 
 
 def next_batch(file: File, position: int, end: int) -> int:

@@ -171,6 +171,7 @@ class TaskReader:
         self._columns.begin(piece)
         choice = choice_for(self._options, file, piece)
         position = piece.position
+        last_offset = piece.base_offset - 1  # of the last batch that is sound
         while position < piece.end:
             window = self._fill(file, position, piece.end)
             reader = to_arrow(
@@ -179,6 +180,7 @@ class TaskReader:
                 offsets=(piece.first_offset, piece.end_offset),
                 max_rows=BATCH_ROWS,
                 keep=None if choice is None else choice.at(position),
+                follows=last_offset,
             )
             try:
                 for batch in reader:
@@ -186,8 +188,10 @@ class TaskReader:
             except CorruptFile:  # of another file, in which the choice looked
                 raise
             except FormatError as error:
+                last_offset = reader.last_offset
                 position = self._corruption.meet(file, piece, position + error.position, error)
                 continue
+            last_offset = reader.last_offset
             if reader.position == 0:
                 position = self._make_room(file, piece, position, window)
             position += reader.position

@@ -80,7 +80,7 @@ def test_a_batch_that_is_not_all_there_is_damage_to_who_wants_all(tmp_path: Path
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CorruptFile, match="the file ends inside a batch"):
         list(scan_headers(file, 0, file.size(), refuse))
-    with pytest.raises(CorruptFile, match="the file ends inside a batch"):  # it was cut after it had been measured
+    with pytest.raises(CorruptFile, match="inside a batch"):  # it was cut after it had been measured
         list(scan_headers(file, 0, 2 * COUNT * batch_size, refuse))
     assert offsets(file, damage) == list(range(COUNT - 1))
     assert damage.positions == [(COUNT - 1) * batch_size]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from octavo.errors import BadLength, ChecksumMismatch, InvalidInput, LimitExceeded, Unsupported
+from octavo.errors import BadLength, BadRecord, ChecksumMismatch, InvalidInput, LimitExceeded, Unsupported
 from octavo.records import BatchBuilder, Codec, Header, TimestampType, empty_batch, read_batches, to_arrow
 from octavo.records.arrow.schema import ALL_COLUMNS, COLUMNS
 from octavo.records.layout import BATCH_HEADER
@@ -87,17 +87,39 @@ def damaged(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
-def test_batches_outside_a_range_are_not_even_verified(codec: Codec) -> None:
+def test_batches_outside_a_range_of_offsets_are_not_read_where_their_neighbours_agree(codec: Codec) -> None:
     data = damaged(batch(0, codec=codec)) + batch(10) + damaged(batch(20, codec=codec))
     assert offsets_of(data, offsets=(10, 20)) == list(range(10, 20))
     with pytest.raises(ChecksumMismatch):
         offsets_of(data)
 
 
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_a_batch_whose_offsets_leave_a_gap_is_verified_before_it_is_left_out(codec: Codec) -> None:
+    data = damaged(batch(0, codec=codec)) + batch(20)
+    with pytest.raises(ChecksumMismatch):
+        offsets_of(data, offsets=(15, None))
+    assert offsets_of(data, offsets=(15, None), verify=False) == list(range(20, 30))
+
+
+def test_a_batch_is_verified_before_it_is_left_out_for_its_timestamps() -> None:
+    data = damaged(batch(0)) + batch(10)
+    with pytest.raises(ChecksumMismatch):
+        offsets_of(data, timestamps=(TIME_MS + 1_000_000, None))
+
+
+def test_batches_of_a_log_must_go_forward() -> None:
+    assert offsets_of(batch(0) + batch(30) + batch(40), follows=-1) == [*range(10), *range(30, 50)]
+    for data in (batch(0) + batch(5), batch(0) + batch(30) + batch(10)):
+        with pytest.raises(BadRecord, match="do not lie between"):
+            offsets_of(data, follows=-1)
+    assert offsets_of(batch(0) + batch(5)) == [*range(10), *range(5, 15)]  # it may be no log
+
+
 def test_append_times_exclude_a_batch_from_both_ends() -> None:
     builder = BatchBuilder(timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time_ms=TIME_MS)
     builder.append(None, b"x", timestamp_ms=5)
-    data = damaged(builder.build())
+    data = builder.build()
     assert offsets_of(data, timestamps=(TIME_MS + 1, None)) == []
     assert offsets_of(data, timestamps=(None, TIME_MS)) == []
 

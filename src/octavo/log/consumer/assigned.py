@@ -40,7 +40,9 @@ class Assigned:
     @property
     def is_fetched(self) -> bool:
         """Whether there is something to hand out without another fetch."""
-        return self.arrow is not None or (self.fetched is not None and self.fetched.left > 0)
+        if self.arrow is not None:
+            return True
+        return self.fetched is not None and (self.fetched.left > 0 or self.fetched.following is not None)
 
     def move(self, position: int | None, segment: int | None = None) -> None:
         """Go on from somewhere else; in a certain segment where the position was come to by reading that."""

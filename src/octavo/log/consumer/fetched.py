@@ -1,14 +1,17 @@
-"""Records of one fetch: decoded all at once, handed out as objects a few at a time.
+"""Records of one fetch: decoded many at once, handed out as objects a few at a time.
 
 Decoding fills columns: offsets, timestamps, keys and so on, each a list, or one value for all. Objects are made of
 slices of them, by functions that never come back to Python for a single record. So no more objects are alive than the
 caller holds, which Python's garbage collector would otherwise go through again and again.
+
+A small file may hold millions of records. So a fetch is decoded in pieces: the one that is handed out, and the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise, repeat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.errors import FormatError
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 Deserializer = Callable[[bytes], Any]
 
+PIECE: Final = 1 << 15  # records that are decoded at once
 FEW: Final = 16 << 10  # bytes that are decoded record by record sooner than all at once
 _COLUMNS: Final = ("offset", "timestampMs", "timestampType", "key", "value", "headers", "leaderEpoch")
 _TYPES: Final = {int(member): member for member in TimestampType}
@@ -48,7 +52,7 @@ Column = Sequence[Any] | _Same
 
 
 class Fetched:
-    """Records of a partition, from the first that is not handed out to the last that was fetched."""
+    """A piece of the records of a partition that were fetched, from the first that is not handed out."""
 
     __slots__ = (
         "_at",
@@ -60,6 +64,7 @@ class Fetched:
         "_partition",
         "_value",
         "count",
+        "following",
         "offsets",
     )
 
@@ -70,8 +75,10 @@ class Fetched:
         columns: Sequence[Column],
         next_offset: int,
         deserializers: tuple[Deserializer | None, Deserializer | None],
+        following: Callable[[], Fetched] | None = None,
     ) -> None:
-        """`columns`: the fields of a `ConsumerRecord` from the timestamp on."""
+        """`columns`: the fields of a `ConsumerRecord` from the timestamp on; `following` makes the next piece."""
+        self.following: Final = following
         self.offsets: Final = offsets
         self.count: Final = len(offsets)
         self._partition = partition
@@ -153,63 +160,77 @@ def fetched(
     verify: bool,
     deserializers: tuple[Deserializer | None, Deserializer | None],
 ) -> Fetched:
-    """The records of `data` from `offset` on; behind them the partition goes on at `next_offset`.
+    """The first of the records of `data` from `offset` on; behind all of them the partition goes on at `next_offset`.
 
     Raises a `FormatError` where the first batch is damaged; a later one ends what was fetched.
     """
-    if len(data) < FEW or not kernels(len(data)).compiled:
-        offsets, columns, is_whole = _few(data, offset, verify)
-    else:
-        offsets, columns, is_whole = _many(data, offset, verify)
-    if not is_whole:
-        next_offset = offsets[-1] + 1
-    return Fetched(partition, offsets, columns, next_offset, deserializers)
+    is_little = len(data) < FEW or not kernels(len(data)).compiled
+    pieces = _few(data, offset, verify) if is_little else _many(data, offset, verify)
+    first = next(pieces, _NOTHING)
+    return _piece(first, pieces, partition, next_offset, deserializers)
 
 
-_Decoded = tuple[list[int], Sequence[Column], bool]
+_Decoded = tuple[list[int], Sequence[Column]]
+_NOTHING: Final[_Decoded] = ([], [[]] * (len(_COLUMNS) - 1))
 
 
-def _few(data: Buffer, offset: int, verify: bool) -> _Decoded:
+def _piece(
+    decoded: _Decoded,
+    others: Iterator[_Decoded],
+    partition: TopicPartition,
+    end_offset: int,
+    deserializers: tuple[Deserializer | None, Deserializer | None],
+) -> Fetched:
+    """Records that are decoded, with what follows them."""
+    ahead = None
+    is_last = True
+    try:
+        ahead = next(others, None)
+        is_last = ahead is None
+    except FormatError:
+        is_last = False
+    offsets, columns = decoded
+    following = None if ahead is None else partial(_piece, ahead, others, partition, end_offset, deserializers)
+    return Fetched(partition, offsets, columns, end_offset if is_last else offsets[-1] + 1, deserializers, following)
+
+
+def _few(data: Buffer, offset: int, verify: bool) -> Iterator[_Decoded]:
     rows: list[tuple[Any, ...]] = []
-    is_whole = True
     try:
         for batch in read_batches(data, verify=verify):
             kind, epoch = batch.timestamp_type, batch.leader_epoch
-            rows += [
-                (record.offset, record.timestamp_ms, kind, record.key, record.value, record.headers, epoch)
-                for record in batch
-                if record.offset >= offset
-            ]
+            records = iter(batch)
+            is_over = False
+            while not is_over:
+                is_over = batch.count is not None and batch.count <= PIECE
+                taken = list(records if is_over else islice(records, PIECE))
+                is_over = is_over or not taken
+                rows += [
+                    (record.offset, record.timestamp_ms, kind, record.key, record.value, record.headers, epoch)
+                    for record in taken
+                    if record.offset >= offset
+                ]
+                if len(rows) >= PIECE:
+                    yield _transposed(rows)
+                    rows.clear()
     except FormatError:
-        if not rows:
-            raise
-        is_whole = False
-    columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * len(_COLUMNS)
-    return columns[0], columns[1:], is_whole
+        if rows:
+            yield _transposed(rows)
+        raise
+    if rows:
+        yield _transposed(rows)
 
 
-def _many(data: Buffer, offset: int, verify: bool) -> _Decoded:
+def _transposed(rows: Iterable[tuple[Any, ...]]) -> _Decoded:
+    offsets, *columns = (list(column) for column in zip(*rows, strict=True))
+    return offsets, columns
+
+
+def _many(data: Buffer, offset: int, verify: bool) -> Iterator[_Decoded]:
     from octavo.records.arrow.reader import to_arrow
 
-    chunks: list[pa.RecordBatch] = []
-    is_whole = True
-    try:
-        chunks += to_arrow(data, columns=_COLUMNS, offsets=(offset, None), verify=verify)
-    except FormatError:
-        if not chunks:
-            raise
-        is_whole = False
-    if not chunks:
-        return [], [[]] * (len(_COLUMNS) - 1), is_whole
-    made = [_columns(chunk) for chunk in chunks]
-    if len(made) == 1:
-        return made[0][0], made[0][1], is_whole
-    offsets = [offset for chunk_offsets, _ in made for offset in chunk_offsets]
-    columns = [
-        [item for (chunk_offsets, parts) in made for item in _listed(parts[number], len(chunk_offsets))]
-        for number in range(len(_COLUMNS) - 1)
-    ]
-    return offsets, columns, is_whole
+    chunks = to_arrow(data, columns=_COLUMNS, offsets=(offset, None), max_rows=PIECE, verify=verify)
+    return map(_columns, chunks)
 
 
 def _listed(column: Column, count: int) -> Iterable[Any]:

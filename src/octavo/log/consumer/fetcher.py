@@ -67,7 +67,10 @@ class Fetcher:
 
     def has_records(self, state: Assigned) -> bool:
         """Whether a partition has records to hand out; fetches some where it has none."""
-        if state.fetched is not None and state.fetched.left:
+        piece = state.fetched
+        if piece is not None and not piece.left and piece.following is not None:
+            piece = state.fetched = piece.following()
+        if piece is not None and piece.left:
             return True
         return self._go_on(state, self._fetch_records)
 
@@ -82,7 +85,8 @@ class Fetcher:
             position = state.position
             if part is None or position is None:
                 return False
-            seen = visible(part.records, position, part.aborted_ranges)
+            records = part.records
+            seen = visible(records, position, part.aborted_ranges, verify=self._config.check_crcs)
             state.segment = part.segment
             try:
                 if seen.data and fetch(state, seen, position):

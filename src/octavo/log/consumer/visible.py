@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from octavo.log.committed import AbortedRanges
+from octavo.records.checksum import crc_of, stored_crc_at
 from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MIN_LENGTH, Attributes, Buffer
+from octavo.records.order import base_offset_at, is_misplaced
 
 _HEADER: Final = BATCH_HEADER.only("base_offset", "length", "magic", "attributes", "last_offset_delta", "producer_id")
 _CONTROL: Final = int(Attributes.CONTROL)
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _NO_DATA: Final = _CONTROL | _TRANSACTIONAL
+_CRC_AT: Final = stored_crc_at(2)
 _SMALLEST: Final = LOG_OVERHEAD + MIN_LENGTH
 
 
@@ -21,8 +24,13 @@ class Visible(NamedTuple):
     next_offset: int  # behind the last batch, be it to be seen or not
 
 
-def visible(data: bytes, offset: int, aborted: AbortedRanges) -> Visible:
-    """What is to be seen of a fetch from `offset` on. What is no batch stays at the end, for who decodes it to say."""
+def visible(data: bytes, offset: int, aborted: AbortedRanges, *, verify: bool = True) -> Visible:
+    """What is to be seen of a fetch from `offset` on.
+
+    A batch is left out only if its checksum is right (unless `verify` is False). One that is damaged, and what is no
+    batch, ends what is to be seen, and raises when it is decoded. A batch whose offsets are in doubt is left to the
+    next fetch, which begins with it and looks at what is before it and behind it.
+    """
     position, end = 0, len(data)
     begin = 0  # of what is to be seen, since the last that is not
     parts: list[memoryview] = []
@@ -38,19 +46,33 @@ def visible(data: bytes, offset: int, aborted: AbortedRanges) -> Visible:
             break
         if size > end - position:
             break
-        if magic < 2:
-            offset = max(offset, base_offset + 1)
-        else:
-            offset = max(offset, base_offset + delta + 1)
-            if attributes & _NO_DATA and _is_hidden(attributes, producer_id, base_offset, aborted):
-                if begin < position:
-                    parts.append(memoryview(data)[begin:position])
-                begin = position + size
+        last_offset = base_offset if magic < 2 else base_offset + delta
+        if base_offset != offset and position and not _is_next(data, position + size, base_offset, last_offset, offset):
+            break
+        if magic == 2 and attributes & _NO_DATA and _is_hidden(attributes, producer_id, base_offset, aborted):
+            if verify and not _is_sound(data, position, size):
+                position += size
+                break
+            if begin < position:
+                parts.append(memoryview(data)[begin:position])
+            begin = position + size
+        offset = max(offset, last_offset + 1)
         position += size
     if not parts and begin == 0:
         return Visible(memoryview(data)[:position], offset)
     parts.append(memoryview(data)[begin:position])
     return Visible(b"".join(parts) if len(parts) > 1 else parts[0], offset)
+
+
+def _is_next(data: bytes, end: int, base_offset: int, last_offset: int, offset: int) -> bool:
+    """Whether a batch that does not begin at `offset`, where the one before it ended, is known to be in its place."""
+    behind = base_offset_at(data, end)
+    return behind is not None and not is_misplaced(base_offset, last_offset, offset - 1, behind)
+
+
+def _is_sound(data: bytes, position: int, size: int) -> bool:
+    stored = int.from_bytes(data[position + _CRC_AT : position + _CRC_AT + 4], "big")
+    return crc_of(memoryview(data)[position : position + size], 2) == stored
 
 
 def _is_hidden(attributes: int, producer_id: int, base_offset: int, aborted: AbortedRanges) -> bool:

@@ -37,6 +37,7 @@ from octavo.records.layout import (
     Codec,
     TimestampType,
 )
+from octavo.records.order import first_misplaced, misplaced
 
 MAX_ROWS: Final = 1 << 17
 MAX_BYTES: Final = 8 << 20
@@ -44,6 +45,8 @@ MAX_BYTES: Final = 8 << 20
 Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # of a table of batches (`kernels.scan`), which are to be read
 
 _TABLE_ROWS = 8192
+_EVERYTHING = (MIN_INT64, MAX_INT64)  # both as offsets and as timestamps
+_OFFSET_SIZE = 8  # bytes
 _CODEC = int(Attributes.CODEC)
 _HEADER_SIZE = BATCH_HEADER.size
 _TO_INFLATE = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
@@ -86,6 +89,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         max_decompressed: int,
         whole_batches: bool,
         keep: Keep | None,
+        follows: int | None,
         start: int,
         end: int | None,
     ) -> None:
@@ -111,6 +115,9 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self._verify: Final = verify
         self._whole_batches: Final = whole_batches
         self._keep: Final = keep
+        self._is_log: Final = follows is not None
+        self._last_offset = MIN_INT64 if follows is None else follows  # of the last batch that the table has had
+        self._last_before = self._last_offset  # the same before the table was last filled
         self._kernels: Final = kernels(self._end - start)
         self._inflater: Final = Inflater(limit=max_decompressed)
         self._headers_room = 1024
@@ -128,7 +135,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             int("key" in self._columns),
             int("value" in self._columns),
             int("headers" in self._columns),
-            int(verify and self._kernels.checks_fast),
+            int(verify and keep is None and self._kernels.checks_fast),
             *self._offsets,
             *self._timestamps,
         )
@@ -138,6 +145,11 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         """Where the first batch begins that is not yet all handed out."""
         batch = int(self._cursor[decode.BATCH])
         return int(self._table[batch, scan.POSITION]) if batch < self._rows else self._scanned_to
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset of the batches before `position`, once everything up to there is handed out."""
+        return self._last_offset
 
     def __next__(self) -> pa.RecordBatch:
         while True:
@@ -156,17 +168,13 @@ class ArrowReader(Iterator[pa.RecordBatch]):
 
     def _scan(self) -> None:
         """Fill the table with the next batches, and check them."""
+        begin = self._scanned_to
+        is_limited = (self._offsets, self._timestamps) != (_EVERYTHING, _EVERYTHING)
+        looks_at_all = self._verify or self._is_log
+        ranges = (*_EVERYTHING, *_EVERYTHING) if looks_at_all else (*self._offsets, *self._timestamps)
         self._scanned_to, self._rows, outcome, rule = self._kernels.scan(
-            self._data,
-            self._scanned_to,
-            self._end,
-            self._table,
-            self._max_bytes,
-            *self._offsets,
-            *self._timestamps,
+            self._data, begin, self._end, self._table, self._max_bytes, *ranges
         )
-        if self._keep is not None and self._rows:
-            self._leave_out(self._keep(self._table[: self._rows]))
         self._loaded = 0
         self._cursor[decode.BATCH] = self._cursor[decode.RECORD] = 0
         self._scan_is_over = outcome != scan.MORE
@@ -174,8 +182,61 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             self.torn_tail = self._scanned_to
         elif outcome == scan.BROKEN:
             self._error = rules.broken(rule, self._scanned_to)
-        if self._verify:
-            self._check()
+        behind = self._base_offset_behind()
+        self._last_before = self._last_offset
+        if self._is_log:
+            wrong = first_misplaced(self._table[: self._rows], self._last_offset, behind)
+            if wrong is not None:
+                self._give_up_at(wrong, misplaced(int(self._table[wrong, scan.POSITION])))
+        if self._verify and self._keep is not None:
+            self._check(np.arange(self._rows))
+        if self._rows:
+            self._last_offset = int(self._table[self._rows - 1, scan.LAST_OFFSET])
+        if is_limited and looks_at_all:
+            self._leave_out_of_range(begin, behind)
+        if self._keep is not None and self._rows:
+            self._leave_out(self._keep(self._table[: self._rows]))
+        elif self._verify:
+            # What is not compressed, a fast kernel verifies just before it decodes.
+            compressed = np.flatnonzero(self._table[: self._rows, scan.ATTRIBUTES] & Attributes.CODEC)
+            self._check(compressed if self._wanted.verify else np.arange(self._rows))
+
+    def _base_offset_behind(self) -> int | None:
+        """The base offset of the batch behind those of the table, if it is there."""
+        at = self._scanned_to
+        if self._end - at < _OFFSET_SIZE:
+            return None
+        return int.from_bytes(self._view[at : at + _OFFSET_SIZE], "big", signed=True)
+
+    def _leave_out_of_range(self, begin: int, behind: int | None) -> None:
+        """Leave out the batches of the table that are outside the ranges.
+
+        A header's offsets are believed where the batches around it agree with them: the one behind begins where this
+        one ends, or, if it is behind the range, it begins where the one before ends. Else its checksum is verified
+        first, and always where it is left out for its timestamps.
+        """
+        table = self._table[: self._rows]
+        if not len(table):
+            return
+        inside = np.empty((len(table), scan.COLUMNS), np.int64)
+        end = int(table[-1, scan.POSITION] + table[-1, scan.SIZE])
+        _, rows, _, _ = self._kernels.scan(self._data, begin, end, inside, MAX_INT64, *self._offsets, *self._timestamps)
+        if rows == len(table):
+            return
+        kept = np.zeros(len(table), bool)
+        kept[np.searchsorted(table[:, scan.POSITION], inside[:rows, scan.POSITION])] = True
+        if self._verify and self._keep is None:
+            self._check(np.flatnonzero(~kept & ~self._is_agreed_on(table, behind)))
+        self._leave_out(kept[: self._rows])
+
+    def _is_agreed_on(self, table: Int64s, behind: int | None) -> npt.NDArray[np.bool_]:
+        """Of each batch of the table, whether the batches around it agree that it is outside the range of offsets."""
+        if self._timestamps != _EVERYTHING:
+            return np.zeros(len(table), bool)
+        bases, ends = table[:, scan.BASE_OFFSET], table[:, scan.LAST_OFFSET] + 1
+        goes_on = bases[1:] == ends[:-1]
+        begins_behind = np.insert(goes_on, 0, False) & (bases > self._offsets.last)
+        return np.append(goes_on, behind == int(ends[-1])) | begins_behind
 
     def _leave_out(self, kept: npt.NDArray[np.bool_]) -> None:
         """Have in the table only those batches that are wanted."""
@@ -184,11 +245,8 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             self._table[:rows] = self._table[: self._rows][kept]
             self._rows = rows
 
-    def _check(self) -> None:
-        """Verify the batches of the table. What is not compressed, a fast kernel verifies just before it decodes."""
-        rows = np.arange(self._rows)
-        if self._wanted.verify:
-            rows = np.flatnonzero(self._table[: self._rows, scan.ATTRIBUTES] & Attributes.CODEC)
+    def _check(self, rows: Int64s) -> None:
+        """Verify these batches of the table, which ends before the first that is damaged."""
         if not len(rows):
             return
         wrong = first_mismatch(self._kernels, self._data, self._table[rows])
@@ -240,6 +298,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
 
     def _give_up_at(self, row: int, error: FormatError) -> None:
         self._rows = row
+        self._last_offset = int(self._table[row - 1, scan.LAST_OFFSET]) if row else self._last_before
         self._error = error
         self.torn_tail = None
         self._scanned_to = int(self._table[row, scan.POSITION])
@@ -417,17 +476,20 @@ def to_arrow(
     max_decompressed: int = DEFAULT_LIMIT,
     whole_batches: bool = False,
     keep: Keep | None = None,
+    follows: int | None = None,
     start: int = 0,
     end: int | None = None,
 ) -> ArrowReader:
     """Read the records of `buffer[start:end]`, of any mix of magics, as chunks of Arrow columns.
 
     Only the `columns` named are decoded (`octavo.records.arrow.schema` has them all). `offsets` and `timestamps` (in
-    milliseconds) are half-open ranges, `None` for an open end: batches that cannot hold such a record are passed over
-    by their header, neither read nor decompressed nor verified. A chunk has at most `max_rows` records and about
+    milliseconds) are half-open ranges, `None` for an open end: batches that cannot hold such a record are neither
+    decompressed nor decoded. Their checksums are verified where they matter: for timestamps, and where offsets have
+    gaps. A chunk has at most `max_rows` records and about
     `max_bytes` of keys and of values, or one larger record; with `whole_batches` it ends only where a batch does, and
     `max_bytes` is then what its batches take about. `keep` says of a table of headers (`octavo.records.kernels.scan`)
-    which batches are wanted, by one truth value each. Control records are records here: `isControl` tells.
+    which batches are wanted, by one truth value each. `follows` is for batches of a log: they begin behind
+    this offset, and each behind the one before it. Control records are records here: `isControl` tells.
 
     Raises `InvalidInput` at once for arguments that make no sense. The iteration raises `FormatError`, after all
     records before the damage; a torn tail only ends it.
@@ -443,6 +505,7 @@ def to_arrow(
         max_decompressed=max_decompressed,
         whole_batches=whole_batches,
         keep=keep,
+        follows=follows,
         start=start,
         end=end,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from octavo.log.consumer import (
     OffsetAndMetadata,
     WokenUp,
 )
-from octavo.log.names import LOG, TopicPartition
+from octavo.log.names import LOG, TopicPartition, file_name
 from octavo.log.watched import UnknownPartition
 from octavo.records import BatchBuilder, Codec, Header, TimestampType
+from octavo.records.compression import compress
+from tests.corruption import forge
 from tests.unit.log.consumer.parts import T0, T1, TIME_MS, Clock, numbers, opened, write
 
 EARLIEST = {"auto.offset.reset": "earliest"}
@@ -529,3 +532,22 @@ def test_records_of_old_formats_are_read(tmp_path: Path, magic: int, codec: Code
         }
         assert {record.leader_epoch for record in records} == {-1}
         assert consumer.position(T0) == 5
+
+
+def test_a_batch_of_very_many_records_is_decoded_in_pieces(tmp_path: Path) -> None:
+    count = 120_000
+    empty = forge.record(None, None)
+    batch = forge.batch(compress(Codec.ZSTD, empty * count), count=count, attributes=int(Codec.ZSTD), base_offset=0)
+    assert len(batch) < 500
+    (tmp_path / T0.folder).mkdir()
+    (tmp_path / T0.folder / file_name(0, LOG)).write_bytes(batch)
+    with DataDirectory.open(tmp_path, read_only=True) as data, Consumer(data, EARLIEST) as consumer:
+        consumer.assign([T0])
+        tracemalloc.start()
+        try:
+            assert len(consumer.poll()) == 500
+            assert tracemalloc.get_traced_memory()[1] < 20 << 20
+        finally:
+            tracemalloc.stop()
+        assert sum(len(consumer.poll(max_records=50_000)) for _ in range(3)) == count - 500
+        assert consumer.poll() == []

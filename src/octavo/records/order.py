@@ -1,0 +1,66 @@
+"""Tell whether batches stand where they should: the offsets of a log only go forward.
+
+No checksum covers a batch's base offset, length and magic. A wrong base offset is found by its neighbours: a batch
+that begins right behind the one before it is in its place, and one that begins earlier is not. Where there is a gap,
+as compaction leaves them, the batch behind decides: if that begins in the gap, the offset is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from octavo.errors import BadRecord
+
+if TYPE_CHECKING:
+    from mmap import mmap
+
+    import numpy as np
+    import numpy.typing as npt
+
+_OFFSET_SIZE: Final = 8
+RULE: Final = "a batch's offsets do not lie between those of the batches around it"
+
+
+def base_offset_at(data: bytes | memoryview | mmap, position: int) -> int | None:
+    """The base offset of the batch at `position`; None where the bytes end before it."""
+    field = data[position : position + _OFFSET_SIZE]
+    return int.from_bytes(field, "big", signed=True) if len(field) == _OFFSET_SIZE else None
+
+
+def is_misplaced(base_offset: int, last_offset: int, before: int, behind: int | None) -> bool:
+    """Whether a batch cannot be where it is.
+
+    `before` is the last offset of the batch before it, `behind` the base offset of the batch behind it, if known.
+    """
+    if base_offset == before + 1:
+        return False
+    return base_offset <= before or (behind is not None and before < behind <= last_offset)
+
+
+def first_misplaced(table: npt.NDArray[np.int64], before: int, behind: int | None) -> int | None:
+    """The first row of a batch table (see `kernels.scan`) that cannot be where it is, or None.
+
+    `before` and `behind` are as in `is_misplaced`, for the first row and the last.
+    """
+    import numpy as np
+
+    from octavo.records.kernels import scan
+
+    if not len(table):
+        return None
+    bases, lasts = table[:, scan.BASE_OFFSET], table[:, scan.LAST_OFFSET]
+    befores = np.concatenate((np.array([before], np.int64), lasts[:-1]))
+    apart = bases != befores + 1
+    if not apart.any():
+        return None
+    wrong = bases <= befores
+    wrong[:-1] |= (bases[1:] > befores[:-1]) & (bases[1:] <= lasts[:-1])
+    previous = int(befores[-1])
+    wrong[-1] |= behind is not None and previous < behind <= int(lasts[-1])
+    rows = np.flatnonzero(wrong & apart)
+    return int(rows[0]) if len(rows) else None
+
+
+def misplaced(position: int) -> BadRecord:
+    """The error for such a batch at `position`."""
+    return BadRecord(position, RULE)
