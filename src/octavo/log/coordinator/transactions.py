@@ -16,8 +16,8 @@ that is decided, the decision before the first marker is written, and the marker
 waits for the disk, twice for each partition and once for the decision. (An abort waits for nothing: what is lost of it
 is aborted again.) What came later may be lost, and a log may have more of it than `__transaction_state` has:
 
-    markers are missing                     they are written to all partitions of the prepared transaction, as Kafka does it
-                                            when it starts: also where there is one, which does no harm
+    markers are missing                     they are written to all partitions of the prepared transaction, as Kafka
+                                            does when it starts: also where there is one, which does no harm
     COMPLETE is missing, and the next       its data are told from those of the prepared one by the markers before
     transaction has data already            them, which have the time of the decision or a later one; they are aborted
     ONGOING is missing, but not the data    whatever an id has open in any log, and should not have, is aborted when
