@@ -2,32 +2,68 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from tests.unit.test_documents import Block, blocks, run
+from tests.kafka.releases import KafkaUnavailable, java
+from tests.spark import sessions
+from tests.unit.test_documents import blocks, run
 
 pytestmark = pytest.mark.timeout(600)
 
 
-def test_the_example_of_the_readme_runs_and_prints_what_it_says(spark: SparkSession, tmp_path: Path) -> None:
-    """The session is there already, in another folder: so paths are made absolute."""
+def test_the_example_of_the_readme_runs_from_a_file_and_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment is not activated: the `python3` of the PATH is one that does not have Octavo."""
+    try:
+        java()
+    except KafkaUnavailable as missing:
+        pytest.fail(str(missing)) if os.environ.get("CI") else pytest.skip(str(missing))
     found = blocks("README.md")
     number, example = next((at, block) for at, block in enumerate(found) if block.kind == "python spark")
-    writes = next(block for block in found if block.kind == "python")
-    names: dict[str, Any] = {}
-    run("README.md", _below(tmp_path, writes), names)
-    printed = run("README.md", _below(tmp_path, example), names)
-    names["query"].stop()
-    assert names["spark"] is spark
-    assert printed == found[number + 1].content
+    monkeypatch.chdir(tmp_path)
+    run("README.md", next(block for block in found if block.kind == "python"), {})
+    (tmp_path / "orders.py").write_text(example.content)
+    done = subprocess.run(
+        [sys.executable, "orders.py"],
+        cwd=tmp_path,
+        env=environment(tmp_path / "bin"),
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == found[number + 1].content
 
 
-def _below(folder: Path, block: Block) -> Block:
-    content = block.content
-    for name in ("data", "orders.checkpoint", "orders.parquet"):
-        content = content.replace(f'"{name}"', f'"{folder / name}"')
-    return block._replace(content=content)
+def environment(folder: Path) -> dict[str, str]:
+    """What a shell has in which no environment is active, and where Spark is to be small."""
+    folder.mkdir()
+    python = folder / "python3"
+    python.write_text(f'#!/bin/sh\nexec env -u PYTHONPATH {shlex.quote(str(bare_python()))} -S "$@"\n')
+    python.chmod(0o755)
+    java_path = shutil.which("java")
+    assert java_path is not None
+    settings = shlex.join(f"--conf={name}={value}" for name, value in sessions.settings().items())
+    taken = ("PYSPARK_", "VIRTUAL_ENV", "SPARK_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(taken)}
+    return {
+        **kept,
+        "PATH": f"{folder}:{Path(java_path).parent}:/usr/bin:/bin",
+        "PYSPARK_SUBMIT_ARGS": f"{settings} pyspark-shell",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "TZ": "UTC",
+    }
+
+
+def bare_python() -> Path:
+    """The Python that the environment of these tests was made with."""
+    return Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"

@@ -1,0 +1,32 @@
+"""The Python that Spark's workers run.
+
+Spark looks for data sources, and reads them, in Python processes of its own. Unless PYSPARK_PYTHON says which Python
+these run, it is the `python3` of the PATH: in an environment that is not activated that is another Python, which does
+not have Octavo, and Spark says that there is no data source of that name.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Final
+
+_CHOSEN: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+_SUBMITTED: Final = (
+    "PYSPARK_GATEWAY_PORT"  # the JVM that spark-submit started is there already, with its own environment
+)
+
+
+def use_this_python(environ: MutableMapping[str, str]) -> None:
+    """Have the workers of a Spark that is started later run this Python, unless that was decided already.
+
+    Nothing is changed where one of Spark's variables is set, where spark-submit has started this program, and where
+    `python3` is of this environment anyway: what executors elsewhere call `python3` may be the right one there.
+    """
+    if not sys.executable or _SUBMITTED in environ or any(environ.get(name) for name in _CHOSEN):
+        return
+    found = shutil.which("python3", path=environ.get("PATH"))
+    if found is None or Path(found).parent != Path(sys.executable).parent:
+        environ["PYSPARK_PYTHON"] = sys.executable
