@@ -37,13 +37,6 @@ print(f"{rows} row, {loaded} loaded, {compiled} compiled")
 COMPILED = "1 row, 0 loaded, 2 compiled\n"
 LOADED = "1 row, 2 loaded, 0 compiled\n"
 WHERE = "from octavo.records.kernels.cache import folder_to_write_to; print(folder_to_write_to())"
-# Imports all that compiling needs.
-PREPARE = """
-import numba, pyarrow
-import octavo.records.arrow, octavo.records.kernels.compiled
-numba.njit(lambda number: number)(1)
-octavo.records.kernels.cache.sources_digest()
-"""
 SOMEBODY = 4321  # a user id that has no name and owns nothing
 TEMPORARY = tempfile.gettempdir()
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -55,11 +48,10 @@ def python(script: str, **settings: str) -> subprocess.CompletedProcess[str]:
     return run_obeying_permissions([sys.executable, "-c", script], environment)
 
 
-def python_as_somebody(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run it as a user who is not root, with `folder`/cache as the given cache, and no home."""
+def as_somebody(first: str, then: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `first` as root and `then` as a user without a home, with `folder`/cache as the given cache."""
     environment = {**os.environ, "OCTAVO_CACHE_DIR": str(folder / "cache"), "TMPDIR": str(folder), "HOME": "/none"}
-    prepare = PREPARE if script == SCRIPT else "from octavo.records.kernels import cache; cache.sources_digest()"
-    return run_as_user(SOMEBODY, prepare, script, {**environment, "OCTAVO_KERNELS": "compiled"})
+    return run_as_user(SOMEBODY, first, then, {**environment, "OCTAVO_KERNELS": "compiled"})
 
 
 def used() -> Path:
@@ -184,6 +176,19 @@ def test_kernels_of_another_processor_are_kept_beside_the_others(given: Path, mo
     assert len(list(given.rglob("*.nbc"))) == 2
 
 
+def test_a_folder_that_is_given_is_filled_whatever_else_has_them(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for an image that is made where Octavo has been used before."""
+    assert [was_loaded(), was_loaded()] == [False, True]
+    assert list(home.rglob("*.nbc"))
+    given = tmp_path / "not" / "there" / "yet"
+    monkeypatch.setenv("OCTAVO_CACHE_DIR", str(given))
+    assert [was_loaded(), was_loaded()] == [False, True]
+    assert len(list(given.rglob("*.nbc"))) == 1
+    assert {each.stat().st_mode & 0o777 for each in (given, given.parent, given.parent.parent)} == {0o755}
+
+
 @pytest.mark.parametrize("damage", ["cut", "zeros", "flipped", "emptied", "gone"])
 def test_a_damaged_file_is_not_executed_but_written_again(given: Path, damage: str) -> None:
     was_loaded()
@@ -228,8 +233,10 @@ def test_a_cache_folder_of_all_programs_is_made_for_its_user_alone(home: Path) -
 def test_what_root_compiled_is_loaded_by_another_user(compiled: Path, open_to_all: Path) -> None:
     """As in an image that root makes and whose executors are not root."""
     shutil.copytree(compiled, open_to_all / "cache")
-    told = python_as_somebody(SCRIPT, open_to_all)
-    assert (told.stdout, told.stderr) == (LOADED, "")
+    use, given = f"import os; os.environ['OCTAVO_CACHE_DIR'] = {str(compiled)!r}", str(open_to_all / "cache")
+    forget = f"_machine_code.clear(); os.environ['OCTAVO_CACHE_DIR'] = {given!r}"
+    told = as_somebody(f"{use}\n{SCRIPT}\n{forget}", SCRIPT, open_to_all)  # first from elsewhere, which imports it all
+    assert (told.stdout, told.stderr) == (LOADED + LOADED, "")
 
 
 @needs_root
@@ -248,14 +255,14 @@ def test_a_warning_says_why_the_folder_that_was_given_is_not_used(compiled: Path
     folder.mkdir(mode=0o755)
 
     def told() -> str:
-        warning = python_as_somebody(WHERE, open_to_all)
+        warning = as_somebody("from octavo.records.kernels import cache; cache.sources_digest()", WHERE, open_to_all)
         assert warning.stderr.count("\n") == 1, warning.stderr
         shutil.rmtree(open_to_all / f"octavo-{SOMEBODY}")
         text, _, reason = warning.stderr.partition(" and not in OCTAVO_CACHE_DIR: ")
         assert text.startswith(temporary)
         return reason
 
-    nothing = rf"{folder} has no kernels of this version \(kernels-.*\), and user {SOMEBODY} cannot write to it .*\n"
+    nothing = rf"{folder} has no kernels of this version \(kernels-.*\), and user {SOMEBODY} cannot write to it\n"
     assert re.fullmatch(nothing, told())
     shutil.copytree(compiled, folder, dirs_exist_ok=True)
     (inner,) = folder.iterdir()
@@ -292,6 +299,19 @@ def test_a_folder_in_which_others_can_write_to_a_file_or_folder_is_not_used(give
         folder.chmod(0o755)
         each.chmod(mode)
     assert used() == folder
+
+
+def test_a_folder_that_somebody_else_makes_first_is_not_used(given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mkdir = Path.mkdir
+
+    def too_late(path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        if path == given:
+            mkdir(path)
+            path.chmod(0o777)
+        mkdir(path, mode, parents, exist_ok)
+
+    monkeypatch.setattr(Path, "mkdir", too_late)
+    assert not used().is_relative_to(given)
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])

@@ -1,8 +1,8 @@
 """Folders that keep compiled kernels between processes.
 
 These are tried, in this order: `OCTAVO_CACHE_DIR`, `octavo` in the user's cache folder, and `octavo-<uid>` among the
-temporary files. Kernels are loaded from any that has them and written to the first that this user can write to. So a
-folder that can only be read serves too, as in the image of a container.
+temporary files, up to the first that this user can write to. That one gets what is compiled; those before it are only
+read, as in the image of a container.
 
 In each of them, a folder is named after all that the kernels are made of and with: their sources, Numba, llvmlite and
 Python. What it holds is therefore never stale, and does not depend on where Octavo is installed.
@@ -61,15 +61,16 @@ def sources_digest() -> str:
 
 
 def folders_to_load_from(*, checked: bool = False) -> Iterator[Path]:
-    """Yield the folders that exist and that only this user and root can change."""
+    """Yield the folders that may have kernels: up to the first that can be written to, which gets what is missing."""
     for candidate in _candidates():
-        folder = candidate.path / _name(checked)
         try:
-            found = _usable(folder, candidate) if folder.exists() else None
-        except (OSError, _Unusable):  # the former where this user cannot even look
+            folder, missing = _checked(candidate.path / _name(checked))
+        except _Unusable:
             continue
-        if found is not None:
-            yield found
+        if not missing:
+            yield folder
+        if missing or os.access(folder, os.W_OK):
+            return
 
 
 def folder_to_write_to(*, checked: bool = False) -> Path | None:
@@ -80,7 +81,10 @@ def folder_to_write_to(*, checked: bool = False) -> Path | None:
     problems = []
     for candidate in _candidates():
         try:
-            folder = _usable(candidate.path / _name(checked), candidate)
+            folder, missing = _checked(candidate.path / _name(checked))
+            if missing:
+                _make(missing, candidate.mode_above)
+                _checked(folder)  # once more: somebody else may have been faster
             if not os.access(folder, os.W_OK):
                 raise _Unusable(
                     f"{folder} has not all kernels for this processor, and user {os.geteuid()} cannot write to it"
@@ -119,22 +123,27 @@ def _candidates() -> Iterator[_Candidate]:
         yield _Candidate(Path(tempfile.gettempdir()) / f"octavo-{os.geteuid()}", _PRIVATE)
 
 
-def _usable(folder: Path, candidate: _Candidate) -> Path:
-    """Return `folder`, made if need be. Raises `_Unusable`."""
+def _checked(folder: Path) -> tuple[Path, list[Path]]:
+    """Return `folder` without links, and what of it has still to be made, the innermost first.
+
+    Raises `_Unusable` where others could change what it holds, and where this user can neither read nor make it.
+    """
     try:
-        folder = folder.resolve()  # from here on there are no links
+        folder = folder.resolve()
         missing = _missing(folder)
-        for above in missing[-1].parents if missing else folder.parents:
-            _check_safe(above)
-        for each in reversed(missing):
-            is_ours = each == folder or each == folder.parent
-            _make(each, _READABLE if is_ours else candidate.mode_above)
-        _check_closed(folder)
+        above = missing[-1].parent if missing else folder.parent
+        for each in (above, *above.parents):
+            _check_safe(each)
+        if not missing:
+            _check_closed(folder)
     except (OSError, RuntimeError) as error:  # the latter is a loop of links
         raise _Unusable(str(error)) from error
-    if not os.access(folder, os.R_OK | os.X_OK):
+    if missing and not os.access(above, os.W_OK | os.X_OK):
+        what = f"kernels of this version ({folder.name})" if above == folder.parent else missing[-1].name
+        raise _Unusable(f"{above} has no {what}, and user {os.geteuid()} cannot write to it")
+    if not missing and not os.access(folder, os.R_OK | os.X_OK):
         raise _Unusable(f"user {os.geteuid()} cannot read {folder}")
-    return folder
+    return folder, missing
 
 
 def _missing(folder: Path) -> list[Path]:
@@ -153,18 +162,16 @@ def _missing(folder: Path) -> list[Path]:
     return missing
 
 
-def _make(folder: Path, mode: int) -> None:
-    """Make `folder` with this very mode, whatever the umask says."""
-    try:
-        folder.mkdir(_PRIVATE)
-    except FileExistsError:  # another process was faster
-        return
-    except OSError as error:
-        what = f"kernels of this version ({folder.name})" if folder.name.startswith("kernels-") else folder.name
-        raise _Unusable(
-            f"{folder.parent} has no {what}, and user {os.geteuid()} cannot write to it ({error.strerror})"
-        ) from error
-    folder.chmod(mode)
+def _make(folders: list[Path], mode_above: int) -> None:
+    """Make `folders`, the innermost first, with these very modes, whatever the umask says."""
+    for number, folder in reversed(list(enumerate(folders))):
+        try:
+            folder.mkdir(_PRIVATE)
+            folder.chmod(_READABLE if number < 2 else mode_above)  # those are the folder of kernels and its parent
+        except FileExistsError:  # another process was faster
+            continue
+        except OSError as error:
+            raise _Unusable(str(error)) from error
 
 
 def _check_safe(folder: Path) -> None:
