@@ -15,12 +15,12 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from octavo.log.fork_safe import make_rlock
 from octavo.log.storage import File, Storage
 
 _MOST_OPEN: Final = 4096  # however many the system allows
@@ -172,9 +172,8 @@ class OpenFiles:
     """The lazy files of this process that are open. There are at most half as many as the process may open."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # re-entrant, for signal handlers
+        self._lock: Final = make_rlock()  # re-entrant, for signal handlers
         self._files: list[weakref.ref[LazyFile]] = []  # as they were opened; also some that are closed by now
-        os.register_at_fork(after_in_child=self._renew_lock)
 
     def add(self, file: LazyFile) -> None:
         """Count a file that has just been opened, and close others where there are too many."""
@@ -202,10 +201,6 @@ class OpenFiles:
         for file in files:
             file.is_used = False
         self._files = [weakref.ref(file) for file in files if file.is_open]
-
-    def _renew_lock(self) -> None:
-        """In a forked child: the thread that may have held the lock is not there."""
-        self._lock = threading.RLock()
 
 
 def most_open() -> int:
