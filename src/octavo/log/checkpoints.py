@@ -173,6 +173,11 @@ class WatchedCheckpoints:
         stamp, offsets = self._now(REPLICATION)
         return offsets.get(partition, None if stamp is None or partition.topic == METADATA_TOPIC else 0)
 
+    def lacks_high_watermark(self, partition: TopicPartition) -> bool:
+        """Whether there is a checkpoint of high watermarks that does not name this partition."""
+        stamp, offsets = self._now(REPLICATION)
+        return stamp is not None and partition not in offsets
+
     def _now(self, name: str) -> tuple[FileStatus | None, Offsets]:
         path = self._folder / name
         stamp = self._status(path)  # before it is read: what comes between is read once more

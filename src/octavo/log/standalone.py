@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from octavo.errors import BadDirectory
-from octavo.log.broker_defaults import BrokerDefaults, TopicConfig
+from octavo.errors import BadDirectory, FormatError
+from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults, TopicConfig
 from octavo.log.config import LogConfig
 from octavo.log.folder import DataFolder, abandon
 from octavo.log.log import Clock, Log
@@ -14,6 +14,7 @@ from octavo.log.names import TopicPartition
 from octavo.log.partition_metadata import read_topic_id, write_topic_id
 from octavo.log.report import OnProgress
 from octavo.log.storage import Storage
+from octavo.log.watch_warnings import warn_of_hidden_records, warn_of_unreadable_metadata
 from octavo.log.watched import WatchedLog
 
 if TYPE_CHECKING:
@@ -71,9 +72,15 @@ def watch_partition(path: Path, config: LogConfig | None, *, storage: Storage) -
     """A log that is only read."""
     partition = _partition_at(path)
     if config is None:
-        metadata = _read_metadata(path.parent, storage)
-        config = _config(metadata, metadata.topics.get(partition.topic), None).config
-    return WatchedLog(storage, path, partition, config)
+        try:
+            metadata = _read_metadata(path.parent, storage)
+            config = _config(metadata, metadata.topics.get(partition.topic), None).config
+        except (BadDirectory, FormatError) as error:
+            warn_of_unreadable_metadata(error)
+            config = UNKNOWN.config
+    log = WatchedLog(storage, path, partition, config)
+    warn_of_hidden_records(log)
+    return log
 
 
 def check_topic_id(path: Path, topic: Topic | None, storage: Storage) -> None:

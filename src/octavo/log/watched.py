@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from octavo.errors import BadDirectory, ErrorCode, FormatError, LogError
-from octavo.log.broker_defaults import BrokerDefaults
+from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults
 from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
 from octavo.log.epochs import LeaderEpochs
@@ -25,6 +25,7 @@ from octavo.log.storage import FileStatus, Storage
 from octavo.log.tail import Tail, find_tail
 from octavo.log.transactions import FoundTransactions
 from octavo.log.txn_index import AbortedEntry
+from octavo.log.watch_warnings import warn_of_directories_inside, warn_of_hidden_records, warn_of_unreadable_metadata
 
 if TYPE_CHECKING:
     from octavo.log.metadata import MetadataStore, Topic
@@ -92,6 +93,11 @@ class WatchedLog(ReadableLog):
         It is 0 where the directory has those of other partitions only.
         """
         return self._seen.high_watermark
+
+    @property
+    def lacks_high_watermark(self) -> bool:
+        """Whether the directory has recorded high watermarks of other partitions, but none of this one."""
+        return self._checkpoints.lacks_high_watermark(self.partition)
 
     def identity(self, base_offset: int) -> int:
         """By which the file of a segment is told from one that takes its place."""
@@ -270,6 +276,8 @@ class WatchedDirectory:
         self._storage = storage
         self._logs: dict[TopicPartition, WatchedLog] = {}
         self._known: dict[str, tuple[BrokerDefaults, Topic | None]] = {}
+        self._problem = ""  # with the metadata, as it was told
+        warn_of_directories_inside(folders)
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -292,6 +300,7 @@ class WatchedDirectory:
                 path = folder / wanted.folder
                 if path.is_dir():
                     log = WatchedLog(self._storage, path, wanted, self._config(topic), checkpoints)
+                    warn_of_hidden_records(log)
                     return self._logs.setdefault(wanted, log)
         raise UnknownPartition(f"there is no partition {partition} of a topic {topic!r}")
 
@@ -302,9 +311,18 @@ class WatchedDirectory:
         self._logs.clear()
 
     def _config(self, topic: str) -> LogConfig:
-        """A topic's configuration. The metadata are read for the first topic, and for each that was not in them."""
+        """A topic's configuration. The metadata are read for the first topic, and for each that was not in them.
+
+        A log can be read without them: where they cannot be read, that is told once.
+        """
         if topic not in self._known:
-            metadata = self._read_metadata()
+            try:
+                metadata = self._read_metadata()
+            except (BadDirectory, FormatError) as error:
+                if str(error) != self._problem:
+                    self._problem = str(error)
+                    warn_of_unreadable_metadata(error)
+                return UNKNOWN.config
             defaults = BrokerDefaults(metadata)
             self._known |= {name: (defaults, found) for name, found in {topic: None, **metadata.topics}.items()}
         defaults, found = self._known[topic]
