@@ -51,7 +51,7 @@ def find_segments(storage: Storage, folder: Path) -> SegmentFiles:
         names = [name for name in names if name not in replaced]
     files = {base: found[name] for base, name in _by_base(names, LOG).items()} | outputs
     if not files:
-        raise BadDirectory(folder, "there are no segments in this folder")
+        raise NoSegments(folder)
     return SegmentFiles(dict(sorted(files.items())), frozenset(outputs), storage)
 
 
@@ -65,6 +65,14 @@ def _end_offset(storage: Storage, folder: Path, base_offset: int, size: int) -> 
         return Segment(storage, folder, base_offset, size=size, created_ms=0).end_offset()[0]
     except CorruptFile:
         return base_offset
+
+
+class NoSegments(BadDirectory):
+    """A folder has no segments. Kafka makes the folder of a partition first, and then its first segment."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "there are no segments in this folder")
+        self.args = (folder,)
 
 
 class _Swapping(Storage):

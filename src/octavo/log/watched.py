@@ -19,7 +19,7 @@ from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.readable import ReadableLog
 from octavo.log.reading import Isolation, ReadResult, View, abort_bound
 from octavo.log.segment import Segment
-from octavo.log.segment_files import SegmentFiles, find_segments
+from octavo.log.segment_files import NoSegments, SegmentFiles, find_segments
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import FileStatus, Storage
 from octavo.log.tail import Tail, find_tail
@@ -38,6 +38,10 @@ class UnknownPartition(LogError):
     """There is no such topic or partition."""
 
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class NotReady(UnknownPartition):
+    """The partition has a folder, but no segment yet: it is being made. Whoever looks again finds it."""
 
 
 class _Seen(NamedTuple):
@@ -64,7 +68,7 @@ class WatchedLog(ReadableLog):
         config: LogConfig,
         checkpoints: WatchedCheckpoints | None = None,
     ) -> None:
-        """Raises `BadDirectory` where there is nothing to read. `checkpoints`: shared with others of the folder."""
+        """Raises `NoSegments`, and `BadDirectory` where there is no folder. `checkpoints`: shared with others of it."""
         self.folder: Final = folder
         self.partition: Final = partition
         self.config: Final = config
@@ -289,8 +293,16 @@ class WatchedDirectory:
         return sorted(partition for folder in self._checkpoints for partition in find_partitions(folder))
 
     def log(self, topic: str, partition: int) -> WatchedLog:
-        """A partition's log, as it is now. Raises `UnknownPartition` and what `WatchedLog` does."""
+        """A partition's log, as it is now. Raises `UnknownPartition`, `NotReady`, and what `WatchedLog` does."""
         wanted = TopicPartition(topic, partition)
+        try:
+            return self._log(wanted)
+        except NoSegments:
+            self._logs.pop(wanted, None)  # where it was there, another is made in its place
+            raise NotReady(f"{wanted} is being made: it has no segment yet") from None
+
+    def _log(self, wanted: TopicPartition) -> WatchedLog:
+        topic, partition = wanted
         log = self._logs.get(wanted)
         if log is not None:
             log.refresh()

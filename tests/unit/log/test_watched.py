@@ -9,8 +9,9 @@ import pytest
 from octavo.errors import BadDirectory, FormatError
 from octavo.log import DataDirectory, Log
 from octavo.log.checkpoints import WatchedCheckpoints
+from octavo.log.consumer import Consumer
 from octavo.log.folder import METADATA_PARTITION
-from octavo.log.names import TopicPartition
+from octavo.log.names import LOG, TopicPartition, file_name
 from octavo.log.reading import View
 from octavo.log.storage import DISK
 from octavo.log.watched import UnknownPartition, WatchedDirectory
@@ -287,3 +288,25 @@ def test_a_topic_that_is_deleted_hides_nothing_of_others(tmp_path: Path) -> None
             data.log(name, 0).append(make_batch(3))
         data.delete_topic("other")
         assert keys(watching.log("events", 0)) == [0, 1, 2]
+
+
+def test_a_partition_that_is_being_made_is_not_there_yet(tmp_path: Path) -> None:
+    partition = TopicPartition("events", 0)
+    (tmp_path / partition.folder).mkdir()
+    with (
+        DataDirectory.open(tmp_path, read_only=True) as data,
+        Consumer(data, {"auto.offset.reset": "earliest"}) as assigned,
+        Consumer(data, {"auto.offset.reset": "earliest"}) as subscribed,
+    ):
+        assigned.assign([partition])
+        subscribed.subscribe(["events"])
+        for _ in range(2):
+            with pytest.raises(UnknownPartition, match="events-0 is being made: it has no segment yet"):
+                data.log(*partition)
+            assert assigned.poll() == subscribed.poll() == []
+            assert assigned.poll_arrow() is None
+        (tmp_path / partition.folder / file_name(0, LOG)).write_bytes(make_batch(3))
+        assert data.log(*partition).end_offset == 3
+        assert len(assigned.poll()) == len(subscribed.poll()) == 3
+        (tmp_path / partition.folder / file_name(0, LOG)).unlink()  # it is deleted, and made anew
+        assert assigned.poll() == subscribed.poll() == []

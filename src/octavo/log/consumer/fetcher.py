@@ -19,7 +19,8 @@ from octavo.log.names import TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.readable import ReadableLog, TimestampOffset
 from octavo.log.reading import Isolation, ReadResult
-from octavo.log.watched import UnknownPartition, WatchedDirectory, WatchedLog
+from octavo.log.segment_files import NoSegments
+from octavo.log.watched import NotReady, UnknownPartition, WatchedDirectory, WatchedLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,18 +157,21 @@ class Fetcher:
         return total >= self._config.fetch_min_bytes
 
     def _read(self, state: Assigned) -> ReadResult | None:
-        """What there is from a partition's position on; None where there is nothing."""
-        if state.position is None:
-            self.find_position(state)
-        while True:
-            try:
-                part = self._read_log(state)
-            except OffsetOutOfRange:
-                if self._config.auto_offset_reset.where == NONE:
-                    raise
-                state.move(self._reset(state.partition))  # which may be deleted by then as well
-            else:
-                return part if part.size else None
+        """What there is from a partition's position on; None where there is nothing, or nothing yet."""
+        try:
+            if state.position is None:
+                self.find_position(state)
+            while True:
+                try:
+                    part = self._read_log(state)
+                except OffsetOutOfRange:
+                    if self._config.auto_offset_reset.where == NONE:
+                        raise
+                    state.move(self._reset(state.partition))  # which may be deleted by then as well
+                else:
+                    return part if part.size else None
+        except NotReady:
+            return None
 
     def _read_log(self, state: Assigned) -> ReadResult:
         log, position = self._log(state.partition), state.position
@@ -178,7 +182,7 @@ class Fetcher:
                 part = log.read(position, most, isolation=self._isolation, segment=state.segment)
                 if part.size:
                     return part
-            log.refresh()
+            self._refresh(state.partition, log)
         return log.read(position, most, isolation=self._isolation, segment=state.segment)
 
     # -------------------------------------------------------------------------------------------------------- positions
@@ -254,8 +258,16 @@ class Fetcher:
         """A partition's log as it is now."""
         log = self._log(partition)
         if isinstance(log, WatchedLog):
-            log.refresh()
+            self._refresh(partition, log)
         return log
+
+    def _refresh(self, partition: TopicPartition, log: WatchedLog) -> None:
+        """Look at a log again. Raises `NotReady` where another is being made in its place."""
+        try:
+            log.refresh()
+        except NoSegments:
+            self._logs.pop(partition, None)
+            raise NotReady(f"{partition} is being made: it has no segment yet") from None
 
     def has_partition(self, partition: TopicPartition) -> bool:
         """Whether it is there, and has not been deleted."""
