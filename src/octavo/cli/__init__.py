@@ -36,6 +36,9 @@ examples:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line, that of the process unless given; returns the exit code."""
+    if sys.stdout is None:  # it was closed before Python started, and files that are opened now would take its place
+        print("octavo: standard output is closed", file=sys.stderr)
+        return COULD_NOT_RUN
     try:
         code = _run(argv)
         sys.stdout.flush()

@@ -33,7 +33,7 @@ examples:
 
 Damage ends the dump of a file, after all records before it, with one sentence on standard error and exit code 1; with
 --resync it is passed over and reported. A last batch that is not all there (a writer died, or the file
-is being written to) is told, and no damage. Exit code 2: a file could not be read.
+is being written to) is told, and no damage. Exit code 2: a file could not be read, or is no segment.
 """
 
 _LINES_A_WRITE: Final = 512

@@ -27,11 +27,34 @@ from typing import Any, Final
 from octavo.errors import FormatError, InvalidInput, Truncated
 from octavo.inspect.control import control_content
 from octavo.inspect.words import TIMESTAMP_TYPES
-from octavo.log.names import LOG, TopicPartition, base_offset_of
+from octavo.log.names import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LOG,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    TopicPartition,
+    base_offset_of,
+)
 from octavo.records import Batch, Damage, Record, read_batches, read_control
 from octavo.records.order import base_offset_at, is_misplaced, misplaced
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+_CHECKPOINT: Final = "-checkpoint"
+_OTHER_KINDS: Final = {  # by how their names end
+    TIME_INDEX: "an index of timestamps",
+    TXN_INDEX: "an index of aborted transactions",
+    INDEX: "an index of offsets",
+    SNAPSHOT: "a snapshot of producers",
+    PARTITION_METADATA: "a file of properties",
+    META_PROPERTIES: "a file of properties",
+}
 
 Offsets = tuple[int | None, int | None]
 
@@ -57,7 +80,8 @@ class Dump(Iterable[str]):
 
     In a file that is named as a segment is, batches whose offsets do not go forward are damage too.
 
-    Raises `OSError` where the file cannot be opened or mapped, `InvalidInput` for a range that ends before it begins.
+    Raises `OSError` where the file cannot be opened or mapped, `InvalidInput` for a range that ends before it begins,
+    and for the other files that Kafka keeps beside segments.
     Iterating raises `FormatError` at damage if not `resync`, after everything before it.
     """
 
@@ -75,6 +99,9 @@ class Dump(Iterable[str]):
             raise InvalidInput(f"the range of offsets ends at {self._behind}, before it begins at {self._first}")
         self._path: Final = path
         self._file: Final = _mapped(path)
+        kind = _other_kind(path.name)
+        if kind is not None:
+            raise InvalidInput(f"{path} is {kind}, not a segment: the records are in files that end in {LOG}")
         self.size: Final = len(self._file)
         self._resync: Final = resync
         self._verify: Final = verify
@@ -184,6 +211,15 @@ def topic_and_partition(path: Path) -> tuple[str | None, int | None]:
     """What the folder of a log's segment is named after; nothing where it is not named so."""
     named = TopicPartition.parse(path.absolute().parent.name)
     return (None, None) if named is None or path.suffix != LOG else named
+
+
+def _other_kind(name: str) -> str | None:
+    """What a file is, if its name says that it is none of batches."""
+    for suffix in (DELETED, SWAP, CLEANED):
+        name = name.removesuffix(suffix)
+    if name.endswith(_CHECKPOINT):
+        return "a checkpoint"
+    return next((kind for ending, kind in _OTHER_KINDS.items() if name.endswith(ending)), None)
 
 
 def _mapped(path: Path) -> mmap.mmap | bytes:

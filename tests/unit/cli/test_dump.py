@@ -202,3 +202,29 @@ def test_a_bar_is_drawn_only_where_output_goes_elsewhere_and_takes_time(monkeypa
         with progress(size) as advance:
             advance(size // 2)
         assert bool(err.getvalue()) == is_drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("00000000000000000000.index", "an index of offsets"),
+        ("00000000000000000000.timeindex", "an index of timestamps"),
+        ("00000000000000000000.txnindex.deleted", "an index of aborted transactions"),
+        ("00000000000000000000.snapshot", "a snapshot of producers"),
+        ("leader-epoch-checkpoint", "a checkpoint"),
+        ("partition.metadata", "a file of properties"),
+    ],
+)
+def test_a_file_of_another_kind_is_named_and_not_taken_for_a_segment(
+    name: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(bytes(8))
+    assert main(["dump", str(path)]) == COULD_NOT_RUN
+    said = f"octavo: {path} is {kind}, not a segment: the records are in files that end in .log\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_closed_standard_output_is_told() -> None:
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *OCTAVO, "dump", SEGMENT], stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (COULD_NOT_RUN, b"octavo: standard output is closed\n")
