@@ -14,7 +14,6 @@ from tests.interrupts.changes import (
     World,
     contents,
     is_between,
-    make_world,
     next_append,
     open_directory,
 )
@@ -26,11 +25,11 @@ _NEXT: Final = 999
 class Interrupter:
     """Interrupts one kind of change, each time in a new copy of one directory."""
 
-    def __init__(self, folder: Path, change: str) -> None:
-        self._template: Final = folder / "template"
+    def __init__(self, template: Path, folder: Path, change: str) -> None:
+        """`template`: what `make_world` made. `folder`: for the copies."""
+        self._template: Final = template
         self._folder: Final = folder
         self._change: Final = CHANGES[change]
-        make_world(self._template)
         with open_directory(self._copy(self._template, "looked at")) as data:
             self._before: Final = contents(data)
         world = self._open()

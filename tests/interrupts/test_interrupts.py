@@ -19,13 +19,21 @@ from tests.interrupts.changes import CHANGES, TOPIC, batch, held, make_world, op
 from tests.interrupts.judging import Interrupter
 from tests.interrupts.raising import Timer
 
-A_FEW: Final = 6
+A_FEW: Final = 5
 MANY: Final = 300
 
 
-def interrupt(folder: Path, change: str, count: int) -> int:
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory to be copied."""
+    folder = tmp_path_factory.mktemp("world") / "data"
+    make_world(folder)
+    return folder
+
+
+def interrupt(world: Path, folder: Path, change: str, count: int) -> int:
     """Interrupt a change at so many of its lines, and as often by a timer; how often that was in time."""
-    interrupter = Interrupter(folder, change)
+    interrupter = Interrupter(world, folder, change)
     lines = range(interrupter.lines())
     random = Random(change)
     for line in sorted(random.sample(lines, min(count, len(lines)))):
@@ -34,24 +42,24 @@ def interrupt(folder: Path, change: str, count: int) -> int:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_is_done_or_undone(tmp_path: Path, change: str) -> None:
-    interrupt(tmp_path, change, A_FEW)
+def test_a_change_is_done_or_undone(world: Path, tmp_path: Path, change: str) -> None:
+    interrupt(world, tmp_path, change, A_FEW)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_done_or_undone_wherever_it_is_interrupted(
-    tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]
+    world: Path, tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    landed = interrupt(tmp_path, change, MANY)
+    landed = interrupt(world, tmp_path, change, MANY)
     with capsys.disabled():
         print(f"\n{change}: {landed} of {MANY} timers landed inside")  # noqa: T201 - how much was tried
     assert landed > MANY // 10
 
 
-def append_under_fire(folder: Path, count: int) -> int:
+def append_under_fire(world: Path, folder: Path, count: int) -> int:
     """Append again and again while a timer raises; checks what was acknowledged. How many interrupts there were."""
-    make_world(folder)
+    shutil.copytree(world, folder)
     data = open_directory(folder)
     acknowledged: dict[int, bytes] = {}
     timer = Timer("append")
@@ -83,12 +91,14 @@ def _check(data: DataDirectory, acknowledged: dict[int, bytes]) -> None:
     assert acknowledged.items() <= found.items()
 
 
-def test_nothing_acknowledged_is_lost_and_no_offset_given_twice(tmp_path: Path) -> None:
-    assert append_under_fire(tmp_path / "data", 1000) > 500
+def test_nothing_acknowledged_is_lost_and_no_offset_given_twice(world: Path, tmp_path: Path) -> None:
+    assert append_under_fire(world, tmp_path / "data", 1000) > 500
 
 
 @pytest.mark.soak
-def test_nothing_acknowledged_is_lost_in_many_interrupts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    landed = append_under_fire(tmp_path / "data", 12_000)
+def test_nothing_acknowledged_is_lost_in_many_interrupts(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    landed = append_under_fire(world, tmp_path / "data", 12_000)
     with capsys.disabled():
         print(f"\nappends: {landed} interrupts")  # noqa: T201 - how much was tried
