@@ -19,7 +19,7 @@ from tests.interrupts.changes import CHANGES, TOPIC, batch, held, make_world, op
 from tests.interrupts.judging import Interrupter
 from tests.interrupts.raising import Timer
 
-A_FEW: Final = 5
+A_FEW: Final = 3
 MANY: Final = 300
 
 
