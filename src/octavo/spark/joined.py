@@ -8,6 +8,7 @@ one by one, and knows what to do about it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -67,13 +68,18 @@ class Window:
         number = int(self.part_of(np.array([position], np.int64))[0])
         return number, position - int(self.starts[number]) + self.slices[number].position
 
-    def count_sound(self, data: npt.NDArray[np.uint8], *, committed: bool) -> int:
-        """How many slices, from the first on, may be decoded together.
+    def runs(self, data: npt.NDArray[np.uint8], *, committed: bool) -> Iterator[tuple[int, int]]:
+        """Which slices are decoded together: the number of the first, and the one behind the last.
 
-        In these batches lie where they should and have just the offsets that are wanted, each behind those before.
-        `committed`: also, there is no transaction whose outcome would have to be known.
+        Those are slices in which batches lie where they should and have just the offsets that are wanted, each behind
+        those before. `committed`: also, there is no transaction whose outcome would have to be known.
         """
-        headers, end = _scan(data[: self.size])
+        is_sound = self._sound(data[: self.size], committed)
+        changes = np.flatnonzero(~is_sound[1:] | ~is_sound[:-1]) + 1
+        yield from pairwise([0, *changes.tolist(), len(is_sound)])
+
+    def _sound(self, data: npt.NDArray[np.uint8], committed: bool) -> Truths:
+        headers, end = _scan(data)
         position, base_offset, last_offset, magic, attributes = headers.T
         part = self.part_of(position)
         firsts = np.array([piece.first_offset for piece in self.slices], np.int64)
@@ -83,12 +89,14 @@ class Window:
         good[1:] &= (part[1:] != part[:-1]) | (base_offset[1:] > last_offset[:-1])
         if committed:
             good &= (attributes & _TRANSACTIONAL == 0) | (attributes & _CONTROL != 0)
-        is_sound: Truths = np.isin(self.starts, position)  # else a batch before it reaches into it
+        is_sound = np.ones(len(self.slices), bool)
         is_sound[part[~good]] = False
-        if end < self.size:
+        missing = np.flatnonzero(~np.isin(self.starts, position))
+        if len(missing):  # a batch of the slice before goes on in this one, or there is none
+            is_sound[max(0, int(missing[0]) - 1) :] = False
+        elif end < self.size:
             is_sound[self.locate(end)[0] :] = False
-        wrong = np.flatnonzero(~is_sound)
-        return len(self.slices) if not len(wrong) else int(wrong[0])
+        return is_sound
 
 
 def _scan(data: npt.NDArray[np.uint8]) -> tuple[Int64s, int]:

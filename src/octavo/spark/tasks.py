@@ -49,6 +49,7 @@ class TaskReader:
         self._columns: Final = Columns(schema)
         self._corruption: Final = Corruption(options)
         self._memory = np.empty(_WINDOW, np.uint8)
+        self._joined = np.empty(0, np.uint8)  # for small slices, where there are several
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
         """The batches of all slices, in their order."""
@@ -60,15 +61,14 @@ class TaskReader:
 
     def _read_slices(self, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
         decided = (piece for piece in map(self._decided, slices) if piece.first_offset < piece.end_offset)
-        for group in group_small(decided, len(self._memory)):
-            at = 0
-            while at < len(group):
-                window = self._load(group[at:])
-                if len(window.slices) > 1:
-                    at += yield from self._read_window(window)
+        for group in group_small(decided, _WINDOW):
+            while group:
+                count = self._load(group) if len(group) > 1 else 0
+                if count > 1:
+                    yield from self._read_window(Window(group[:count]))
                 else:
-                    yield from self._read_alone(group[at])
-                    at += 1
+                    yield from self._read_alone(group[0])
+                group = group[max(1, count) :]
 
     def _read_alone(self, piece: Slice) -> Iterator[pa.RecordBatch]:
         try:
@@ -78,39 +78,44 @@ class TaskReader:
         else:
             yield from self._read_slice(file, piece)
 
-    def _load(self, group: Sequence[Slice]) -> Window:
-        """Read slices of a group into memory, up to the first that has to be read alone."""
-        window = Window(group)
-        if len(group) == 1:
-            return window
+    def _load(self, group: Sequence[Slice]) -> int:
+        """Read slices one behind the other; of how many the files are still there, up to the first that is not."""
+        if not len(self._joined):
+            self._joined = np.empty(_WINDOW, np.uint8)
+        start = 0
         for number, piece in enumerate(group):
-            start = int(window.starts[number])
-            if not self._fill_from(piece, start):
-                window = Window(group[:number])
-                break
-        sound = window.count_sound(self._memory, committed=self._options.read_committed)
-        return Window(group[: max(1, sound)])
+            try:
+                file = _open_slice(piece)
+            except _Moved:
+                return number
+            try:
+                if file.read_into(self._joined.data[start : start + piece.size], piece.position) < piece.size:
+                    return number
+            except OSError:
+                return number
+            finally:
+                file.close()
+            start += piece.size
+        return len(group)
 
-    def _fill_from(self, piece: Slice, start: int) -> bool:
-        """Read a slice into memory; whether it is still there."""
-        try:
-            file = _open_slice(piece)
-        except _Moved:
-            return False
-        try:
-            return file.read_into(self._memory.data[start : start + piece.size], piece.position) == piece.size
-        except OSError:
-            return False
-        finally:
-            file.close()
+    def _read_window(self, window: Window) -> Iterator[pa.RecordBatch]:
+        """The batches of several slices that were read. Raises `CorruptFile`, `BadDirectory`."""
+        for first, end in window.runs(self._joined, committed=self._options.read_committed):
+            if end - first == 1:
+                yield from self._read_alone(window.slices[first])
+                continue
+            while first < end:
+                first = yield from self._read_run(window, first, end)
 
-    def _read_window(self, window: Window) -> Generator[pa.RecordBatch, None, int]:
-        """The batches of several slices; of how many. Raises `CorruptFile`, `BadDirectory`."""
+    def _read_run(self, window: Window, first: int, end: int) -> Generator[pa.RecordBatch, None, int]:
+        """The batches of the slices from `first` to before `end`, or to the first that is damaged; where to go on."""
         reader = to_arrow(
-            self._memory.data[: window.size],
+            self._joined.data,
             columns=self._columns.stored_joined,
             max_rows=BATCH_ROWS,
             keep=None if self._options.include_control_records else no_control,
+            start=int(window.starts[first]),
+            end=int(window.starts[end]) if end < len(window.slices) else window.size,
         )
         try:
             for batch in reader:
@@ -119,7 +124,7 @@ class TaskReader:
             number, position = window.locate(error.position)
             yield from self._go_on_behind(window.slices[number], position, error)
             return number + 1
-        return len(window.slices)
+        return end
 
     def _go_on_behind(self, piece: Slice, position: int, error: FormatError) -> Iterator[pa.RecordBatch]:
         """What a slice has behind damage, where that is not to fail a query."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from octavo.log import DataDirectory, Producer
 from octavo.log.small_file import CorruptFile
+from octavo.log.storage import File
 from octavo.records import BatchBuilder, to_arrow
 from octavo.records.layout import BATCH_HEADER
+from octavo.spark import tasks
 from octavo.spark.joined import group_small, join_batches
+from octavo.spark.slices import Slice
 from tests.unit.spark.queries import Rows, plan, read, read_tasks
 from tests.unit.spark.topics import SMALL, write_topic
 
@@ -24,9 +28,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the buffers that tasks decode."""
     sizes = []
 
-    def count(buffer: memoryview, **options: object) -> Iterator[pa.RecordBatch]:
-        sizes.append(len(buffer))
-        return to_arrow(buffer, **options)  # type: ignore[arg-type]
+    def count(buffer: memoryview, **options: Any) -> Iterator[pa.RecordBatch]:
+        sizes.append(options.get("end", len(buffer)) - options.get("start", 0))
+        return to_arrow(buffer, **options)
 
     monkeypatch.setattr("octavo.spark.tasks.to_arrow", count)
     return sizes
@@ -75,8 +79,17 @@ def test_committed_rows_are_those_of_the_slices_one_by_one(
             builder = BatchBuilder()
             builder.append(b"k", b"v" * 200, timestamp_ms=1)
             data.log("a", 1).append(builder.build())
+    opened: list[int] = []
+    open_slice = tasks._open_slice
+
+    def count(piece: Slice) -> File:
+        opened.append(piece.base_offset)
+        return open_slice(piece)
+
+    monkeypatch.setattr(tasks, "_open_slice", count)
     rows = read(tmp_path, isolation_level="read_committed", **ALL)
     assert len(rows) == 40
+    assert max(map(opened.count, opened)) <= 3  # of both partitions, and those with transactions once more
     assert max(decoded) > 2048  # of the partition without transactions
     assert rows == read_one_by_one(tmp_path, monkeypatch, isolation_level="read_committed", **ALL)
     assert len(read(tmp_path)) == 60
@@ -111,12 +124,12 @@ def outcome(ask: Callable[[], Rows]) -> Rows | str:
 
 def test_a_segment_that_is_replaced_is_read_from_what_took_its_place(tmp_path: Path) -> None:
     write_topic(tmp_path, batches=40)
-    reader, tasks, schema = plan(tmp_path)
+    planned = plan(tmp_path)
     path = sorted(tmp_path.glob("events-0/*.log"))[1]
     data = path.read_bytes()
     path.unlink()
     path.write_bytes(data)
-    assert read_tasks(reader, tasks, schema).column("offset").to_pylist() == list(range(200))
+    assert read_tasks(*planned).column("offset").to_pylist() == list(range(200))
 
 
 def test_large_slices_are_read_alone(tmp_path: Path) -> None:
