@@ -170,6 +170,7 @@ class DataFolder:
             self.partitions[partition],
             start_offset=self.checkpoints.start_offset(partition),
             may_have_gaps=may_have_gaps or self.checkpoints.cleaner_offset(partition) is not None,
+            end_offset=(self.checkpoints.recovery_point(partition) or None) if self.was_clean else None,
         )
 
     def open_log(

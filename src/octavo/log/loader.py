@@ -62,10 +62,13 @@ class Loaded(NamedTuple):
     report: RecoveryReport
 
 
-def check_partition(storage: Storage, folder: Path, *, start_offset: int, may_have_gaps: bool) -> None:
+def check_partition(
+    storage: Storage, folder: Path, *, start_offset: int, may_have_gaps: bool, end_offset: int | None = None
+) -> None:
     """Look at a partition's folder for what nobody can have left so, and change nothing.
 
-    Raises `BadDirectory`, `Unsupported` or `CorruptFile`, and `OSError` for what cannot be read.
+    `end_offset`: where the log ended when it was closed cleanly. Damaged headers refuse nothing, as the damage belongs
+    to what they describe. Raises `BadDirectory`, `Unsupported` or `CorruptFile`, and `OSError` for what cannot be read.
     """
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise BadDirectory(folder, "there is no permission to read and write in this folder")
@@ -81,16 +84,21 @@ def check_partition(storage: Storage, folder: Path, *, start_offset: int, may_ha
                 segments.append(Segment(storage, folder, base_offset, size=entry.stat().st_size, created_ms=0))
         swaps |= entry.name.endswith((SWAP, CLEANED))
     LeaderEpochs.open(storage, folder / LEADER_EPOCHS)
-    for segment in segments:
-        segment.check_format()
+    limits = [*(segment.base_offset for segment in segments[1:]), end_offset]
+    for segment, limit in zip(segments, limits, strict=False):
+        segment.check_format(limit)
     if swaps or may_have_gaps:
         return
     for segment, following in itertools.pairwise(segments):
-        end_offset = segment.sound_end_offset()
-        if end_offset is not None and end_offset < following.base_offset > start_offset:
+        seen = segment.sound_end_offset()
+        if (
+            seen is not None
+            and seen < following.base_offset > start_offset
+            and segment.verified_end_offset() == seen  # else the header is damaged that says so
+        ):
             raise BadDirectory(
                 folder,
-                f"no segment holds the offsets {end_offset} to {following.base_offset - 1}: a file is missing "
+                f"no segment holds the offsets {seen} to {following.base_offset - 1}: a file is missing "
                 f"between {segment.path.name} and {following.path.name}; put it back, or open with may_have_gaps=True",
             )
 
@@ -144,7 +152,7 @@ class Loader:
         if not self._clean:
             self._recover(segments, first, doubted)
         elif segments:
-            self._check_tail(segments[-1])
+            self._check_tail(segments, snapshots)
         end_offset = self._end_offset(segments)
         if self._clean:
             self._restore_producers(segments, end_offset, end_offset, doubted)
@@ -240,7 +248,10 @@ class Loader:
             if (self._folder / file_name(base, suffix)).stat().st_size % entry_size:
                 return False
         last = segment.offset_index.last
-        return (last is None or segment.has_batch_at(last)) and segment.has_largest()
+        try:
+            return (last is None or segment.has_batch_at(last)) and segment.has_largest()
+        except CorruptFile:
+            return False  # the data are damaged, which is found where the index is made anew
 
     def _clear_txn_indexes(self, segments: Sequence[Segment], there: set[str]) -> list[Segment]:
         """Clear the transaction indexes that cannot be right, to be built anew; the segments whose they are."""
@@ -266,15 +277,44 @@ class Loader:
         for segment in doubted:
             segment.txn_index.sync()
 
-    def _check_tail(self, segment: Segment) -> None:
-        """Of a cleanly closed log: that its last segment ends with a batch, as nothing could be appended otherwise."""
+    def _check_tail(self, segments: list[Segment], snapshots: Sequence[int]) -> None:
+        """Check that a cleanly closed log ends with a batch at the offset where it was closed.
+
+        Otherwise its end is damaged. Bytes behind the recorded end were never part of the log, and are cut off. What
+        was part of it stays, and the log goes on in a new segment behind it: nothing could be found behind damage in
+        the same file, and its offsets must not be given out again.
+        """
+        active = segments[-1]
+        recorded = max(self._recovery_point, *snapshots[-1:], 0)
         try:
-            end = segment.end_offset()[1]
+            claimed, end = active.end_offset()
         except CorruptFile:
-            end = -1
-        if end != segment.size:
-            self._bytes_to_check += segment.size
-            self._check_batches(segment)
+            claimed, end = active.base_offset, -1
+        if end == active.size and (claimed == recorded or active.verified_end_offset() == claimed):
+            return
+        self._bytes_to_check += active.size
+        scanner = self._scan(active)
+        active.sync()
+        error = scanner.error
+        size = active.size - scanner.position
+        if error is None:  # the checksum does not cover the offset; but readers go by it
+            end_offset = max(recorded, scanner.end_offset)
+            rule = f"the log ended at offset {recorded} when it was closed, and its last batch ends at {claimed}"
+            found = Cut(active.path.name, active.size, 0, rule)
+        elif recorded == scanner.end_offset:
+            reason = "a batch is not all there" if isinstance(error, Truncated) else error.rule
+            self._report.cuts.append(Cut(active.path.name, scanner.position, size, reason))
+            active.cut(scanner.position)
+            return
+        else:
+            is_likely = end == active.size and active.takes(claimed - 1)
+            likely = max(claimed if is_likely else 0, scanner.end_offset + 1)
+            end_offset = recorded if recorded > scanner.end_offset else likely
+            found = Cut(active.path.name, scanner.position, size, error.rule)
+        if found not in self._report.damaged:
+            self._report.damaged.append(found)
+        segments.append(Segment.create(self._storage, self._folder, end_offset, created_ms=self._now_ms))
+        self._storage.sync_folder(self._folder)
 
     # ------------------------------------------------------------------------------------------------- the recovery
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from octavo.errors import Unsupported
+from octavo.errors import FormatError, Unsupported
 from octavo.log.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
 from octavo.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from octavo.log.open_files import LazyFile
@@ -310,21 +310,59 @@ class Segment:
             return None
         return end_offset if end == self.size else None
 
-    def check_format(self) -> None:
-        """Raises `Unsupported` for batches of a format that is not known yet, and for offsets that need a split."""
+    def verified_end_offset(self) -> int | None:
+        """The offset behind the last batch, if its checksum is right and it follows the batch before it.
+
+        None where the file does not end so, or is damaged before. The checksum does not cover a batch's first offset:
+        so that has to be where the batch before ends. Reads every header of the file.
+        """
+        before = last = None
+        try:
+            for entry in walk(self.file, 0, self.size):
+                before, last = last, entry
+            if last is None:
+                return self.base_offset if self.size == 0 else None
+            if last.end != self.size:
+                return None
+            batch = next(read_batches(self.file.read_at(last.size, last.position)))
+        except FormatError:
+            return None
+        expected = self.base_offset if before is None else before.last_offset + 1
+        # An old compressed message has only its last offset in the header.
+        follows = last.base_offset == expected or (batch.magic < 2 and last.base_offset > expected)
+        return last.last_offset + 1 if follows else None
+
+    def check_format(self, end_limit: int | None = None) -> None:
+        """Raises `Unsupported` for batches of a format that is not known yet, and for offsets that need a split.
+
+        `end_limit`: no offset of the segment can be as large, where that is known. Headers that say something else are
+        damaged.
+        """
         head = self.file.read_at(MAGIC_AT + 1, 0)
         if len(head) > MAGIC_AT and 2 < head[MAGIC_AT] <= _FUTURE_MAGIC:
             length = int.from_bytes(head[LENGTH_AT : LENGTH_AT + 4], "big", signed=True)
             offset = int.from_bytes(head[:8], "big", signed=True)
-            if MIN_LENGTH <= length <= self.size - LOG_OVERHEAD and self.takes(offset):
+            could_be = MIN_LENGTH <= length <= self.size - LOG_OVERHEAD and self.takes(offset)
+            if could_be and not self._is_of_magic_2(length + LOG_OVERHEAD):
                 raise Unsupported(0, f"{self.path}: batches of magic {head[MAGIC_AT]} are not known here")
         end_offset = self.sound_end_offset()
-        if end_offset is not None and end_offset > self.base_offset and not self.takes(end_offset - 1):
+        if end_offset is None or (end_limit is not None and end_offset > end_limit):
+            return
+        if end_offset > self.base_offset and not self.takes(end_offset - 1):
             raise Unsupported(
                 0,
                 f"{self.path}: offsets go up to {end_offset - 1}, too far from the first for an index; segments of "
                 "old releases like this are split by Apache Kafka when it starts",
             )
+
+    def _is_of_magic_2(self, size: int) -> bool:
+        """Whether the first batch has the checksum of one of magic 2. The magic is not covered by it."""
+        data = bytearray(self.file.read_at(size, 0))
+        data[MAGIC_AT] = 2
+        try:
+            return next(read_batches(data), None) is not None
+        except FormatError:
+            return False
 
     def last_indexed(self, end: int | None = None) -> int:
         """Where the last batch begins that the index has, or the first where it has none, or none that can be."""

@@ -263,6 +263,7 @@ def test_batches_of_the_future(folder: Path, which: int) -> None:
     path = segments(folder / "b-1")[which]
     data = bytearray(path.read_bytes())
     data[16] = 3
+    data[17] ^= 1  # with the checksum of a batch of magic 2 it would be a damaged one of these
     path.write_bytes(data)
     refuse(folder, (FormatError, LogError), "magic 3")
 
