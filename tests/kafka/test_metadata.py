@@ -366,3 +366,25 @@ def test_where_the_metadata_have_a_folder_of_their_own_kafka_finds_new_partition
     assert_no_stray(broker)
     with DataDirectory.open([data, meta]) as opened_pair:
         assert [opened_pair.log("ours", partition).end_offset for partition in range(2)] == [1, 1]
+
+
+def test_kafka_takes_no_directory_for_unclean_that_octavo_has_closed_also_with_a_new_folder(
+    tmp_path: Path, new_broker: NewBroker
+) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    broker = new_broker(old)
+    broker.format()
+    broker.start()
+    with admin_of(broker) as admin:
+        create(admin, {"orders": 1})
+    broker.stop()
+    with DataDirectory.open([old, new]) as data:
+        data.create_topic("ours", 2)
+    broker = new_broker(old, new, settings={"metadata.log.dir": str(old)})
+    broker.start()
+    assert broker.lines_with("UNCLEAN partition change", "handleBrokerUncleanShutdown") == []
+    broker.stop()
+    (new / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":-1}')
+    broker.start()
+    assert len(broker.lines_with("UNCLEAN partition change")) == 3  # the epoch counts
+    broker.stop()

@@ -21,7 +21,16 @@ from octavo.errors import BadDirectory, Closed, ErrorCode, InvalidInput, LogErro
 from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.closing import keeping
 from octavo.log.config import LogConfig
-from octavo.log.folder import Attempts, DataFolder, Paths, abandon, check_data_folder, find_all_partitions, folder_paths
+from octavo.log.folder import (
+    Attempts,
+    DataFolder,
+    Paths,
+    abandon,
+    check_data_folder,
+    find_all_partitions,
+    folder_paths,
+    share_broker_epoch,
+)
 from octavo.log.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.log import Clock, Log, wall_clock_ms
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
@@ -130,6 +139,7 @@ class DataDirectory:
                 _make(path, storage)
                 folders.append(DataFolder(path, storage))
             find_all_partitions(several)
+            share_broker_epoch(folders)
             known = MetadataStore.open(several, storage=storage, read_only=True)
             if not even_if_replicated:
                 known.check_charge()

@@ -147,7 +147,7 @@ class DataFolder:
         self.lock: Final = DirectoryLock.acquire(path, storage)
         try:
             self.was_clean: Final = was_clean(path)
-            self._broker_epoch: Final = read_broker_epoch(storage, path)  # to go back into the mark, for Kafka
+            self.broker_epoch = read_broker_epoch(storage, path)  # to go back into the mark, for Kafka
             self.checkpoints: Final = Checkpoints(storage, path, self.lock)
             self.partitions: Final = find_partitions(path, strict=True)
         except BaseException:
@@ -304,7 +304,7 @@ class DataFolder:
         is_well = is_well and not self._is_loading  # whose log is in nobody's hands
         if is_well and (self.was_clean or self.logs.keys() == self.partitions.keys()):
             with attempts:
-                write_mark(self._storage, self.path, self._broker_epoch)
+                write_mark(self._storage, self.path, self.broker_epoch)
         attempts.insist(self.lock.release)
         self._is_open = False
         attempts.finish()
@@ -315,6 +315,18 @@ class DataFolder:
             self.close()
         else:
             self.lock.release()
+
+
+def share_broker_epoch(folders: Sequence[DataFolder]) -> None:
+    """Have the marks of new folders tell the same epoch of the broker as those beside them.
+
+    Kafka takes marks that do not agree for an unclean shutdown, and elects new leaders for all partitions.
+    """
+    epochs = {folder.broker_epoch for folder in folders if folder.was_clean}
+    for folder in folders:
+        is_new = not folder.partitions and not (folder.path / META_PROPERTIES).exists()
+        if is_new and not folder.was_clean and len(epochs) == 1:
+            [folder.broker_epoch] = epochs
 
 
 def abandon(folders: Sequence[DataFolder], error: BaseException) -> None:

@@ -1,8 +1,13 @@
 """The mark of a clean shutdown: that the file is there says that nothing needs to be recovered.
 
 It is made when all logs are closed and on the disk, and removed before the first is opened: while a directory is open,
-or was left by a crash, it has none. Inside stands the epoch of the broker that wrote it (KIP-966), which the next
-broker reports to the controller; older releases left the file empty.
+or was left by a crash, it has none.
+
+Inside stands the epoch under which the broker that wrote it was registered (KIP-966); older releases left the file
+empty. A starting broker reports it, and where it is not the epoch that the controller has of the broker, or where the
+folders of a broker do not agree, the controller takes the shutdown for unclean: it takes the broker out of all in-sync
+replicas and elects leaders anew. So Octavo writes the epoch that it found. Where it found none it writes -1: after a
+crash, as Kafka itself reports it then, and in a directory on which no broker has run, where nobody compares it.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ def read_broker_epoch(storage: Storage, folder: Path) -> int:
         content = json.loads(read_small_file(storage, folder / CLEAN_SHUTDOWN, _MAX_SIZE))
         epoch = content["brokerEpoch"]
     except (FileNotFoundError, CorruptFile, ValueError, KeyError, TypeError, RecursionError):
-        return NO_BROKER_EPOCH  # only that the mark exists counts: Kafka as well goes on without what it holds
+        return NO_BROKER_EPOCH  # to open the logs it is enough that the mark exists; Kafka as well reads on from here
     return epoch if type(epoch) is int else NO_BROKER_EPOCH
 
 

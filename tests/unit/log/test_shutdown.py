@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from octavo.log import shutdown
+from octavo.log import DataDirectory, shutdown
 from octavo.log.storage import DISK, Storage
 
 
@@ -53,3 +53,17 @@ def test_no_crash_can_bring_a_removed_mark_back(tmp_path: Path) -> None:
     storage = Noting()
     shutdown.remove_mark(storage, tmp_path)
     assert storage.calls == ["remove .kafka_cleanshutdown", f"sync {tmp_path.name}"]
+
+
+def test_a_new_folder_has_the_mark_of_those_beside_it(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    DataDirectory.open(folders).close()
+    for folder in folders:
+        shutdown.write_mark(DISK, folder, 17)
+    folders.append(tmp_path / "new")
+    with DataDirectory.open(folders) as data:
+        data.create_topic("events", 3)
+    assert [shutdown.read_broker_epoch(DISK, folder) for folder in folders] == [17, 17, 17]
+    (tmp_path / "new" / ".kafka_cleanshutdown").unlink()
+    DataDirectory.open(folders).close()
+    assert [shutdown.read_broker_epoch(DISK, folder) for folder in folders] == [17, 17, -1]  # it was not closed
