@@ -12,7 +12,7 @@ from octavo.log.metadata import handover
 from tests.kafka.broker import Broker
 from tests.kafka.client import OLD_RESOURCES, KafkaAdminClient
 from tests.kafka.conftest import NewBroker
-from tests.kafka.test_metadata import produce
+from tests.kafka.test_metadata import contents, produce
 
 pytestmark = OLD_RESOURCES
 
@@ -28,15 +28,6 @@ def make_cluster(root: Path, new_broker: NewBroker) -> tuple[Broker, Broker]:
         broker.format()
         broker.start()
     return one, two
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """All files but those that Kafka itself changes at a start: it forgets the epoch of a leader that wrote nothing."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name not in {".lock", "leader-epoch-checkpoint"}
-    }
 
 
 def test_the_replicas_of_a_cluster_are_read_but_not_written_to_and_opening_them_changes_nothing(
@@ -64,18 +55,3 @@ def test_the_replicas_of_a_cluster_are_read_but_not_written_to_and_opening_them_
         with DataDirectory.open(folder, even_if_replicated=True) as data:
             assert data.log("orders", 0).end_offset == len(VALUES)
         assert contents(folder) == before
-
-
-def test_opening_a_directory_that_one_broker_closed_and_closing_it_changes_nothing(
-    tmp_path: Path, new_broker: NewBroker
-) -> None:
-    broker = new_broker(tmp_path / "data", settings={"auto.create.topics.enable": "true", "num.partitions": "3"})
-    broker.format()
-    broker.start()
-    for topic in ("orders", "events"):
-        produce(broker, topic, 1, *VALUES)
-    broker.stop()
-    before = contents(tmp_path / "data")
-    with DataDirectory.open(tmp_path / "data") as data:
-        assert data.log("orders", 1).high_watermark == len(VALUES)
-    assert contents(tmp_path / "data") == before

@@ -17,7 +17,8 @@ topics have. Several folders are one directory on several disks: name all of the
 Nothing in the logs is changed. Metadata are written where they are missing or wrong: leader epochs and folders of
 partitions are set right, and topics that the metadata do not know are added. These are then kept for ever
 (retention.ms=-1), because nobody can tell how long they were meant to be kept; only Kafka's own __consumer_offsets and
-__transaction_state are compacted instead (cleanup.policy=compact). The output names what was added.
+__transaction_state are compacted instead (cleanup.policy=compact). The output names what was added, the lines that
+server.properties needs, and where these are not what Kafka was running with.
 
 The directory must not be in use. What Kafka would not start on is refused, with the reason, and left as it is.
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from octavo.errors import BadDirectory, FormatError
 from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults, TopicConfig
 from octavo.log.config import LogConfig
-from octavo.log.folder import DataFolder, abandon
+from octavo.log.folder import METADATA_PARTITION, DataFolder, abandon
 from octavo.log.log import Clock, Log
 from octavo.log.names import TopicPartition
 from octavo.log.partition_metadata import read_topic_id, write_topic_id
@@ -33,6 +33,8 @@ def open_partition(
 ) -> Log:
     """A log to be written."""
     partition = _partition_at(path)
+    if partition == METADATA_PARTITION:
+        raise BadDirectory(path, "the log of Kafka's metadata is written by Kafka and DataDirectory alone")
     check_no_file(path)
     folder = DataFolder(path.parent, storage)
     try:

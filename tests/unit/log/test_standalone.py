@@ -80,3 +80,10 @@ def test_a_folder_without_metadata_may_have_any(tmp_path: Path) -> None:
         log.append(make_batch(2))
     with Log.open(tmp_path / "events-7", read_only=True) as watched:
         assert watched.end_offset == 2
+
+
+def test_the_log_of_the_metadata_is_not_opened_to_be_written(tmp_path: Path) -> None:
+    make(tmp_path)
+    (tmp_path / "meta.properties").unlink()
+    with left_as_it_was(tmp_path), pytest.raises(BadDirectory, match="by Kafka and DataDirectory alone"):
+        Log.open(tmp_path / "__cluster_metadata-0")

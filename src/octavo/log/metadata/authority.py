@@ -62,7 +62,10 @@ def _others_before_a_first_start(storage: Storage, folder: Path, identity: MetaP
         if voters is not None:
             return voters
     if identity is not None and identity.version == _KRAFT and not (folder / BOOTSTRAP_CHECKPOINT).exists():
-        return "its topics are kept somewhere else: give the folder of metadata.log.dir as well"
+        return (
+            "its topics are kept somewhere else: give the folder of metadata.log.dir as well, "
+            "as in DataDirectory.open([folder, metadata_folder])"
+        )
     return None
 
 
