@@ -20,7 +20,7 @@ from tests.interrupts.judging import Interrupter
 from tests.interrupts.raising import Timer
 
 A_FEW: Final = 3
-MANY: Final = 300
+MANY: Final = 100
 
 
 @pytest.fixture(scope="module")
