@@ -70,6 +70,7 @@ class CompactableLog(AppendableLog):
         deleted from or closed meanwhile, `FormatError` for damaged data, which leaves the log `uncleanable`, and
         `OSError`. None of these loses anything.
         """
+        self._check_open()
         if self._is_compacting:
             raise LogError(f"{self.partition} is being compacted already")
         with self._compacting:

@@ -118,6 +118,16 @@ _machine_code: dict[Kernel, Kernel] = {}
 _compiling = threading.Lock()  # Numba is for one thread at a time; who needs no compiled kernel does not wait for it
 
 
+def _renew_locks() -> None:
+    """In a forked process, which has none of the threads that may have held them."""
+    global _seeing, _compiling
+    _seeing = threading.Lock()
+    _compiling = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
+
+
 def _as_machine_code(kernel: Kernel) -> Kernel:
     """`kernel` compiled, or loaded from the cache."""
     made = _machine_code.get(kernel)
