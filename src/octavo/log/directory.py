@@ -128,7 +128,7 @@ class DataDirectory:
         """
         several = folder_paths(paths)
         for path in several:
-            check_data_folder(path)
+            check_data_folder(path, read_only=read_only)
         if read_only:
             return WatchedDirectory(several, storage)
         from octavo.log.metadata import MetadataStore

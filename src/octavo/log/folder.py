@@ -51,10 +51,13 @@ def folder_paths(paths: Paths) -> list[Path]:
     return [Path(path) for path in several]
 
 
-def check_data_folder(path: Path) -> None:
-    """Raises `BadDirectory` for what cannot be a data directory: a partition's folder, or one inside a directory."""
+def check_data_folder(path: Path, *, read_only: bool = False) -> None:
+    """Raises `BadDirectory` for what cannot be a data directory: a partition's folder, or one inside a directory.
+
+    read_only: a directory inside another may be read: somebody may have put a copy there
+    """
     path = path.absolute()
-    if (path.parent / META_PROPERTIES).exists():
+    if not read_only and (path.parent / META_PROPERTIES).exists():
         raise BadDirectory(path, f"it is inside the data directory {path.parent}: open that one")
     if not path.is_dir() or all(base_offset_of(each.name) is None for each in path.iterdir()):
         return

