@@ -1,19 +1,155 @@
-"""What becomes of who walks through a segment file and meets bytes that are no batch."""
+"""Damage in segment files: what is wrong with a batch, and where the next one begins.
+
+Everybody who goes on behind damage does it here. Which batch is the next, `octavo.records.resync` decides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from octavo.errors import FormatError
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
+from octavo.log.walk import check, walk
+from octavo.records.layout import LENGTH_AT
+from octavo.records.resync import Resync
 
 # Is told what is wrong at the error's position of a file, and up to where the walk goes. It raises, or says where to go
 # on: at a batch, or at that end.
 OnDamage = Callable[[File, FormatError, int], int]
 
+_WINDOW: Final = 4 << 20  # bytes in which the next batch is looked for at first
+_SMALL: Final = 64 << 10  # bytes for which the window is not given up
+_ZEROS_AT_ONCE: Final = 4096
+_ZEROS: Final = LENGTH_AT + 3  # bytes with which a batch may begin
+
 
 def refuse(file: File, error: FormatError, end: int) -> NoReturn:
-    """For who has to see everything up to `end`. Raises `CorruptFile`."""
+    """The `OnDamage` of those who have to see everything up to `end`. Raises `CorruptFile`."""
     raise CorruptFile(file.path, error.position, error.rule) from None
+
+
+def wrong_with(file: File, position: int, end: int) -> FormatError | None:
+    """What is wrong with the batch at `position`, whose length leads to `end`; None where nothing is."""
+    try:
+        for entry in walk(file, position, end):
+            check(file, entry)
+            break
+    except FormatError as error:
+        return error
+    return None
+
+
+class BatchSearch:
+    """Finds the batches behind damage, for one walk through a file.
+
+    A window of the file stays in memory between two calls, with all that is known of it. So a walk that meets any
+    number of damaged places takes time that is linear in the bytes.
+    """
+
+    def __init__(self) -> None:
+        self._file: File | None = None
+        self._end = 0
+        self._start = 0  # of the window
+        self._window = memoryview(b"")
+        self._resync = Resync(self._window, 0, 0)
+        self._checked = 0  # bytes of batches outside the window whose checksums were computed
+
+    def next_batch(self, file: File, position: int, end: int, last_offset: int | None = None) -> int:
+        """Where the first batch behind the damage at `position` begins whose checksum is right; else `end`.
+
+        `last_offset` is that of the last good batch, if known: others go on from there.
+        """
+        if end - position <= _SMALL and not self._is_of(file, end):
+            return BatchSearch()._search(file, position, end, last_offset)
+        return self._search(file, position, end, last_offset)
+
+    def _search(self, file: File, position: int, end: int, last_offset: int | None) -> int:
+        size = _claimed_size(file, position, end)
+        if not size:
+            position = _skip_zeros(file, position, end)
+        self._show(file, position, position + size, end)
+        if position + size > self._window_end or (position + size == self._window_end < end):
+            if self._has_batch_at(file, position + size, end):
+                return position + size
+            size = 0
+        while position < end:
+            self._resync.last_offset = last_offset
+            found = self._resync.find(position - self._start, size)
+            if found is not None:
+                return self._start + found[0]
+            if self._window_end >= end:
+                break
+            before = self._window_end
+            self._read(file, position, end, _WINDOW if position > self._start else 4 * len(self._window))
+            if self._window_end <= before:
+                break  # the file has been cut since
+        return end
+
+    def _is_of(self, file: File, end: int) -> bool:
+        return file is self._file and end == self._end
+
+    @property
+    def _window_end(self) -> int:
+        return self._start + len(self._window)
+
+    def _show(self, file: File, position: int, until: int, end: int) -> None:
+        """Have `position` in the window; all up to `until`, if the window has been searched for the most part."""
+        is_in = self._is_of(file, end) and self._start <= position < self._window_end
+        is_late = position - self._start > len(self._window) // 2
+        if not is_in or (is_late and until >= self._window_end < end):
+            self._read(file, position, end, _WINDOW)
+
+    def _read(self, file: File, position: int, end: int, size: int) -> None:
+        if not self._is_of(file, end):
+            self._checked = 0
+        self._file, self._start, self._end = file, position, end
+        self._window = memoryview(file.read_at(min(size, end - position), position))
+        self._resync = Resync(self._window, 0, len(self._window))
+
+    def _has_batch_at(self, file: File, position: int, end: int) -> bool:
+        """Whether there is a batch behind the window. So often it is asked as takes twice the file, and no more."""
+        try:
+            entry = next(walk(file, position, end), None)
+            if entry is None or self._checked + entry.size > 2 * end:
+                return False
+            self._checked += entry.size
+            check(file, entry)
+        except FormatError:
+            return False
+        return True
+
+
+def pass_over() -> OnDamage:
+    """The `OnDamage` of those who want what can be read, for one walk."""
+    search = BatchSearch()
+
+    def go_on(file: File, error: FormatError, end: int) -> int:
+        return search.next_batch(file, error.position, end)
+
+    return go_on
+
+
+def _claimed_size(file: File, position: int, end: int) -> int:
+    """What the header of a damaged batch says of its size; 0 where that cannot be."""
+    try:
+        entry = next(walk(file, position, end), None)
+    except FormatError:
+        return 0
+    return 0 if entry is None else entry.size
+
+
+def _skip_zeros(file: File, position: int, end: int) -> int:
+    """A position before which there are only zeros, of which a writer may have made a gigabyte in advance.
+
+    What follows it may be a batch: it is before that, unless it is `position` itself.
+    """
+    at, size = position, _ZEROS_AT_ONCE
+    while at < end and (data := file.read_at(min(size, end - at), at)):
+        rest = data.lstrip(b"\0")
+        if rest:
+            return max(position, at + len(data) - len(rest) - _ZEROS - 1)
+        at += len(data)
+        size = _WINDOW
+    return end

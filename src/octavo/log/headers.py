@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from octavo.errors import ChecksumMismatch, FormatError, Truncated
 from octavo.log.committed import MARKER_SIZE, WRONG
-from octavo.log.damage import OnDamage
+from octavo.log.damage import OnDamage, wrong_with
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.log.walk import Entry, check
@@ -31,7 +31,6 @@ from octavo.records.layout import (
     Attributes,
 )
 from octavo.records.order import base_offset_at, first_misplaced, is_misplaced, misplaced
-from octavo.records.reader import read_batches
 
 Table = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -114,7 +113,7 @@ def scan_headers(file: File, position: int, end: int, on_damage: OnDamage | None
                     continue
                 error = error or Truncated(position, "the file ends inside a batch")
             if checker is not None:
-                error = _wrong_with(file, checker.last_position, position) or error
+                error = wrong_with(file, checker.last_position, position) or error
         if on_damage is None:
             return
         position = on_damage(file, error, end)
@@ -209,12 +208,3 @@ def _large(memory: npt.NDArray[np.uint8], table: Table, left: int) -> int:
         return 0
     scan.read_row(memoryview(header), 0, size, table.data, 0)
     return size
-
-
-def _wrong_with(file: File, position: int, end: int) -> FormatError | None:
-    """What is wrong with a batch whose length has led to where there is none: it may be the length."""
-    try:
-        next(read_batches(file.read_at(end - position, position)), None)
-    except FormatError as error:
-        return CorruptFile(file.path, position + error.position, error.rule)
-    return None

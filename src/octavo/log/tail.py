@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from octavo.errors import FormatError
+from octavo.log.damage import BatchSearch
 from octavo.log.segment import Segment
 from octavo.log.storage import File
-from octavo.log.walk import next_batch, walk
+from octavo.log.walk import walk
 from octavo.records import read_batches
 from octavo.records.layout import BATCH_HEADER
 
@@ -50,6 +51,7 @@ def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
     """Go on from the end of `tail` as long as there are batches whose checksums are right, also behind damage."""
     position: int | None = tail.end
     searched = tail.searched
+    search = BatchSearch()
     while position is not None:
         may_be_damage = True
         try:
@@ -63,15 +65,15 @@ def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
             pass
         if not may_be_damage or searched >= file_size:
             break
-        position = _go_on_behind(file, tail, file_size)
+        position = _go_on_behind(search, file, tail, file_size)
         if position is None:
             searched = file_size
     return tail._replace(searched=searched)
 
 
-def _go_on_behind(file: File, tail: Tail, file_size: int) -> int | None:
+def _go_on_behind(search: BatchSearch, file: File, tail: Tail, file_size: int) -> int | None:
     """Where the log goes on behind damage at the end of `tail`; None where nothing there is part of it."""
-    position = next_batch(file, tail.end, file_size)
+    position = search.next_batch(file, tail.end, file_size, tail.end_offset - 1)
     try:
         entry = next(walk(file, position, file_size), None)
     except FormatError:

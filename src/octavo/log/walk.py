@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from octavo.errors import ChecksumMismatch, FormatError
+from octavo.errors import ChecksumMismatch
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
-from octavo.records import read_batches
 from octavo.records.checksum import covered_from, crc32, crc32c, stored_crc_at
-from octavo.records.layout import BATCH_HEADER, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MESSAGE_V1, MIN_LENGTH, NO_TIMESTAMP
+from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_AT, MESSAGE_V1, MIN_LENGTH, NO_TIMESTAMP
 from octavo.records.order import RULE
 
 _FIRST_BLOCK: Final = 256  # bytes read at once: a header, where batches are large,
 _BLOCK: Final = 8192  # and soon a bit more than lies between two index entries, by default, where they are small
 _PIECE: Final = 1 << 20  # bytes of a batch that are in memory while its checksum is computed
-_SEARCHED: Final = 4 << 20  # bytes behind damage in which the next batch is looked for at first
-_ZEROS: Final = LENGTH_AT + 3  # bytes with which a batch may begin
 _HEADER: Final = BATCH_HEADER.only("base_offset", "length", "magic", "last_offset_delta", "max_timestamp_ms")
 _MESSAGE: Final = MESSAGE_V1.only("timestamp_ms")
 _SMALLEST: Final = LOG_OVERHEAD + MIN_LENGTH
@@ -105,50 +102,6 @@ def check_between(file: File, position: int, end: int) -> None:
         before, position = entry.last_offset, entry.end
     if position != end:
         raise CorruptFile(file.path, position, CUT)
-
-
-def next_batch(file: File, position: int, end: int) -> int:
-    """Where the first batch behind the damage at `position` begins whose checksum is right; else the end."""
-    following = _following(file, position, end)
-    if following is not None:
-        return following
-    start = _skip_zeros(file, position, end)
-    size = _SEARCHED
-    while start < end:
-        data = file.read_at(min(size, end - start), start)
-        found = next(read_batches(data, resync=True), None)
-        if found is not None:
-            # The damaged one's checksum may be right, and what is in it not: then that one is left out.
-            at = start + found.position
-            return at if at > position else position + found.size
-        if start + len(data) >= end or len(data) < size:
-            break
-        size *= 4
-    return end
-
-
-def _following(file: File, position: int, end: int) -> int | None:
-    """Where the length of a damaged batch leads to, if there is a batch: what is inside may hold batches as well."""
-    try:
-        damaged = next(walk(file, position, end), None)
-        entry = None if damaged is None else next(walk(file, damaged.end, end), None)
-        if entry is not None:
-            next(read_batches(file.read_at(entry.size, entry.position)), None)
-            return entry.position
-    except FormatError:
-        pass
-    return None
-
-
-def _skip_zeros(file: File, position: int, end: int) -> int:
-    """A position before which there are only zeros, of which a writer may have made a gigabyte in advance."""
-    at = position
-    while at < end and (data := file.read_at(min(_SEARCHED, end - at), at)):
-        rest = data.lstrip(b"\0")
-        if rest:
-            return max(position, at + len(data) - len(rest) - _ZEROS)
-        at += len(data)
-    return end
 
 
 assert MAGIC_AT < _SMALLEST

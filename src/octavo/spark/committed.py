@@ -27,14 +27,13 @@ from pyspark import TaskContext
 
 from octavo.errors import BadDirectory, FormatError
 from octavo.log.committed import AbortedRanges, Decider, TransactionScan
-from octavo.log.damage import OnDamage, refuse
+from octavo.log.damage import BatchSearch, OnDamage, refuse
 from octavo.log.headers import BlockFile, Table, scan_headers
 from octavo.log.names import SNAPSHOT, base_offset_of, file_name
 from octavo.log.small_file import CorruptFile
 from octavo.log.snapshot import read_snapshot
 from octavo.log.storage import File, Storage
 from octavo.log.transactions import FoundTransactions
-from octavo.log.walk import next_batch
 from octavo.log.watched import WatchedLog
 from octavo.records.arrow.reader import Keep
 from octavo.records.kernels import scan
@@ -54,19 +53,22 @@ _ATTEMPTS: Final = 100  # to open a file of a folder that changes meanwhile
 
 
 def _on_damage(mode: OnCorruption) -> OnDamage:
-    return refuse if mode is OnCorruption.FAIL else _pass_over
+    if mode is OnCorruption.FAIL:
+        return refuse
+    search = BatchSearch()
 
+    def pass_over(file: File, error: FormatError, end: int) -> int:
+        behind = search.next_batch(file, error.position, end)
+        _log.warning(
+            "%s: %d bytes at byte %d are passed over in the search for the ends of transactions: %s",
+            file.path,
+            behind - error.position,
+            error.position,
+            error.rule,
+        )
+        return behind
 
-def _pass_over(file: File, error: FormatError, end: int) -> int:
-    behind = next_batch(file, error.position, end)
-    _log.warning(
-        "%s: %d bytes at byte %d are passed over in the search for the ends of transactions: %s",
-        file.path,
-        behind - error.position,
-        error.position,
-        error.rule,
-    )
-    return behind
+    return pass_over
 
 
 class OpenTransactions:

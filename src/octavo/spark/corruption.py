@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from octavo.errors import FormatError
+from octavo.log.damage import BatchSearch
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import DISK, File
-from octavo.log.walk import next_batch
 from octavo.spark.files import RemoteStorage, Root
 from octavo.spark.options import OnCorruption, Options
 from octavo.spark.slices import Slice
@@ -55,6 +55,7 @@ class Corruption:
     def __init__(self, options: Options) -> None:
         self._mode: Final = options.on_corruption
         self._folder: Final = options.quarantine_path
+        self._search: Final = BatchSearch()
         self.skipped: Final[list[Skipped]] = []
 
     def meet(self, file: File, piece: Slice, position: int, error: FormatError) -> int:
@@ -64,7 +65,7 @@ class Corruption:
         """
         if self._mode is OnCorruption.FAIL:
             raise CorruptFile(file.path, position, error.rule) from None
-        behind = next_batch(file, position, piece.end)
+        behind = self._search.next_batch(file, position, piece.end)
         skipped = Skipped(piece, file.path, position, behind - position, error.rule)
         self.skipped.append(skipped)
         _log.warning("%s: %d bytes at byte %d are left out: %s", file.path, skipped.size, position, error.rule)

@@ -12,9 +12,10 @@ from contextlib import suppress
 from typing import Final
 
 from octavo.errors import FormatError
+from octavo.log.damage import BatchSearch
 from octavo.log.portions import portions
 from octavo.log.segment import Segment
-from octavo.log.walk import Entry, next_batch, walk
+from octavo.log.walk import Entry, check, walk
 from octavo.records import Batch, read_batches
 from octavo.records.layout import BATCH_HEADER
 from octavo.spark.options import Options
@@ -138,19 +139,18 @@ def _find(segment: Segment, offset: int, size: int) -> tuple[Entry | None, int |
     hint = segment.offset_index.lookup(offset)
     position = hint.position if hint is not None and segment.has_batch_at(hint) else 0
     damage = None
+    file = segment.file
+    search = BatchSearch()
     while position < size:
-        begin = position
         with suppress(FormatError):
-            for entry in walk(segment.file, position, size):
+            for entry in walk(file, position, size):
+                check(file, entry)
                 if entry.last_offset >= offset:
-                    if _batch_at(segment, entry.position, size) is not None:
-                        return entry, damage
-                    break
-                begin, position, damage = entry.position, entry.end, None
+                    return entry, damage
+                position, damage = entry.end, None
         if position < size:
-            # It may be the length of the last batch that is wrong, and led to where there is none.
-            damage = position if _batch_at(segment, begin, size) is not None else begin
-            position = next_batch(segment.file, damage, size)
+            damage = position
+            position = search.next_batch(file, damage, size)
     return None, damage
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from octavo.errors import FormatError, Truncated
+from octavo.log.damage import BatchSearch
 from octavo.log.segment import Segment
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
-from octavo.log.walk import Entry, next_batch, walk
+from octavo.log.walk import Entry, walk
 from octavo.records import read_batches
 
 
@@ -68,6 +69,7 @@ def _search(segment: Segment, timestamp_ms: int, start: int, *, skips: bool) -> 
     Without that, a wrong length would lead over others, and to bytes that only look like a batch.
     """
     file, size = segment.file, segment.size
+    search = BatchSearch()
     position = 0
     while position < size:
         try:
@@ -81,7 +83,7 @@ def _search(segment: Segment, timestamp_ms: int, start: int, *, skips: bool) -> 
         except FormatError as error:
             if not skips:
                 raise CorruptFile(file.path, position, error.rule) from None
-            position = next_batch(file, position, size)
+            position = search.next_batch(file, position, size)
     return None
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import FormatError
-from octavo.log.damage import refuse
+from octavo.log.damage import BatchSearch, refuse
 from octavo.log.headers import BlockFile, scan_headers
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import DISK, File
-from octavo.log.walk import next_batch
 from octavo.records.kernels import scan
 from octavo.records.layout import LENGTH_AT
 from tests.unit.log.logs import make_batch
@@ -44,7 +43,7 @@ class Damage:
 
     def __call__(self, file: File, error: FormatError, end: int) -> int:
         self.positions.append(error.position)
-        return next_batch(file, error.position, end)
+        return BatchSearch().next_batch(file, error.position, end)
 
 
 def offsets(file: File, damage: Damage | None = None) -> list[int]:

@@ -9,11 +9,11 @@ import pytest
 
 from octavo.errors import FormatError
 from octavo.log import Log
+from octavo.log.damage import BatchSearch
 from octavo.log.names import INDEX
 from octavo.log.storage import DISK, File, Storage
-from octavo.log.walk import next_batch
 from octavo.records import BatchBuilder, read_batches
-from octavo.records.layout import LENGTH_AT
+from octavo.records.layout import BATCH_HEADER, LENGTH_AT
 from tests.unit.log.logs import TIME_MS, keys, make_batch, open_log
 
 COUNT = 10
@@ -195,9 +195,9 @@ def test_the_next_batch_may_be_behind_any_number_of_zeros(tmp_path: Path) -> Non
         path.write_bytes(b"x" * 20 + bytes(count) + batch)
         file = DISK.open(path)
         for position in (0, 20):
-            assert next_batch(file, position, file.size()) == 20 + count
-        assert next_batch(file, 20 + count, file.size()) == file.size()
-        assert next_batch(file, 20, 20 + count) == 20 + count
+            assert BatchSearch().next_batch(file, position, file.size()) == 20 + count
+        assert BatchSearch().next_batch(file, 20 + count, file.size()) == file.size()
+        assert BatchSearch().next_batch(file, 20, 20 + count) == 20 + count
 
 
 def test_what_a_large_damaged_batch_holds_is_not_the_next(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_what_a_large_damaged_batch_holds_is_not_the_next(tmp_path: Path) -> Non
     path = tmp_path / "data"
     path.write_bytes(large + make_batch())
     file = DISK.open(path)
-    assert next_batch(file, 0, file.size()) == len(large)
+    assert BatchSearch().next_batch(file, 0, file.size()) == len(large)
 
 
 def test_a_file_can_be_closed_twice(tmp_path: Path) -> None:
@@ -218,3 +218,33 @@ def test_a_file_can_be_closed_twice(tmp_path: Path) -> None:
     file.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+def test_much_damage_is_passed_over_without_reading_the_rest_again_for_each_place(tmp_path: Path) -> None:
+    count = 600
+    with open_log(tmp_path, internal_segment_bytes="10000000", index_interval_bytes="10000000") as log:
+        for number in range(count):
+            log.append(make_batch(first=number))
+    path = log.segments[0].path
+    good = batches(path)
+    data = b"".join(damaged(batch, LENGTH_AT + 3) if number % 2 else batch for number, batch in enumerate(good[:-1]))
+    path.write_bytes(data + good[-1])
+    disk = Counted()
+    with Log.open(path.parent, read_only=True, storage=disk) as watched:
+        assert (watched.end_offset, watched.view.size) == (count, path.stat().st_size)
+    assert disk.read < 20 * len(data)
+
+
+def test_lengths_that_lead_far_away_do_not_have_everything_read_for_each_of_them(tmp_path: Path) -> None:
+    """Headers one behind the other, each of which seems to lead to a batch that takes the rest of the file."""
+    room = 6 << 20
+    header = bytearray(make_batch()[: BATCH_HEADER.size] + b"x" * 2000)
+    header[LENGTH_AT : LENGTH_AT + 4] = (5 << 20).to_bytes(4, "big")
+    path = tmp_path / "x.log"
+    path.write_bytes(bytes(header) * (room // len(header)))
+    disk = Counted()
+    file = disk.open(path)
+    search = BatchSearch()
+    for number in range(200):
+        assert search.next_batch(file, number * len(header), file.size()) == file.size()
+    assert disk.read < 8 * room

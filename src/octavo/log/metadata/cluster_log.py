@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory, FormatError, InvalidInput
+from octavo.log.damage import BatchSearch
 from octavo.log.metadata.image import Image
 from octavo.log.names import LOG, METADATA_TOPIC, TopicPartition, base_offset_of, file_name
 from octavo.log.small_file import CorruptFile
@@ -200,8 +201,14 @@ class ClusterLog:
 
     def _goes_on(self, file: File, size: int, next_offset: int) -> bool:
         """Whether there are good batches of this log behind what is none."""
-        rest = file.read_at(min(size - self._end, _MAX_READ), self._end)
-        return any(batch.base_offset >= next_offset for batch in read_batches(rest, resync=True))
+        search = BatchSearch()
+        position = self._end
+        while position < size:
+            position = search.next_batch(file, position, size, next_offset - 1)
+            entry = next(walk(file, position, size), None)
+            if entry is not None and entry.base_offset >= next_offset:
+                return True
+        return False
 
 
 class _Refused(FormatError):

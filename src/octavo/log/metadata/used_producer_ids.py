@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Final
 
 from octavo.errors import BadDirectory, FormatError
+from octavo.log.damage import pass_over
 from octavo.log.names import LOG, SNAPSHOT, TRANSACTION_STATE, TopicPartition, base_offset_of, file_name
 from octavo.log.replay import snapshots_of
 from octavo.log.small_file import CorruptFile
 from octavo.log.snapshot import read_snapshot
 from octavo.log.storage import File, Storage
-from octavo.log.walk import next_batch
 from octavo.records import Batch, read_batches
 from octavo.records.layout import MAX_INT64, NO_PRODUCER_ID
 from octavo.schemas.transactions import TransactionLogValue, read_transaction_key
@@ -73,7 +73,7 @@ def _largest_in_batches(file: File, largest: int) -> int:
     from octavo.log.headers import scan_headers
     from octavo.records.kernels import scan
 
-    for table, shift in scan_headers(file, 0, file.size(), _pass_over):
+    for table, shift in scan_headers(file, 0, file.size(), pass_over()):
         rows = table[(table[:, scan.MAGIC] == 2) & (table[:, scan.PRODUCER_ID] > largest)]
         for row in rows[rows[:, scan.PRODUCER_ID].argsort()[::-1]]:
             if _is_sound(file, shift + int(row[scan.POSITION]), int(row[scan.SIZE])):
@@ -103,7 +103,7 @@ def _batches(file: File) -> Iterator[Batch]:
     from octavo.log.headers import scan_headers
     from octavo.records.kernels import scan
 
-    for table, shift in scan_headers(file, 0, file.size(), _pass_over):
+    for table, shift in scan_headers(file, 0, file.size(), pass_over()):
         for position, size in table[:, [scan.POSITION, scan.SIZE]].tolist():
             if size <= _MAX_VERIFIED:
                 with contextlib.suppress(FormatError):
@@ -117,7 +117,3 @@ def _is_sound(file: File, position: int, size: int) -> bool:
         return next(read_batches(file.read_at(size, position)), None) is not None
     except FormatError:
         return False
-
-
-def _pass_over(file: File, error: FormatError, end: int) -> int:
-    return next_batch(file, error.position, end)
