@@ -19,8 +19,9 @@ from typing import Final, NamedTuple
 
 from octavo.log.open_files import LazyFile
 from octavo.log.storage import Storage
-from octavo.records.layout import NO_TIMESTAMP
+from octavo.records.layout import LOG_OVERHEAD, MAX_INT32, MIN_LENGTH, NO_TIMESTAMP
 
+_SMALLEST_BATCH: Final = LOG_OVERHEAD + MIN_LENGTH
 _BLOCK: Final = 1024  # bytes of entries that a search reads; in memory is one number for each such block
 
 
@@ -44,10 +45,15 @@ class Index:
     _codes: str  # of an entry's fields, as `struct` has them
     _entry: struct.Struct
 
-    def __init__(self, storage: Storage, path: Path, base_offset: int) -> None:
-        """The index in `path`, of the segment with that base."""
+    def __init__(self, storage: Storage, path: Path, base_offset: int, segment_size: int | None = None) -> None:
+        """The index in `path`, of the segment with that base.
+
+        `segment_size`: of the segment as it is now. An index has no more entries than there is room for batches; what
+        is behind them in the file is not looked at.
+        """
         self.file: Final = LazyFile(storage, path)
         self._base_offset = base_offset
+        self._most = _most_entries(segment_size)
         self._count: int | None = None
         self._last: tuple[int, int] | None = None
         self._block = _BLOCK // self._entry.size
@@ -55,10 +61,14 @@ class Index:
 
     @property
     def count(self) -> int:
-        """Of entries."""
+        """Number of entries."""
         if self._count is None:
             self._count = self._find_count()
         return self._count
+
+    def is_too_long(self) -> bool:
+        """Whether there are more entries than the segment has room for batches."""
+        return self._is_entry(self._at(self._most))
 
     def size(self) -> int:
         """Bytes that the entries take."""
@@ -79,8 +89,9 @@ class Index:
         if file.size() != self.size():
             file.truncate(self.size())
 
-    def refresh(self) -> None:
-        """Know nothing any more of a file that another process writes."""
+    def refresh(self, segment_size: int | None = None) -> None:
+        """Know nothing any more of a file that another process writes; its segment has come to this size."""
+        self._most = _most_entries(segment_size)
         self._count = None
         self._last = None
         self._samples = [[], []]
@@ -160,7 +171,7 @@ class Index:
     def _find_count(self) -> int:
         """How many entries there are before the zeros with which Kafka fills the file."""
         file = self.file.to_read_if_there()
-        low, high = 0, 0 if file is None else file.size() // self._entry.size
+        low, high = 0, 0 if file is None else min(file.size() // self._entry.size, self._most)
         if high == 1 or (high and self._is_entry(self._at(high - 1))):
             return high  # a lone entry of zeros is one: no file is made for a single one in advance
         while low < high:
@@ -181,6 +192,11 @@ class Index:
             return b""
         data = file.read_at(count * self._entry.size, number * self._entry.size)
         return data[: len(data) - len(data) % self._entry.size]
+
+
+def _most_entries(segment_size: int | None) -> int:
+    """One for each batch, and one more, which closing the segment adds to the index of times."""
+    return MAX_INT32 if segment_size is None else segment_size // _SMALLEST_BATCH + 1
 
 
 class OffsetIndex(Index):

@@ -247,6 +247,8 @@ class Loader:
         for suffix, entry_size in ((INDEX, OffsetIndex.ENTRY_SIZE), (TIME_INDEX, TimeIndex.ENTRY_SIZE)):
             if (self._folder / file_name(base, suffix)).stat().st_size % entry_size:
                 return False
+        if segment.offset_index.is_too_long() or segment.time_index.is_too_long():
+            return False
         last = segment.offset_index.last
         try:
             return (last is None or segment.has_batch_at(last)) and segment.has_largest()

@@ -44,9 +44,9 @@ class Segment:
         self._is_made = is_new
         self.is_put_away = False  # its files have the names of deleted ones, or are about to get them
         self.path: Final = folder / file_name(base_offset, LOG)
-        self.offset_index: Final = OffsetIndex(storage, folder / file_name(base_offset, INDEX), base_offset)
-        self.time_index: Final = TimeIndex(storage, folder / file_name(base_offset, TIME_INDEX), base_offset)
-        self.txn_index: Final = TransactionIndex(storage, folder / file_name(base_offset, TXN_INDEX), base_offset)
+        self.offset_index: Final = OffsetIndex(storage, folder / file_name(base_offset, INDEX), base_offset, size)
+        self.time_index: Final = TimeIndex(storage, folder / file_name(base_offset, TIME_INDEX), base_offset, size)
+        self.txn_index: Final = TransactionIndex(storage, folder / file_name(base_offset, TXN_INDEX), base_offset, size)
         self._storage = storage
         self._folder = folder
         self._data: Final = LazyFile(storage, self.path)
@@ -372,9 +372,9 @@ class Segment:
     def refresh(self, size: int) -> None:
         """Know nothing any more of files that another process writes, but that they have come to `size`."""
         self.size = size
-        self.offset_index.refresh()
-        self.time_index.refresh()
-        self.txn_index.refresh()
+        self.offset_index.refresh(size)
+        self.time_index.refresh(size)
+        self.txn_index.refresh(size)
         self._largest = None
 
     def find(self, offset: int, end: int) -> Entry | None:
@@ -462,7 +462,7 @@ class Segment:
         if known is None:
             largest = TimeEntry(NO_TIMESTAMP, self.base_offset)
         for entry in walk(self.file, 0 if known is None else known.position, self.size):
-            if entry.max_timestamp_ms > largest.timestamp_ms:
+            if entry.max_timestamp_ms > largest.timestamp_ms and self.takes(entry.last_offset):
                 largest = TimeEntry(entry.max_timestamp_ms, entry.last_offset)
         return largest
 

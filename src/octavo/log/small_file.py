@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from octavo.errors import BadDirectory, Corrupt
+from octavo.errors import Corrupt
 from octavo.log.storage import Storage
 
 
@@ -25,12 +25,12 @@ class CorruptFile(Corrupt):
 
 
 def read_small_file(storage: Storage, path: Path, limit: int) -> bytes:
-    """All of the file. Raises `FileNotFoundError`, `BadDirectory` for a folder, `CorruptFile` for one above `limit`."""
+    """Read all of a file.
+
+    Raises `FileNotFoundError`, `BadDirectory` for what is no regular file, and `CorruptFile` for one above `limit`.
+    """
     file = storage.open(path)
     size = file.size()
     if size > limit:
         raise CorruptFile(path, limit, f"the file has {size:,} bytes, and none of its kind has more than {limit:,}")
-    try:
-        return file.read_at(size, 0)
-    except IsADirectoryError:
-        raise BadDirectory(path, "this should be a file, and is a folder") from None
+    return file.read_at(size, 0)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.log.producers import ProducerEntry, RememberedBatch
-from octavo.log.small_file import CorruptFile, read_small_file
+from octavo.log.small_file import CorruptFile
 from octavo.log.storage import Storage
 from octavo.records.checksum import crc32c
 from octavo.records.layout import Int16, Int32, Int64, Layout, UInt32
@@ -76,14 +76,19 @@ def write_snapshot(storage: Storage, path: Path, entries: Mapping[int, ProducerE
 
 def read_snapshot(storage: Storage, path: Path) -> dict[int, ProducerEntry]:
     """What was known of each producer. Raises `CorruptFile`, and `FileNotFoundError`."""
-    data = read_small_file(storage, path, _MAX_SIZE)
-    if len(data) < _START.size:
-        raise CorruptFile(path, len(data), "a snapshot of producers ends before its entries begin")
-    version, stored, count = _START.read(data)
+    file = storage.open(path)
+    start = file.read_at(_START.size, 0)
+    if len(start) < _START.size:
+        raise CorruptFile(path, len(start), "a snapshot of producers ends before its entries begin")
+    version, stored, count = _START.read(start)
     if version != _VERSION:
         raise CorruptFile(path, 0, f"version {version} of the producer snapshot format is unknown")
-    if len(data) != _START.size + count * _ENTRY.size:
+    size = file.size()
+    if size > _MAX_SIZE:
+        raise CorruptFile(path, _MAX_SIZE, f"the file has {size:,} bytes, and none of its kind has so many")
+    if size != _START.size + count * _ENTRY.size:
         raise CorruptFile(path, _COVERED_FROM, f"there is no room for exactly the {count} entries that are announced")
+    data = file.read_at(size, 0)
     computed = crc32c(memoryview(data)[_COVERED_FROM:])
     if computed != stored:
         raise CorruptFile(path, 2, f"checksum is {stored:#010x} but the bytes give {computed:#010x}")

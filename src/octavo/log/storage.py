@@ -10,13 +10,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from octavo.errors import BadDirectory
 from octavo.records.layout import Buffer
 
 TMP: Final = ".tmp"
+_NO_FILE: Final = "this should be a file, and is a pipe, a socket or a device"
 _LISTINGS: Final = 20  # of a folder that changes meanwhile, until two agree
 _MAX_BUFFERS: Final = 1024  # IOV_MAX: what one call to the kernel takes
 
@@ -40,8 +43,18 @@ class File:
     __slots__ = ("__weakref__", "descriptor", "path")
 
     def __init__(self, path: Path, flags: int) -> None:
-        self.descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        """Open a regular file. Raises `OSError`, and `BadDirectory` for anything else, which might block for ever."""
+        try:
+            self.descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # which sockets say
+                raise
+            raise BadDirectory(path, _NO_FILE) from None
         self.path = path  # as it was when opened
+        mode = os.fstat(self.descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            problem = "this should be a file, and is a folder" if stat.S_ISDIR(mode) else _NO_FILE
+            raise BadDirectory(path, problem)
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError, OSError):  # opening may have failed, or it is closed

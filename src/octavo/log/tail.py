@@ -34,7 +34,7 @@ def find_tail(active: Segment, file_size: int, before: Tail | None, high_waterma
     """
     tail = Tail(active.base_offset, 0) if before is None else before
     if before is None or file_size != before.end:
-        active.offset_index.refresh()
+        active.offset_index.refresh(file_size)
         start = active.last_indexed(file_size)
         found = None
         if start > tail.end:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from octavo.log.open_files import LazyFile
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File, Storage
-from octavo.records.layout import Int16, Int64, Layout
+from octavo.records.layout import BATCH_HEADER, MAX_INT32, NO_OFFSET, Int16, Int64, Layout
 
 _VERSION: Final = 0
 _CHUNK: Final = 1024  # entries that are read at once
@@ -51,19 +51,21 @@ class TransactionIndex:
 
     ENTRY_SIZE: Final = _ROW.size
 
-    def __init__(self, storage: Storage, path: Path, base_offset: int) -> None:
+    def __init__(self, storage: Storage, path: Path, base_offset: int, segment_size: int | None = None) -> None:
+        """`segment_size`: of the segment as it is now. There are no more entries than it has room for markers."""
         self.path: Final = path
         self.name_count = 0  # how often the file was made here
         self.file: Final = LazyFile(storage, path)
         self._base_offset = base_offset
+        self._most = _most_entries(segment_size)
         self._count: int | None = None
 
     @property
     def count(self) -> int:
-        """Of entries."""
+        """Number of entries."""
         if self._count is None:
             file = self.file.to_read_if_there()
-            count = 0 if file is None else file.size() // _ROW.size
+            count = 0 if file is None else min(file.size() // _ROW.size, self._most)
             if self._count is None:  # else a writer knows better: it may have appended since the file was looked for
                 self._count = count
         return self._count
@@ -93,7 +95,12 @@ class TransactionIndex:
     def collect(self, offset: int, upper_bound: int, found: list[AbortedEntry]) -> bool:
         """Add to `found` what was aborted between `offset` and before `upper_bound`; whether that is all of it."""
         first = bisect_left(range(self.count), offset, key=self._last_offset_of)
-        for entry in self.entries(first):
+        before = NO_OFFSET
+        for number, entry in enumerate(self.entries(first), first):
+            if entry.last_offset <= before:
+                rule = f"the marker at {entry.last_offset} is not behind the one before it, at {before}"
+                raise CorruptFile(self.path, number * _ROW.size, rule)
+            before = entry.last_offset
             if entry.first_offset < upper_bound:
                 found.append(entry)
             if entry.last_stable_offset >= upper_bound:
@@ -107,6 +114,8 @@ class TransactionIndex:
             return
         if file.size() % _ROW.size:
             raise CorruptFile(self.path, file.size(), f"an entry takes {_ROW.size} bytes, and the last is cut")
+        if file.size() // _ROW.size > self._most:
+            raise CorruptFile(self.path, self._most * _ROW.size, "there are more entries than room for markers")
         before = self._base_offset - 1
         for number, entry in enumerate(self.entries()):
             if not before < entry.last_offset < end_offset or not 0 <= entry.first_offset < entry.last_offset:
@@ -144,8 +153,9 @@ class TransactionIndex:
         if self.file.to_read_if_there() is not None:
             self.file.sync()
 
-    def refresh(self) -> None:
-        """Forget what is known of a file that another process writes."""
+    def refresh(self, segment_size: int | None = None) -> None:
+        """Forget what is known of a file that another process writes; its segment has come to this size."""
+        self._most = _most_entries(segment_size)
         self._count = None
         self.file.forget()
 
@@ -153,3 +163,8 @@ class TransactionIndex:
         if not self.file.is_open:
             self.name_count += self.file.to_read_if_there() is None
         return self.file.to_write(create=True)
+
+
+def _most_entries(segment_size: int | None) -> int:
+    """One for each marker, which is a batch of its own."""
+    return MAX_INT32 if segment_size is None else segment_size // BATCH_HEADER.size
