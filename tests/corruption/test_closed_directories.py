@@ -15,7 +15,7 @@ from octavo.log import DataDirectory, Log
 from octavo.records.layout import BATCH_HEADER
 from octavo.records.reader import read_batches
 from tests.crash.storage import FastStorage
-from tests.unit.log.logs import make_batch
+from tests.unit.log.logs import TIME_MS, make_batch
 
 CONFIG: Final = {"internal.segment.bytes": "1000", "index.interval.bytes": "200"}
 BATCHES: Final = 24
@@ -116,3 +116,20 @@ def test_bytes_behind_the_recorded_end_are_cut_off(closed: Path, folder: Path) -
         assert [cut.size for cut in log.recovery.cuts] == [7]
         assert not log.recovery.damaged
         assert log.append(make_batch()).base_offset == 2 * BATCHES
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_log_with_a_batch_at_the_smallest_offset_is_closed(tmp_path: Path, number: int) -> None:
+    """Such an offset does not fit into an index, wherever the batch is that has the largest timestamp."""
+    with Log.open(tmp_path / "t-0", storage=FastStorage()) as log:
+        for at in range(3):
+            log.append(make_batch(time_ms=TIME_MS + (at == number)))
+    path = tmp_path / "t-0" / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    start = list(read_batches(data))[number].position
+    data[start : start + 8] = (-(1 << 63)).to_bytes(8, "big", signed=True)
+    path.write_bytes(data)
+    for _ in range(2):
+        with Log.open(tmp_path / "t-0", storage=FastStorage()) as log:
+            assert log.end_offset == 3
+            assert log.recovery.damaged or number < 2
