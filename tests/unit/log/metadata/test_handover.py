@@ -280,3 +280,12 @@ def test_the_folder_of_a_partition_is_refused_and_left_without_a_lock(tmp_path: 
     refused(tmp_path / "events-0", "it is inside the data directory")
     (tmp_path / "meta.properties").unlink()
     refused(tmp_path / "events-0", "this is the folder of a partition")
+
+
+def test_where_one_folder_is_in_use_the_others_are_left_without_a_lock(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    directory(two)
+    with DirectoryLock.acquire(two), pytest.raises(DirectoryLocked):
+        handover([one, two])
+    assert not (one / ".lock").exists()

@@ -12,7 +12,6 @@ from octavo.errors import BadDirectory
 from octavo.log import DataDirectory
 from octavo.log.identity import read_meta_properties
 from octavo.log.metadata import MetadataStore, handover
-from octavo.log.metadata.server_properties import Difference
 from octavo.log.storage import DISK
 from tests.unit.log.logs import make_batch
 from tests.unit.log.metadata.forging import add_metadata, registered_broker
@@ -122,8 +121,8 @@ def test_a_handover_says_where_its_lines_are_not_what_kafka_was_running_with(
     DataDirectory.open([c, meta, tmp_path / "new"]).close()
     done = handover([c, meta, tmp_path / "new"])
     assert done.differences == (
-        Difference("log.dirs", f"{tmp_path / 'new'} was not among them"),
-        Difference("listeners", "clients were told PLAINTEXT://broker1.example:9094"),
+        ("log.dirs", f"{tmp_path / 'new'} was not among them"),
+        ("listeners", "clients were told PLAINTEXT://broker1.example:9094"),
     )
     main(["handover", str(c), str(meta), str(tmp_path / "new")])
     told = capsys.readouterr().out
