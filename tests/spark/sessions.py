@@ -29,6 +29,7 @@ _SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.warehouse.dir": str(BUILD / "warehouse"),
     "spark.sql.streaming.pollingDelay": "10ms",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData",
 }

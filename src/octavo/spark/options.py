@@ -86,6 +86,10 @@ _REFUSED: Final = {
     "kafka.interceptor.classes": "",
 }
 
+_NO_TABLES: Final = (
+    "Spark does not tell a Python data source the options of a table when that is read. Make a view: "
+    "CREATE TEMPORARY VIEW name USING octavo OPTIONS (path '...', subscribe '...')"
+)
 _MAX_TRIGGER_DELAY_MS: Final = 15 * 60_000
 
 
@@ -205,6 +209,8 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 def _check_names(options: Mapping[str, str], given: Mapping[str, str]) -> None:
     """Refuse what the connector refuses, and what nobody knows; warn, once, of what means nothing here."""
+    if options.get("provider", "").lower() == "octavo":  # one of the properties that Spark gives only for a table
+        raise InvalidInput(f"CREATE TABLE ... USING octavo makes nothing that can be read: {_NO_TABLES}")
     meaningless = [_NAMES[name] for name in options if _NAMES.get(name) in _MEANINGLESS]
     for name in given:
         lower = name.lower()
@@ -232,7 +238,8 @@ def _read_paths(options: Mapping[str, str]) -> tuple[str, ...]:
         paths = text.split(",")
     paths = [path.strip() for path in paths if isinstance(path, str) and path.strip()]
     if not paths:
-        raise InvalidInput("the option path is missing: where the log is, as in load('/var/lib/kafka/data')")
+        told = "the option path is missing: where the log is, as in load('/var/lib/kafka/data')"
+        raise InvalidInput(told if options else f"{told}. If this is a table: {_NO_TABLES}")
     return tuple(paths)
 
 

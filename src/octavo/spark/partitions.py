@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ from octavo.spark.threads import in_threads
 
 _log = logging.getLogger("octavo.spark")
 
+_FEW_TOPICS: Final = 5  # that a message names
 _MOST_WALKED: Final = 1 << 20  # bytes of a remote file without an index
 
 Place = tuple[str, Path]  # a file system, and a folder of it
@@ -161,9 +163,8 @@ def _wanted(
     if options.assign is not None:
         missing = [partition for partition in options.assign if partition not in found]
         if len(missing) == len(options.assign) and must_be_there:
-            raise MissingPartitions(
-                f"there is no partition {told(missing)} in {_where(options)}; there are {told(known)}"
-            )
+            hint = _hint_at_partitions(missing[0].topic, known)
+            raise MissingPartitions(f"there is no partition {told(missing)} in {_where(options)}; {hint}")
         if missing and must_be_there:
             _log.warning("there is no partition %s in %s: the others are read", told(missing), _where(options))
         return {partition for partition in options.assign if partition in found}
@@ -171,14 +172,36 @@ def _wanted(
         topics = {partition.topic for partition in known}
         for topic in options.subscribe:
             if topic not in topics and must_be_there:
-                there = ", ".join(sorted(topics))
-                raise MissingPartitions(f"there is no topic {topic!r} in {_where(options)}; there are {there}")
+                raise MissingPartitions(f"there is no topic {topic!r} in {_where(options)}; {_hint(topic, topics)}")
         return [partition for partition in found if partition.topic in options.subscribe]
     visible = [partition for partition in found if partition in named or not _is_hidden(partition.topic)]
     if options.subscribe_pattern is not None:
         pattern = re.compile(options.subscribe_pattern)
         return [partition for partition in visible if pattern.search(partition.topic)]
     return visible
+
+
+def _hint(topic: str, there: Iterable[str]) -> str:
+    """The topic that may have been meant; else a few of those that there are, of perhaps thousands."""
+    topics = sorted(there)
+    lower = {name.lower(): name for name in topics}
+    near = get_close_matches(topic.lower(), lower, 1)
+    if near:
+        return f"is {lower[near[0]]!r} meant?"
+    if not topics:
+        return "there are no topics"
+    shown_topics = ", ".join(map(repr, topics[:_FEW_TOPICS]))
+    return f"there {'is' if len(topics) == 1 else 'are'} {shown_topics}" + (
+        f" and {len(topics) - _FEW_TOPICS} more" if len(topics) > _FEW_TOPICS else ""
+    )
+
+
+def _hint_at_partitions(topic: str, there: Iterable[TopicPartition]) -> str:
+    """The partitions of a topic, if there are any; else the topic that may have been meant."""
+    numbers = sorted(partition.partition for partition in there if partition.topic == topic)
+    if numbers:
+        return f"of {topic!r} there are {len(numbers)}, from {numbers[0]} to {numbers[-1]}"
+    return _hint(topic, {partition.topic for partition in there})
 
 
 def _is_hidden(topic: str) -> bool:

@@ -53,6 +53,11 @@ class OctavoSource(DataSource):
     def _check_partitions(self) -> None:
         found = find_partitions(self._options)
         check_named(self._options, found, all_named=self._has_end())
+        if not found and self._options.subscribe_pattern is not None:
+            _log.warning(
+                "no topic matches subscribePattern = %s: there is nothing to read, or not yet",
+                self._options.subscribe_pattern,
+            )
         Clusters().check(found)
         in_threads(check_ids, [replicas for replicas in found.values() if len(replicas) > 1])
 

@@ -89,6 +89,33 @@ def test_a_wrong_option_is_answered_when_it_is_loaded(tmp_path: Path, options: d
     assert str(refused.value) == sentence
 
 
+def test_a_topic_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    for topic in ("orders", "returns", *(f"t{number}" for number in range(100))):
+        (tmp_path / f"{topic}-0").mkdir()
+    for options, sentence in (
+        ({"subscribe": "t7,Order"}, f"there is no topic 'Order' in {tmp_path}; is 'orders' meant?"),
+        ({"assign": '{"return":[0]}'}, f"there is no partition return-0 in {tmp_path}; is 'returns' meant?"),
+        (
+            {"subscribe": "customers"},
+            f"there is no topic 'customers' in {tmp_path}; "
+            "there are 'orders', 'returns', 't0', 't1', 't10' and 97 more",
+        ),
+    ):
+        with pytest.raises(OctavoError) as refused:
+            OctavoSource({"path": str(tmp_path)} | options).schema()
+        assert str(refused.value) == sentence
+
+
+def test_a_pattern_that_matches_nothing_warns_when_it_is_loaded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_topic(tmp_path, "a", batches=1)
+    OctavoSource({"path": str(tmp_path), "subscribePattern": "a.*"}).schema()
+    assert not caplog.messages
+    OctavoSource({"path": str(tmp_path), "subscribePattern": "b.*"}).schema()
+    assert caplog.messages == ["no topic matches subscribePattern = b.*: there is nothing to read, or not yet"]
+
+
 def test_paths_and_topics_are_looked_for_when_it_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(OctavoError, match="the option path is missing"):
         OctavoSource({})
@@ -99,12 +126,14 @@ def test_paths_and_topics_are_looked_for_when_it_is_loaded(tmp_path: Path) -> No
     with pytest.raises(BadDirectory, match="there is no partition here"):
         OctavoSource({"path": str(tmp_path)}).schema()
     write_topic(tmp_path, "a", batches=1)
-    with pytest.raises(OctavoError, match=r"there is no topic 'b' in .*; there are a"):
+    with pytest.raises(OctavoError, match=r"there is no topic 'b' in .*; there is 'a'$"):
         OctavoSource({"path": str(tmp_path), "subscribe": "a,b"}).schema()
-    with pytest.raises(OctavoError, match=r"there is no partition b-0 in .*; there are a-0"):
+    with pytest.raises(OctavoError, match=r"there is no partition b-0 in .*; there is 'a'$"):
         OctavoSource({"path": str(tmp_path), "assign": '{"b":[0]}'}).schema()
     with pytest.raises(OctavoError, match="Partitions specified for Kafka start offsets don't match"):
         OctavoSource({"path": str(tmp_path), "startingOffsets": '{"a":{"0":1,"1":1}}'}).schema()
+    with pytest.raises(OctavoError, match=r"there is no partition a-7 in .*; of 'a' there are 1, from 0 to 0$"):
+        OctavoSource({"path": str(tmp_path), "assign": '{"a":[7]}'}).schema()
     write_topic(tmp_path, "c", batches=1)
     with pytest.raises(OctavoError, match="Partitions specified for Kafka start offsets don't match"):
         plan(tmp_path, startingOffsets='{"a":{"0":1}}')
