@@ -19,18 +19,25 @@ class WeakCallbacks:
     """Methods to be called, each for as long as its object is alive."""
 
     def __init__(self) -> None:
-        self._methods: Final[set[weakref.WeakMethod[Callable[[], object]]]] = set()
+        # Not `weakref.WeakMethod`, which complains while Python ends, where it may be cleared before its object.
+        self._methods: Final[set[tuple[weakref.ref[Any], Callable[[Any], object]]]] = set()
 
     def add(self, method: Callable[[], object]) -> None:
         """Have a bound method called from now on."""
-        self._methods.add(weakref.WeakMethod(method, self._methods.discard))
+        bound: Any = method
+        function, methods = bound.__func__, self._methods
+
+        def forget(owner: weakref.ref[Any]) -> None:
+            methods.discard((owner, function))
+
+        methods.add((weakref.ref(bound.__self__, forget), function))
 
     def call(self) -> None:
         """Call them all."""
-        for reference in list(self._methods):
-            method = reference()
-            if method is not None:
-                method()
+        for reference, function in list(self._methods):
+            owner = reference()
+            if owner is not None:
+                function(owner)
 
 
 in_child: Final = WeakCallbacks()  # called in every forked process
