@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|file:/")
+_BLOCK: Final = 64 << 10  # bytes that a small read of a remote file brings
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3"}  # as Hadoop has them
 _MAGIC: Final = re.compile(r"[*?\[]")
 _REMOTE_MAGIC: Final = re.compile(r"[*\[]")  # in an address, what follows a question mark says how to get there
@@ -123,12 +124,13 @@ def children(storage: Storage, folder: Path) -> dict[str, bool]:
 
 
 class RemoteFile(File):
-    """A file of a remote file system: each read is a request of its own."""
+    """A file of a remote file system: each read is a request, unless it is small and lies where the last one was."""
 
-    __slots__ = ("_file",)
+    __slots__ = ("_block", "_file")
 
     def __init__(self, filesystem: FileSystem, path: Path) -> None:
         self._file = filesystem.open_input_file(str(path))
+        self._block = (0, b"")  # what the last small read brought, and its position
         self.path = path
 
     def __del__(self) -> None:
@@ -150,12 +152,21 @@ class RemoteFile(File):
 
     def read_at(self, size: int, position: int) -> bytes:
         """Up to `size` bytes from `position`; fewer only where the file ends."""
+        if size >= _BLOCK:
+            return self._read(size, position)
+        start, block = self._block
+        end = min(position + size, self.size())
+        if position < start or end > start + len(block):
+            start, block = self._block = position, self._read(_BLOCK, position)
+        return block[position - start : max(position, end) - start]
+
+    def _read(self, size: int, position: int) -> bytes:
         size = min(size, self.size() - position)
         return bytes(self._file.read_at(size, position)) if size > 0 else b""
 
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Fill `buffer` from `position`; how many bytes there were."""
-        data = self.read_at(len(buffer), position)
+        data = self._read(len(buffer), position)
         buffer[: len(data)] = data
         return len(data)
 

@@ -6,14 +6,15 @@ one large segment feeds many tasks. Small slices share a task, in the order of t
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
 from octavo.errors import FormatError
 from octavo.log.damage import BatchSearch
 from octavo.log.portions import portions
+from octavo.log.reading import View
 from octavo.log.segment import Segment
 from octavo.log.walk import Entry, check, walk
 from octavo.records import Batch, read_batches
@@ -21,6 +22,7 @@ from octavo.records.layout import BATCH_HEADER
 from octavo.spark.options import Options
 from octavo.spark.ranges import OffsetRange, SourceLog, Sources
 from octavo.spark.slices import Slice, Task
+from octavo.spark.threads import in_threads
 
 # Measured: smaller tasks cost more than they bring, and larger ones leave cores idle at the end of a job.
 MAX_TASK_SIZE: Final = 128 << 20
@@ -68,7 +70,7 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
     if first >= end:
         return
     view = source.log.view
-    for number, begin, stop, is_cut in portions(view, first, end, source.replica.end_behind):
+    for number, begin, stop, is_cut in portions(view, first, end, _end_behind(source, first, end)):
         segment = view.segments[number]
         if not source.replica.reads(segment.base_offset):
             continue
@@ -91,6 +93,16 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
                 stop,
                 source.undecided_below,
             )
+
+
+def _end_behind(source: SourceLog, first: int, end: int) -> Callable[[View, int], int]:
+    """How far segments reach, as `portions` asks for it. Where each answer takes requests, all are found at once."""
+    replica, view = source.replica, source.log.view
+    if replica.root.is_local:
+        return replica.end_behind
+    numbers = range(max(0, bisect_right(view.bases, first) - 1), bisect_left(view.bases, end) - 1)
+    known = dict(zip(numbers, in_threads(lambda number: replica.end_behind(view, number), numbers), strict=True))
+    return lambda _, number: known[number]
 
 
 def segment_of(source: SourceLog, piece: Slice) -> Segment:

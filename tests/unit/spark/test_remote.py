@@ -10,12 +10,13 @@ from pathlib import Path
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
-from pyarrow.fs import FileSystem
+from pyarrow.fs import FileSystem, LocalFileSystem
 
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log import DataDirectory
 from octavo.spark.files import RemoteFile, Root, shown
 from octavo.spark.options import read_options
+from tests.unit.log.test_portions import write as write_segments
 from tests.unit.spark.queries import offsets, plan, read, read_tasks
 from tests.unit.spark.test_committed import write_workload
 from tests.unit.spark.topics import batch, write_segment, write_topic
@@ -82,6 +83,30 @@ def test_a_bucket_is_read_as_a_directory_is(tmp_path: Path, bucket: Bucket) -> N
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.pop("file") == f"logs/broker-1/data/{Path(other.pop('file')).relative_to(tmp_path)}"
         assert mine == other
+
+
+def test_segments_that_overlap_in_a_bucket_are_read_as_in_a_directory(tmp_path: Path, bucket: Bucket) -> None:
+    path = write_segments(tmp_path, {0: [0, 5, 20], 10: [10, 11, 12], 15: [15, 16, 21, 22], 30: [30, 31]})
+    bucket.put(path, "overlap/events-0")
+    assert offsets(bucket.address("overlap")) == offsets(path) == [0, 5, 20, 21, 22, 30, 31]
+
+
+def test_small_reads_that_lie_near_each_other_are_one_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bytes(range(256)) * 1000
+    (tmp_path / "file").write_bytes(data)
+    file = RemoteFile(LocalFileSystem(), tmp_path / "file")
+    requests: list[tuple[int, int]] = []
+    read_remote = RemoteFile._read
+
+    def count(file: RemoteFile, size: int, position: int) -> bytes:
+        requests.append((size, position))
+        return read_remote(file, size, position)
+
+    monkeypatch.setattr(RemoteFile, "_read", count)
+    for position in (1000, 1001, 60_000, 1000, 66_500, 255_900, 255_999, 256_000, 300_000):
+        assert file.read_at(200, position) == data[position : position + 200]
+    assert [position for _, position in requests] == [1000, 66_500, 255_900]
+    assert file.read_at(100_000, 7) == data[7:100_007]
 
 
 def test_committed_data_are_read_from_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
