@@ -226,10 +226,8 @@ import os, sys, time
 from pathlib import Path
 from octavo.log.lock import DirectoryLock
 lock = DirectoryLock.acquire(Path(sys.argv[1]))
-child = os.fork()
-if not child:
-    time.sleep(60)
-print(child, flush=True)
+if not os.fork():  # it speaks up when it has let go of its copy of the lock
+    print(os.getpid(), flush=True)
 time.sleep(60)
 """
 
