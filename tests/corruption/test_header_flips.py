@@ -19,6 +19,7 @@ from octavo.inspect import Dump
 from octavo.log import DataDirectory, Log
 from octavo.log.consumer import Consumer
 from octavo.log.names import TopicPartition
+from octavo.log.readable import ReadableLog
 from octavo.log.reading import Isolation
 from octavo.log.span import Origin
 from octavo.log.watched import WatchedDirectory
@@ -213,6 +214,37 @@ def _check(folder: Path, name: str, flips: Iterable[Flip]) -> None:
 @pytest.mark.parametrize("name", list(READERS))
 def test_a_flipped_bit_of_a_header_neither_hides_nor_repeats_records(folder: Path, name: str) -> None:
     _check(folder, name, _some_flips())
+
+
+@pytest.mark.parametrize("number", TARGETS)
+def test_who_begins_near_a_flipped_bit_misses_nothing_either(folder: Path, number: int) -> None:
+    path = _segment(folder)
+    whole = path.read_bytes()
+    batches = list(read_batches(whole))
+    position = batches[number].position
+    starts = {batch.base_offset + more for batch in batches[number - 1 : number + 2] for more in (0, 1, 3)}
+    try:
+        with DataDirectory.open(folder, read_only=True) as data, path.open("r+b", buffering=0) as file:
+            log = data.log(*PARTITION)
+            truth = [(record.offset, record.value) for record in log.reader(0).records()]
+            for at in (BATCH_HEADER.at("base_offset") + 7, *EVERY_BIT):
+                for bit in range(8):
+                    os.pwrite(file.fileno(), bytes([whole[position + at] ^ 1 << bit]), position + at)
+                    for start in starts:
+                        _check_from(log, start, [each for each in truth if each[0] >= start])
+                os.pwrite(file.fileno(), whole[position + at : position + at + 1], position + at)
+    finally:
+        path.write_bytes(whole)
+
+
+def _check_from(log: ReadableLog, start: int, truth: list[Seen]) -> None:
+    seen: list[Seen] = []
+    try:
+        seen.extend((record.offset, record.value) for record in log.reader(start, buffer_size=300).records())
+    except FormatError:
+        assert seen == truth[: len(seen)]
+    else:
+        assert seen == truth
 
 
 @pytest.mark.soak

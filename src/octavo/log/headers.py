@@ -30,14 +30,13 @@ from octavo.records.layout import (
     NO_TIMESTAMP,
     Attributes,
 )
-from octavo.records.order import base_offset_at, first_misplaced, is_misplaced, misplaced
+from octavo.records.order import HEAD_SIZE, base_offset_at, first_misplaced, is_misplaced, misplaced
 
 Table = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 _BLOCK: Final = 1 << 20  # bytes
 _ROWS: Final = 1 << 13
-_OFFSET_SIZE: Final = 8
 _MARKER: Final = int(Attributes.TRANSACTIONAL | Attributes.CONTROL)
 _SHARE: Final = 16  # of the bytes, at the least, that is not looked at
 _EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
@@ -163,7 +162,7 @@ class _Checker:
     def check_large(self, file: File, row: Table, position: int) -> FormatError | None:
         """What is wrong with a batch that is larger than the memory."""
         size, base_offset, last_offset = row[[scan.SIZE, scan.BASE_OFFSET, scan.LAST_OFFSET]].tolist()
-        behind = base_offset_at(file.read_at(_OFFSET_SIZE, position + size), 0)
+        behind = base_offset_at(file.read_at(HEAD_SIZE, position + size), 0)
         try:
             check(file, Entry(position, size, base_offset, last_offset, NO_TIMESTAMP))
         except CorruptFile as error:

@@ -23,8 +23,17 @@ from octavo.log.storage import File, Storage
 from octavo.log.txn_index import TransactionIndex
 from octavo.log.walk import CUT, Entry, check, check_between, walk
 from octavo.records import read_batches
-from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_INT32, MIN_LENGTH, NO_TIMESTAMP, Buffer
-from octavo.records.order import RULE
+from octavo.records.layout import (
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MAX_INT32,
+    MIN_INT64,
+    MIN_LENGTH,
+    NO_TIMESTAMP,
+    Buffer,
+)
+from octavo.records.order import RULE, is_misplaced
 
 _FUTURE_MAGIC: Final = 8  # what is above is rather garbage than a format to come
 _FILES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)
@@ -405,23 +414,26 @@ class Segment:
         start = entry.position
         found: Entry | None = entry
         before: Entry | None = None
+        last_offset = earlier = self.base_offset - 1 if start == 0 else MIN_INT64  # of `before`, and of the one before
         while found is not None and found.last_offset < offset:
             before, found = found, next(batches, None)
+            last_offset, earlier = before.last_offset, last_offset
         passed = end if found is None else found.position
         if found is None or found.base_offset > offset:
-            if before is not None and before.end == passed and before.last_offset == offset - 1:
+            if before is not None and before.end == passed and last_offset == offset - 1:
                 check(self.file, before)
+                if before.base_offset <= earlier:
+                    raise CorruptFile(self.path, before.position, RULE)
             else:
                 check_between(self.file, start, passed)
         if found is None:
             return None
-        if before is not None and found.base_offset <= before.last_offset:
-            raise CorruptFile(self.path, found.position, RULE)
-        if found.base_offset > offset:
+        if found.base_offset != last_offset + 1:
             behind = None
             with contextlib.suppress(CorruptFile):
                 behind = next(batches, None)
-            if behind is not None and offset <= behind.base_offset <= found.last_offset:
+            next_offset = None if behind is None else behind.base_offset
+            if is_misplaced(found.base_offset, found.last_offset, last_offset, next_offset):
                 raise CorruptFile(self.path, found.position, RULE)
         return found
 
@@ -440,6 +452,7 @@ class Segment:
     def _search_timestamp(self, timestamp_ms: int, start_offset: int, start: int) -> tuple[int, int, int] | None:
         for entry in walk(self.file, start, self.size):
             if entry.max_timestamp_ms < timestamp_ms:
+                check(self.file, entry)  # it is left out because its header says so
                 continue
             for batch in read_batches(self.file.read_at(entry.size, entry.position)):
                 for record in batch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import BadRecord
+from octavo.records.layout import LENGTH_AT, MAGIC_AT, MIN_LENGTH
 
 if TYPE_CHECKING:
     from mmap import mmap
@@ -17,14 +18,20 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_OFFSET_SIZE: Final = 8
+HEAD_SIZE: Final = MAGIC_AT + 1  # bytes by which a batch is known
 RULE: Final = "a batch's offsets do not lie between those of the batches around it"
 
 
 def base_offset_at(data: bytes | memoryview | mmap, position: int) -> int | None:
-    """The base offset of the batch at `position`; None where the bytes end before it."""
-    field = data[position : position + _OFFSET_SIZE]
-    return int.from_bytes(field, "big", signed=True) if len(field) == _OFFSET_SIZE else None
+    """The base offset of the batch at `position`, which need not be all there; None where there is none.
+
+    Behind the last batch of a file there may be zeros.
+    """
+    head = data[position : position + HEAD_SIZE]
+    if len(head) < HEAD_SIZE or head[MAGIC_AT] > 2:
+        return None
+    length = int.from_bytes(head[LENGTH_AT : LENGTH_AT + 4], "big", signed=True)
+    return int.from_bytes(head[:LENGTH_AT], "big", signed=True) if length >= MIN_LENGTH else None
 
 
 def is_misplaced(base_offset: int, last_offset: int, before: int, behind: int | None) -> bool:

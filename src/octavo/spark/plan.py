@@ -16,9 +16,11 @@ from octavo.log.damage import BatchSearch
 from octavo.log.portions import portions
 from octavo.log.reading import View
 from octavo.log.segment import Segment
+from octavo.log.storage import File
 from octavo.log.walk import Entry, check, walk
 from octavo.records import Batch, read_batches
-from octavo.records.layout import BATCH_HEADER
+from octavo.records.layout import BATCH_HEADER, MIN_INT64
+from octavo.records.order import is_misplaced
 from octavo.spark.options import Options
 from octavo.spark.ranges import OffsetRange, SourceLog, Sources
 from octavo.spark.slices import Slice, Task
@@ -75,9 +77,9 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
         if not source.replica.reads(segment.base_offset):
             continue
         size = view.segment_size(number)
-        position = 0
+        position, last_offset = 0, MIN_INT64
         if begin > segment.base_offset:
-            position = _position_of(segment, begin, size)
+            position, last_offset = _position_of(segment, begin, size)
         if is_cut:
             size = _end_before(segment, stop, size)
         if position < size:
@@ -92,6 +94,7 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
                 begin,
                 stop,
                 source.undecided_below,
+                last_offset,
             )
 
 
@@ -122,12 +125,15 @@ def _with_head(piece: Slice, source: SourceLog) -> Slice:
     return piece._replace(head=segment_of(source, piece).file.read_at(size, piece.position))
 
 
-def _position_of(segment: Segment, first: int, size: int) -> int:
-    """Where to begin for offsets from `first` on: at damage, if they may be in it, of which tasks tell."""
+def _position_of(segment: Segment, first: int, size: int) -> tuple[int, int]:
+    """Where to begin for offsets from `first` on: at damage, if they may be in it, of which tasks tell.
+
+    Also the last offset before it, where that is known.
+    """
     found, damage = _find(segment, first, size)
     if damage is not None and (found is None or found.base_offset > first):
         return damage
-    return size if found is None else found.position
+    return (size if found is None else found.position), MIN_INT64
 
 
 def _end_before(segment: Segment, end: int, size: int) -> int:
@@ -142,28 +148,46 @@ def _end_before(segment: Segment, end: int, size: int) -> int:
     return found.position if batch is None or batch.base_offset >= end else found.end
 
 
-def _find(segment: Segment, offset: int, size: int) -> tuple[Entry | None, int | None]:
-    """The first batch that reaches to `offset` or behind, also behind damage; where that is, if right before it."""
+def _find(segment: Segment, offset: int, size: int) -> tuple[Entry | None, tuple[int, int] | None]:
+    """The first batch that reaches to `offset` or behind, also behind damage.
+
+    Also where that is, if right before it, and the last offset before that.
+    """
     with suppress(FormatError):
         found = segment.find(offset, size)
         if found is not None and _batch_at(segment, found.position, size) is not None:
             return found, None
     hint = segment.offset_index.lookup(offset)
+    if hint is not None:  # the one before it: what is before a batch tells whether that is in its place
+        hint = segment.offset_index.lookup(hint.offset - 1)
     position = hint.position if hint is not None and segment.has_batch_at(hint) else 0
     damage = None
     file = segment.file
     search = BatchSearch()
+    last_offset = MIN_INT64 if position else segment.base_offset - 1
     while position < size:
         with suppress(FormatError):
             for entry in walk(file, position, size):
                 check(file, entry)
+                if _is_misplaced(file, entry, last_offset, size):
+                    break
                 if entry.last_offset >= offset:
                     return entry, damage
-                position, damage = entry.end, None
+                position, damage, last_offset = entry.end, None, entry.last_offset
         if position < size:
-            damage = position
-            position = search.next_batch(file, damage, size)
+            damage = position, last_offset
+            position = search.next_batch(file, position, size)
     return None, damage
+
+
+def _is_misplaced(file: File, entry: Entry, before: int, end: int) -> bool:
+    """Whether a batch cannot be where it is, behind one whose last offset is `before`."""
+    if entry.base_offset == before + 1:
+        return False
+    behind = None
+    with suppress(FormatError):
+        behind = next(walk(file, entry.end, end), None)
+    return is_misplaced(entry.base_offset, entry.last_offset, before, None if behind is None else behind.base_offset)
 
 
 def _split(slices: Iterable[Slice], size: int, sources: Sources) -> Iterator[Slice]:

@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 from pyspark.sql.datasource import InputPartition
 
 from octavo.log.names import TopicPartition
+from octavo.records.layout import MIN_INT64
 from octavo.spark.files import Root
 
 
@@ -25,6 +26,7 @@ class Slice(NamedTuple):
     first_offset: int
     end_offset: int
     undecided_below: int | None = None  # of the partition, if how much of it is decided has to be found out
+    last_offset: int = MIN_INT64  # of the batch before `position`, where that is known
     head: bytes = b""  # what the file has at `position`: the header of a batch, and so its checksum; if that is known
 
     def folder_path(self) -> Path:

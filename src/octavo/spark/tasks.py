@@ -23,6 +23,7 @@ from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.records.arrow.reader import to_arrow
 from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD
+from octavo.records.order import HEAD_SIZE
 from octavo.spark.columns import BATCH_ROWS, Columns
 from octavo.spark.committed import choice_for, decided_end, no_control
 from octavo.spark.corruption import Corruption
@@ -176,7 +177,7 @@ class TaskReader:
         self._columns.begin(piece)
         choice = choice_for(self._options, file, piece)
         position = piece.position
-        last_offset = piece.base_offset - 1  # of the last batch that is sound
+        last_offset = max(piece.base_offset - 1, piece.last_offset)  # of the last batch that is sound
         while position < piece.end:
             window = self._fill(file, position, piece.end)
             reader = to_arrow(
@@ -186,6 +187,7 @@ class TaskReader:
                 max_rows=BATCH_ROWS,
                 keep=None if choice is None else choice.at(position),
                 follows=last_offset,
+                end=min(len(window), piece.end - position),
             )
             try:
                 for batch in reader:
@@ -215,8 +217,8 @@ class TaskReader:
         return piece._replace(end_offset=end)
 
     def _fill(self, file: File, position: int, end: int) -> memoryview:
-        """The bytes from `position` on, as many as there is room for."""
-        room = self._memory.data[: end - position]
+        """The bytes from `position` on, as many as there is room for; with the head of a batch that begins at `end`."""
+        room = self._memory.data[: end - position + HEAD_SIZE]
         try:
             size = file.read_into(room, position)
         except OSError as error:

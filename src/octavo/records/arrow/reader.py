@@ -37,7 +37,7 @@ from octavo.records.layout import (
     Codec,
     TimestampType,
 )
-from octavo.records.order import first_misplaced, misplaced
+from octavo.records.order import base_offset_at, first_misplaced, misplaced
 
 MAX_ROWS: Final = 1 << 17
 MAX_BYTES: Final = 8 << 20
@@ -46,7 +46,6 @@ Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # of a table of batches (`kern
 
 _TABLE_ROWS = 8192
 _EVERYTHING = (MIN_INT64, MAX_INT64)  # both as offsets and as timestamps
-_OFFSET_SIZE = 8  # bytes
 _CODEC = int(Attributes.CODEC)
 _HEADER_SIZE = BATCH_HEADER.size
 _TO_INFLATE = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
@@ -202,11 +201,8 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             self._check(compressed if self._wanted.verify else np.arange(self._rows))
 
     def _base_offset_behind(self) -> int | None:
-        """The base offset of the batch behind those of the table, if it is there."""
-        at = self._scanned_to
-        if self._end - at < _OFFSET_SIZE:
-            return None
-        return int.from_bytes(self._view[at : at + _OFFSET_SIZE], "big", signed=True)
+        """The base offset of the batch behind those of the table, if it is there; also behind `end`."""
+        return base_offset_at(self._view, self._scanned_to)
 
     def _leave_out_of_range(self, begin: int, behind: int | None) -> None:
         """Leave out the batches of the table that are outside the ranges.
