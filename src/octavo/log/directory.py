@@ -144,6 +144,7 @@ class DataDirectory:
             if not even_if_replicated:
                 known.check_charge()
             _check(folders, known, BrokerDefaults(known, broker_config), storage, may_have_gaps=may_have_gaps)
+            storage = folders[0].storage  # from here on there are changes, which no fork may make
             metadata = MetadataStore.open(several, storage=storage, read_only=False)
             defaults = BrokerDefaults(metadata, broker_config)
             directory = DataDirectory(

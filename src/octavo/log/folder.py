@@ -26,6 +26,7 @@ from octavo.log.names import (
     aside_folder_name,
     base_offset_of,
 )
+from octavo.log.owned_storage import OwnedStorage
 from octavo.log.report import OnProgress
 from octavo.log.shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
 from octavo.log.storage import Storage
@@ -140,7 +141,6 @@ class DataFolder:
         """Take its lock, and look at what there is; nothing else is changed yet. Raises `LogError`, `OSError`."""
         self.path: Final = path
         self.logs: Final[dict[TopicPartition, Log]] = {}
-        self._storage = storage
         self._has_begun = False
         self._is_open = True
         self._is_loading = False  # a log is being opened, or an exception has interrupted that
@@ -148,10 +148,11 @@ class DataFolder:
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise BadDirectory(path, "there is no permission to read and write in this folder")
         self.lock: Final = DirectoryLock.acquire(path, storage)
+        self.storage: Final[Storage] = OwnedStorage(storage, self.lock)
         try:
             self.was_clean: Final = was_clean(path)
             self.broker_epoch = read_broker_epoch(storage, path)  # to go back into the mark, for Kafka
-            self.checkpoints: Final = Checkpoints(storage, path, self.lock)
+            self.checkpoints: Final = Checkpoints(self.storage, path, self.lock)
             self.partitions: Final = find_partitions(path, strict=True)
         except BaseException:
             self.lock.release()
@@ -162,14 +163,14 @@ class DataFolder:
         self._has_begun = True
         asides = ((path, AsideFolder.parse(path.name)) for path in sorted(self.path.iterdir()))
         self._deleted = [(0, path) for path, aside in asides if aside is not None and aside.why is Aside.DELETE]
-        if not remove_mark(self._storage, self.path):
+        if not remove_mark(self.storage, self.path):
             # What a process that died has renamed here is seen, and so it must last.
-            self._storage.sync_folder(self.path)
+            self.storage.sync_folder(self.path)
 
     def check(self, partition: TopicPartition, *, may_have_gaps: bool) -> None:
         """Raises what is wrong with one of the partitions, before anything is changed."""
         check_partition(
-            self._storage,
+            self.storage,
             self.partitions[partition],
             start_offset=self.checkpoints.start_offset(partition),
             may_have_gaps=may_have_gaps or self.checkpoints.cleaner_offset(partition) is not None,
@@ -197,7 +198,7 @@ class DataFolder:
                 clean=self.was_clean,
                 leader_epoch=leader_epoch,
                 is_only_replica=is_only_replica,
-                storage=self._storage,
+                storage=self.storage,
                 clock=clock,
                 config_is_known=topic.is_known,
                 on_progress=on_progress,
@@ -214,14 +215,14 @@ class DataFolder:
         if self.checkpoints.may_know(partition):
             self.checkpoints.forget([partition])  # what is left of one that was deleted on a full disk
         if path.exists():
-            self._storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))
+            self.storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))
         self.partitions[partition] = path  # before it is made, so that `put_away` finds what an exception leaves
         try:
-            self._storage.make_folder(path)
+            self.storage.make_folder(path)
         except OSError:
             del self.partitions[partition]
             raise
-        self._storage.sync_folder(self.path)
+        self.storage.sync_folder(self.path)
         return path
 
     def take_back(self, partition: TopicPartition) -> None:
@@ -245,11 +246,11 @@ class DataFolder:
                 log.close()
         if self.partitions[partition].exists():  # else it has been renamed, and goes when the directory is next opened
             deleted = self.path / aside_folder_name(partition, Aside.DELETE)
-            self._storage.rename(self.partitions[partition], deleted)
+            self.storage.rename(self.partitions[partition], deleted)
             self._deleted.append((now_ms + delay_ms, deleted))
         self.logs.pop(partition, None)
         del self.partitions[partition]
-        self._storage.sync_folder(self.path)
+        self.storage.sync_folder(self.path)
         self.checkpoints.forget([partition])
 
     def remove_deleted(self, now_ms: int) -> int:
@@ -269,8 +270,8 @@ class DataFolder:
         except FileNotFoundError:
             return  # somebody else has done it
         for file in files:
-            self._storage.remove(file)
-        self._storage.remove_folder(path)
+            self.storage.remove(file)
+        self.storage.remove_folder(path)
 
     def write_checkpoints(self) -> None:
         """Have what is to be remembered of the open logs on the disk."""
@@ -307,7 +308,7 @@ class DataFolder:
         is_well = is_well and not self._is_loading  # whose log is in nobody's hands
         if is_well and (self.was_clean or self.logs.keys() == self.partitions.keys()):
             with attempts:
-                write_mark(self._storage, self.path, self.broker_epoch)
+                write_mark(self.storage, self.path, self.broker_epoch)
         attempts.insist(self.lock.release)
         self._is_open = False
         attempts.finish()

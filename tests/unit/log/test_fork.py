@@ -164,6 +164,65 @@ def test_what_writes_is_refused_in_a_child(data: DataDirectory, tmp_path: Path, 
     check_goes_on(data, tmp_path)
 
 
+def test_a_fork_in_the_middle_of_a_clean_leaves_its_files_to_the_parent(data: DataDirectory, tmp_path: Path) -> None:
+    log = data.log(*EVENTS)
+    for number in range(10):
+        log.append(make_batch(first=number, size=300))
+    log.roll()
+    codes: list[int] = []
+
+    def leave_a_child(_: object) -> None:
+        if not codes:
+            codes.append(-1)
+            child = os.fork()
+            if not child:
+                sys.exit(0)
+            codes[0] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def compact() -> None:
+        """In the child this is left by an exception, through all that a clean takes back when it fails."""
+        parent = os.getpid()
+        try:
+            log.compact(2**60, on_progress=leave_a_child)
+        finally:
+            if os.getpid() != parent:
+                os._exit(0)
+
+    compact()
+    assert codes == [0]
+    assert sorted(keys(log)) == list(range(11))
+    data.close()
+    with DataDirectory.open(tmp_path) as again:
+        assert all(report.was_clean and report.is_unremarkable for report in again.reports)
+        assert sorted(keys(again.log(*EVENTS))) == list(range(11))
+
+
+def test_a_fork_while_a_directory_is_opened_does_not_close_it(data: DataDirectory, tmp_path: Path) -> None:
+    data.close()
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    (tmp_path / "recovery-point-offset-checkpoint").unlink()
+    codes: list[int] = []
+    parent = os.getpid()
+
+    def leave_a_child(_: object) -> None:
+        if not codes:
+            codes.append(-1)
+            child = os.fork()
+            if not child:
+                sys.exit(0)
+            codes[0] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+    try:
+        with DataDirectory.open(tmp_path, on_progress=leave_a_child) as again:
+            assert codes == [0]
+            assert lock_owner(tmp_path) == parent
+            assert keys(again.log(*EVENTS)) == list(range(11))
+    finally:
+        if os.getpid() != parent:
+            os._exit(0)
+
+
 def fork_in_c() -> int:
     """As a library does that knows nothing of Python: none of its hooks is called."""
     return int(ctypes.PyDLL(None).fork())

@@ -71,6 +71,7 @@ class CompactableLog(AppendableLog):
         `OSError`. None of these loses anything.
         """
         self._check_open()
+        self._owner.check_lock()
         if self._is_compacting:
             raise LogError(f"{self.partition} is being compacted already")
         with self._compacting:
