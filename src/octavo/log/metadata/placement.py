@@ -59,15 +59,18 @@ class Placement:
     def choose(self, count: int, taken: Iterable[Path]) -> list[UUID]:
         """Directories for new partitions: each time the one that has the fewest, as Kafka chooses.
 
-        `taken`: the folders of all partitions that there are. Raises `BadDirectory` where no folder may have any.
+        `taken`: the folders of all partitions that there are, which are looked at only where there is a choice. Raises
+        `BadDirectory` where no folder may have any.
         """
+        if len(self.log_dirs) < 2:
+            return [self._whose.directory_of(self._first)] * count
         load = dict.fromkeys(self.log_dirs, 0)
         for folder in taken:
             if folder in load:
                 load[folder] += 1
         chosen = []
         for _ in range(count):
-            folder = min(load, key=load.__getitem__, default=self._first)
+            folder = min(load, key=load.__getitem__)
             load[folder] += 1
             chosen.append(self._whose.directory_of(folder))
         return chosen
