@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Final
 
 _CHOSEN: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-_SUBMITTED: Final = (
-    "PYSPARK_GATEWAY_PORT"  # the JVM that spark-submit started is there already, with its own environment
-)
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"  # set by spark-submit, whose JVM runs already in an environment of its own
 
 
 def use_this_python(environ: MutableMapping[str, str]) -> None:
@@ -28,5 +26,11 @@ def use_this_python(environ: MutableMapping[str, str]) -> None:
     if not sys.executable or _SUBMITTED in environ or any(environ.get(name) for name in _CHOSEN):
         return
     found = shutil.which("python3", path=environ.get("PATH"))
-    if found is None or Path(found).parent != Path(sys.executable).parent:
+    if found is None or not _is_this_python(Path(found)):
         environ["PYSPARK_PYTHON"] = sys.executable
+
+
+def _is_this_python(path: Path) -> bool:
+    """Whether it is of this environment and version; a folder such as /usr/bin may hold several versions."""
+    here = Path(sys.executable)
+    return path.parent == here.parent and path.resolve() == here.resolve()

@@ -21,6 +21,17 @@ def test_workers_run_this_python_where_the_path_has_another_or_none(tmp_path: Pa
         assert environ == {"PATH": path, "PYSPARK_PYTHON": sys.executable}
 
 
+def test_python3_of_another_version_in_the_same_folder_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("python3", "python3.13"):
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3.13"))
+    environ = {"PATH": str(tmp_path)}
+    use_this_python(environ)
+    assert environ["PYSPARK_PYTHON"] == sys.executable
+
+
 @pytest.mark.parametrize("name", ["PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_GATEWAY_PORT"])
 def test_what_was_decided_stays(name: str) -> None:
     environ = {"PATH": "", name: "1234"}
