@@ -77,9 +77,8 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
     if not all((folder / LOCK).exists() for folder in folders):
         _look(folders, storage)  # nobody has it open, and what is refused is to stay without a lock file
     with ExitStack() as locks:
-        for folder in sorted(
-            folders, key=lambda folder: not (folder / LOCK).exists()
-        ):  # those that may be in use first
+        # First those that may be in use: where one is, no lock file is made in the others.
+        for folder in sorted(folders, key=lambda folder: not (folder / LOCK).exists()):
             locks.enter_context(DirectoryLock.acquire(folder, storage))
         seen = _look(folders, storage)
         # From here on there are changes, and nothing but the disk that could be wrong.
