@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from tests.interrupts.changes import (
     next_append,
     open_directory,
 )
-from tests.interrupts.raising import Timer, count_lines, raise_at_line
+from tests.interrupts.raising import Line, Timer, lines_of, raise_at_line
 
 _NEXT: Final = 999
 
@@ -40,17 +41,17 @@ class Interrupter:
         with open_directory(world.folder) as data:
             self._after: Final = contents(data)
 
-    def lines(self) -> int:
-        """How many lines the change takes."""
+    def lines(self) -> Counter[Line]:
+        """How often the change runs each line."""
         world = self._open()
-        count = count_lines(lambda: self._change(world))
+        lines = lines_of(lambda: self._change(world))
         world.data.close()
-        return count
+        return lines
 
-    def at_line(self, line: int) -> None:
-        """Raise at one line of the change, and judge what is left."""
+    def at_line(self, line: Line, before: int) -> None:
+        """Raise at one line of the change that was run so often before, and judge what is left."""
         world = self._open()
-        raise_at_line(lambda: self._change(world), line)
+        raise_at_line(lambda: self._change(world), line, before)
         self._judge(world)
 
     def by_timer(self, seed: int) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import random
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -21,42 +22,55 @@ class Interrupted(BaseException):
     """What a signal handler raises."""
 
 
-def count_lines(change: Callable[[], object]) -> int:
-    """How many lines of it can be interrupted. It is done then."""
-    return _raise_at(change, -1)
+Line = tuple[str, int]  # a source file, and a line of it
 
 
-def raise_at_line(change: Callable[[], object], number: int) -> bool:
-    """Call `change` and raise `Interrupted` before its line of that number is run; whether it came that far.
+def lines_of(change: Callable[[], object]) -> Counter[Line]:
+    """How often a change runs each line at which it can be interrupted. It is done then."""
+    lines: Counter[Line] = Counter()
+
+    def note(line: Line) -> bool:
+        lines[line] += 1
+        return False
+
+    _run(change, note)
+    return lines
+
+
+def raise_at_line(change: Callable[[], object], line: Line, before: int = 0) -> bool:
+    """Call `change` and raise `Interrupted` at a line that was run so often `before`; whether it came that far.
 
     Lines count that are Octavo's, and those of context managers, in which an interrupt may come as well.
     """
-    return _raise_at(change, number) < 0
+    left = before
+
+    def is_now(found: Line) -> bool:
+        nonlocal left
+        left -= found == line
+        return left < 0
+
+    return _run(change, is_now)
 
 
-def _raise_at(change: Callable[[], object], number: int) -> int:
-    """How many lines were run, or -1 where one was interrupted."""
-    left = number
+def _run(change: Callable[[], object], is_now: Callable[[Line], bool]) -> bool:
+    """Call `change`, and raise before the first line of which `is_now` says so; whether there was one."""
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal left
         if not _counts(frame):
             return None
-        if event == "line":
-            if left == 0:
-                sys.settrace(None)
-                raise Interrupted
-            left -= 1
+        if event == "line" and is_now((frame.f_code.co_filename, frame.f_lineno)):
+            sys.settrace(None)
+            raise Interrupted
         return trace
 
     try:
         sys.settrace(trace)
         change()
     except Interrupted:
-        return -1
+        return True
     finally:
         sys.settrace(None)
-    return number - left
+    return False
 
 
 def _counts(frame: FrameType) -> bool:

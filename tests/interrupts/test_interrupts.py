@@ -1,7 +1,8 @@
 """Whatever is raised in the middle of a change, it is undone or the log is marked as failed: never half done, going on.
 
 The exception comes at lines of each change, and at moments that a timer chooses. Then the directory is looked at in the
-process that goes on, after a kill, and after it was closed. Every day a few of each are tried, in `make soak` many.
+process that goes on, after a kill, and after it was closed. Every day a few of each are tried; in `make soak` all
+lines, each once, and many moments.
 """
 
 from __future__ import annotations
@@ -31,19 +32,22 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def interrupt(world: Path, folder: Path, change: str, count: int) -> int:
-    """Interrupt a change at so many of its lines, and as often by a timer; how often that was in time."""
-    interrupter = Interrupter(world, folder, change)
-    lines = range(interrupter.lines())
+def interrupt_at_lines(interrupter: Interrupter, change: str, most: int | None = None) -> int:
+    """Interrupt a change once at each of its lines, or at so many of them; at how many that was."""
+    lines = interrupter.lines()
     random = Random(change)
-    for line in sorted(random.sample(lines, min(count, len(lines)))):
-        interrupter.at_line(line)
-    return sum(interrupter.by_timer(seed) for seed in range(count))
+    chosen = sorted(lines) if most is None else random.sample(sorted(lines), most)
+    for line in chosen:
+        interrupter.at_line(line, random.randrange(lines[line]))
+    return len(chosen)
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_done_or_undone(world: Path, tmp_path: Path, change: str) -> None:
-    interrupt(world, tmp_path, change, A_FEW)
+    interrupter = Interrupter(world, tmp_path, change)
+    interrupt_at_lines(interrupter, change, A_FEW)
+    for seed in range(A_FEW):
+        interrupter.by_timer(seed)
 
 
 @pytest.mark.soak
@@ -51,9 +55,11 @@ def test_a_change_is_done_or_undone(world: Path, tmp_path: Path, change: str) ->
 def test_a_change_is_done_or_undone_wherever_it_is_interrupted(
     world: Path, tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    landed = interrupt(world, tmp_path, change, MANY)
+    interrupter = Interrupter(world, tmp_path, change)
+    lines = interrupt_at_lines(interrupter, change)
+    landed = sum(interrupter.by_timer(seed) for seed in range(MANY))
     with capsys.disabled():
-        print(f"\n{change}: {landed} of {MANY} timers landed inside")  # noqa: T201 - how much was tried
+        print(f"\n{change}: at each of {lines} lines; {landed} of {MANY} timers landed inside")  # noqa: T201 - how much
     assert landed > MANY // 10
 
 
