@@ -383,14 +383,14 @@ class DataDirectory:
     def delete_files(self, now_ms: int | None = None) -> int:
         """Remove the folders of deleted topics whose delay is over; how many."""
         with self._lock:
-            self._check_open()
+            self._check_lock()  # and no more: where a full disk keeps a change from being settled, this makes room
             now_ms = self._clock() if now_ms is None else now_ms
             return sum(folder.remove_deleted(now_ms) for folder in self._folders)
 
     def write_checkpoints(self) -> None:
         """Have on the disk what is to be remembered: how far each log is flushed, where it starts, what is visible."""
         with self._lock:  # closed meanwhile, it would be somebody else's
-            self._check_open()
+            self._check_lock()
             attempts = Attempts()
             for folder in self._folders:
                 with attempts:
@@ -461,10 +461,13 @@ class DataDirectory:
 
     def _check_open(self) -> None:
         """Check, at the beginning of a change and under the lock, that the directory can be changed."""
+        self._check_lock()
+        self._settle()
+
+    def _check_lock(self) -> None:
         self.check_open()
         for folder in self._folders:
             folder.lock.check_lock()
-        self._settle()
 
 
 def _make(path: Path, storage: Storage) -> None:

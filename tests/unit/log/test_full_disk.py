@@ -284,3 +284,27 @@ def test_a_file_system_without_room(small_disk: Path) -> None:
     assert number == errno.ENOSPC
     assert count > 100
     _check(small_disk / "data", count + 3)
+
+
+def test_deleted_topics_make_room_though_a_new_one_can_neither_be_made_nor_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FullDisk()
+    with DataDirectory.open(tmp_path, storage=disk) as data:
+        data.create_topic("gone")
+        data.delete_topic("gone")
+
+        def fill(_: Path) -> None:
+            disk.room = 0
+            raise FULL
+
+        with monkeypatch.context() as patched:
+            patched.setattr(disk, "make_folder", fill)  # when the metadata know the topic
+            with pytest.raises(OSError, match="No space"):
+                data.create_topic("new")
+        with pytest.raises(OSError, match="No space"):
+            data.create_topic("another")
+        assert data.delete_files(2**60) == 1
+        disk.room = None
+        data.create_topic("another")
+        assert list(data.topics) == ["another"]
