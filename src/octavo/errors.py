@@ -270,4 +270,4 @@ class WrongProcess(LogError):
 
 
 class Closed(LogError):
-    """What was asked for something is closed."""
+    """The log, directory, producer or consumer that was asked is closed."""

@@ -1,7 +1,7 @@
-"""Walk the headers of many batches of a segment file by kernels: for who needs no checksum and no record of them.
+"""Walk the headers of many batches of a segment file by kernels, for those who need none of the records.
 
-The file is read in blocks into the same memory. Where there is no batch, or not all of one, a walk ends, unless it was
-given somebody to tell of it, who says where to go on.
+The file is read in blocks into the same memory. Where there is no batch, or not all of one, a walk ends. Given an
+`OnDamage`, it also verifies what decides on transactions, tells of what is wrong, and goes on where it is told.
 """
 
 from __future__ import annotations
