@@ -171,8 +171,9 @@ class Index:
     def _find_count(self) -> int:
         """How many entries there are before the zeros with which Kafka fills the file."""
         file = self.file.to_read_if_there()
-        low, high = 0, 0 if file is None else min(file.size() // self._entry.size, self._most)
-        if high == 1 or (high and self._is_entry(self._at(high - 1))):
+        room = 0 if file is None else file.size() // self._entry.size
+        low, high = 0, min(room, self._most)
+        if room == 1 or (high and self._is_entry(self._at(high - 1))):
             return high  # a lone entry of zeros is one: no file is made for a single one in advance
         while low < high:
             middle = (low + high) // 2

@@ -15,6 +15,7 @@ import pytest
 
 from octavo.errors import BadDirectory, OctavoError
 from octavo.log import DataDirectory, Isolation
+from octavo.log.index import OffsetIndex, TimeIndex
 from octavo.log.readable import ReadableLog
 from octavo.log.small_file import CorruptFile
 from octavo.log.snapshot import read_snapshot
@@ -164,6 +165,15 @@ def test_an_index_with_more_entries_than_room_for_batches_is_made_anew(folder: P
     with DataDirectory.open(folder, storage=FastStorage()) as data:
         assert path.with_suffix(".log").name in data.log("t", 0).recovery.rebuilt
         assert data.log("t", 0).segments[0].offset_index.count == count
+
+
+@pytest.mark.parametrize("index", [OffsetIndex, TimeIndex])
+def test_an_index_that_kafka_has_made_in_advance_for_an_empty_segment_has_no_entries(
+    tmp_path: Path, index: type[OffsetIndex | TimeIndex]
+) -> None:
+    path = tmp_path / "index"
+    path.write_bytes(bytes(10 * index.ENTRY_SIZE))
+    assert index(DISK, path, 5, 0).count == 0
 
 
 def test_a_snapshot_of_a_gigabyte_is_not_read_through(tmp_path: Path) -> None:
