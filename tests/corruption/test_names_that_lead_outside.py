@@ -108,3 +108,24 @@ def test_a_path_with_a_nul_in_it_is_refused_like_any_other_bad_path(tmp_path: Pa
             Log.open(path)
         with pytest.raises(OctavoError):
             Log.open(path, read_only=True)
+
+
+def test_of_a_deleted_partition_that_is_a_link_only_the_link_goes(tmp_path: Path) -> None:
+    folder = make_directory(tmp_path)
+    link = folder / f"gone-0.{'0' * 32}-delete"
+    link.symlink_to(tmp_path / "victim")
+    with DataDirectory.open(folder) as data:
+        assert data.delete_files() == 1
+    assert not link.is_symlink()
+    assert (tmp_path / "victim" / "precious").read_text() == "not ours"
+
+
+def test_what_a_link_under_a_temporary_name_leads_to_is_not_written(tmp_path: Path) -> None:
+    folder = make_directory(tmp_path)
+    for name in (RECOVERY_POINT, REPLICATION, ".kafka_cleanshutdown"):
+        (folder / f"{name}.tmp").symlink_to(tmp_path / "victim" / "precious")
+    with DataDirectory.open(folder) as data:
+        data.log("events", 0).append(make_batch(3, first=3))
+    assert (tmp_path / "victim" / "precious").read_text() == "not ours"
+    with DataDirectory.open(folder) as data:
+        assert data.log("events", 0).end_offset == 6

@@ -12,7 +12,7 @@ from octavo.errors import FormatError
 from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.log.walk import check, walk
-from octavo.records.layout import LENGTH_AT
+from octavo.records.layout import LENGTH_AT, MAX_INT32
 from octavo.records.resync import Resync
 
 # Is told what is wrong at the error's position of a file, and up to where the walk goes. It raises, or says where to go
@@ -59,11 +59,13 @@ class BatchSearch:
     def next_batch(self, file: File, position: int, end: int, last_offset: int | None = None) -> int:
         """Where the first batch behind the damage at `position` begins whose checksum is right; else `end`.
 
-        `last_offset` is that of the last good batch, if known: others go on from there.
+        `last_offset` is that of the last good batch, if known: others go on from there. No batch is looked for where
+        no segment has one, so that a file of a terabyte without any is not read through.
         """
-        if end - position <= _SMALL and not self._is_of(file, end):
-            return BatchSearch()._search(file, position, end, last_offset)
-        return self._search(file, position, end, last_offset)
+        limit = min(end, MAX_INT32)
+        search = BatchSearch() if limit - position <= _SMALL and not self._is_of(file, limit) else self
+        found = search._search(file, position, limit, last_offset) if position < limit else limit
+        return found if found < limit else end
 
     def _search(self, file: File, position: int, end: int, last_offset: int | None) -> int:
         size = _claimed_size(file, position, end)
@@ -150,6 +152,6 @@ def _skip_zeros(file: File, position: int, end: int) -> int:
         rest = data.lstrip(b"\0")
         if rest:
             return max(position, at + len(data) - len(rest) - _ZEROS - 1)
-        at += len(data)
+        at = file.next_data(at + len(data))
         size = _WINDOW
     return end

@@ -265,6 +265,10 @@ class DataFolder:
         return before - len(self._deleted)
 
     def _remove_folder(self, path: Path) -> None:
+        """Remove a folder with its files. Of a link only the link goes, as in Kafka."""
+        if path.is_symlink():
+            self.storage.remove(path)
+            return
         try:
             files = sorted(path.iterdir())
         except FileNotFoundError:

@@ -57,6 +57,10 @@ class BlockFile(File):
         """Bytes in the file."""
         return self._file.size()
 
+    def next_data(self, position: int) -> int:
+        """Where the file goes on behind a hole."""
+        return self._file.next_data(position)
+
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Fill `buffer` from `position`; how many bytes there were."""
         size = self._file.read_into(buffer, position)

@@ -21,6 +21,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import struct
 import sys
 import weakref
@@ -37,6 +38,7 @@ from octavo.log.storage import DISK, File, Storage
 _ATTEMPTS: Final = 10  # the owner may let go between the refusal and the question who it is
 _OFD_SETLK: Final = 37 if sys.platform == "linux" else None  # F_OFD_SETLK, which not every Python names
 _MAX_NOTE: Final = 1024
+_NOTE: Final = re.compile(rb"([0-9]+ [^ \n]+ [0-9]+\n)?")  # what this file may hold to be written to
 
 
 class _FileId(NamedTuple):
@@ -123,11 +125,13 @@ class DirectoryLock(Owner):
         """Tell others in the file who has the lock. To those who compare directories by time, nothing has changed.
 
         This goes past the `Storage`: nothing depends on it, and a full disk must not keep the directory from being
-        opened.
+        opened. A file that holds anything else is left alone: `.lock` may be a link to somebody's file.
         """
         assert self._file is not None
         descriptor = self._file.descriptor
         with contextlib.suppress(OSError):
+            if not _NOTE.fullmatch(self._file.read_at(_MAX_NOTE + 1, 0)):
+                return
             status = os.fstat(descriptor)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, text.encode(), 0)

@@ -89,6 +89,13 @@ class File:
             got += count
         return got
 
+    def next_data(self, position: int) -> int:
+        """Where the file goes on behind a hole at `position`, which reads as zeros; `position` where there is none."""
+        try:
+            return os.lseek(self.descriptor, position, os.SEEK_DATA)
+        except OSError as error:  # ENXIO: nothing but a hole follows; else the file system cannot tell
+            return max(position, self.size()) if error.errno == errno.ENXIO else position
+
     def write_at(self, buffers: Sequence[Buffer], position: int) -> None:
         """Write all of `buffers`, one after the other. Raises `OSError`, and then any part may have been written."""
         size = sum(map(len, buffers))
@@ -181,6 +188,8 @@ class Storage:
     def replace_file(self, path: Path, data: bytes) -> None:
         """Put `data` in place of a file or make it, all or nothing, and have it on the disk."""
         temporary = path.with_name(path.name + TMP)
+        if temporary.is_symlink():  # nobody here makes one, and what it leads to may be anybody's
+            self.remove(temporary)
         file = self.open_to_write(temporary, create=True)
         file.truncate(0)
         file.write_at([data], 0)

@@ -158,6 +158,15 @@ def test_indexes_of_a_terabyte_are_not_read_through(sparse: Path) -> None:
         assert data.log("t", 0).end_offset == COUNT + 3
 
 
+def test_a_last_segment_of_a_terabyte_is_not_searched_through(folder: Path) -> None:
+    last = max((folder / "t-0").glob("*.log"))
+    with DataDirectory.open(folder, read_only=True) as data:
+        before = keys(data.log("t", 0))
+    os.truncate(last, TIB)
+    with DataDirectory.open(folder, read_only=True) as data:
+        assert keys(data.log("t", 0)) == before
+
+
 def test_an_index_with_more_entries_than_room_for_batches_is_made_anew(folder: Path) -> None:
     path = folder / "t-0" / f"{0:020d}.index"
     count = path.stat().st_size // 8

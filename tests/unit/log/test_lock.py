@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,21 @@ def test_a_lock_file_that_is_not_the_locked_one_is_noticed(tmp_path: Path, what:
                 check()
     with DirectoryLock.acquire(tmp_path) as again:
         again.check_lock()
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_lock_file_that_is_a_link_to_somebody_s_file_is_locked_and_not_overwritten(
+    tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("what somebody wrote\n")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    link(precious, folder / ".lock")
+    with DirectoryLock.acquire(folder):
+        assert another_process(folder) == "None None"
+        assert precious.read_text() == "what somebody wrote\n"
+    assert precious.read_text() == "what somebody wrote\n"
 
 
 def test_a_descriptor_that_somebody_closed_is_noticed_and_not_closed_again(tmp_path: Path) -> None:
