@@ -267,7 +267,8 @@ class Segment:
         try:
             return self._storage.status(self.path).modified_ns // 1_000_000
         except FileNotFoundError:  # put away, while somebody has it in view
-            return os.fstat(self.file.descriptor).st_mtime_ns // 1_000_000
+            file = self.file  # held, as another thread may need room and close it
+            return os.fstat(file.descriptor).st_mtime_ns // 1_000_000
 
     def first_timestamp_ms(self) -> int:
         """The largest timestamp of the first batch, by which the segment's age is told."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -238,3 +239,20 @@ def test_a_file_in_use_stays_open_when_others_need_room(tmp_path: Path) -> None:
     OPEN_FILES.close_all()
     assert not lazy.is_open
     assert file.read_at(7, 0) == b"content"
+
+
+def test_the_age_of_a_deleted_segment_is_known_when_others_need_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = Segment.create(DISK, tmp_path, 0, created_ms=0)
+    modified_ms = segment.modified_ms()
+    segment.put_away()
+    segment.file.size()
+    status_of = os.fstat
+
+    def status_late(descriptor: int) -> os.stat_result:
+        OPEN_FILES.close_all()
+        return status_of(descriptor)
+
+    monkeypatch.setattr(os, "fstat", status_late)
+    assert segment.modified_ms() == modified_ms
