@@ -53,6 +53,7 @@ with DataDirectory.open(sys.argv[1], storage=FastStorage()) as data:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    OPEN_FILES.close_all()  # what other tests have left open would be closed first
     monkeypatch.setattr(open_files, "most_open", lambda: FEW)
     yield
     OPEN_FILES.close_all()
