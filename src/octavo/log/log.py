@@ -405,9 +405,21 @@ class Log(CompactableLog):
                 self.forget_files()
             self._is_closed = True
 
+    def _fill_hole_before_start(self) -> None:
+        """Where a truncation has left nothing from the start offset on, let a batch tell where the log ends.
+
+        A log that was closed well and ends before its start offset would be taken for one whose start offset is wrong.
+        """
+        start, end_offset = self._view.start_offset, self._view.end_offset
+        if self._data_end is not None and self._data_end < start:
+            self._unfinished = end_offset
+            self._fill_hole(self._data_end, end_offset)
+            self._unfinished = SETTLED
+
     def _finish(self, now_ms: int) -> None:
         self._owner.check_lock()
         with self._or_fail():
+            self._fill_hole_before_start()
             self._view.segments[-1].seal()
             self._flush(now_ms, also_active=True)
             if self._replay.take_snapshot(self._view.end_offset, sync=True):

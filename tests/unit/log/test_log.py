@@ -414,6 +414,19 @@ def test_an_empty_segment_that_a_roll_left_does_not_end_the_log(tmp_path: Path) 
         assert log.recovery.removed == ["00000000000000000002.log"]
 
 
+def test_what_was_deleted_does_not_come_back_where_a_truncation_reaches_before_the_start(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        for first in range(0, 20, 5):
+            log.append(make_batch(5, first=first))
+        log.delete_records_before(8)
+        log.truncate_to(8)  # the batch from 5 to 9 goes whole
+        assert (log.start_offset, log.end_offset) == (8, 8)
+    with open_log(tmp_path) as log:
+        assert (log.start_offset, log.end_offset) == (8, 8)
+        assert log.append(make_batch(first=8)).base_offset == 8
+        assert keys(log) == [8]
+
+
 @pytest.mark.parametrize("fails", [("rename", ".log"), ("sync", "topic-0")])
 def test_a_log_that_could_not_be_truncated_takes_no_more_until_it_is_opened_again(
     tmp_path: Path, fails: tuple[str, str]
