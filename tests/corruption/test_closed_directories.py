@@ -133,3 +133,23 @@ def test_a_log_with_a_batch_at_the_smallest_offset_is_closed(tmp_path: Path, num
         with Log.open(tmp_path / "t-0", storage=FastStorage()) as log:
             assert log.end_offset == 3
             assert log.recovery.damaged or number < 2
+
+
+def test_a_gap_before_the_last_batch_is_no_damage_where_no_end_was_recorded(tmp_path: Path) -> None:
+    """As in a compacted log that was copied without its checkpoints and snapshots."""
+    last = bytearray(make_batch(first=7))
+    last[:8] = (7).to_bytes(8, "big")
+    last[12:16] = bytes(4)  # the leader epoch
+    with DataDirectory.open(tmp_path, storage=FastStorage()) as data:
+        data.create_topic("gap")
+        data.log("gap", 0).append(make_batch())
+        data.log("gap", 0).append_as_follower(bytes(last))
+    (tmp_path / "recovery-point-offset-checkpoint").unlink()
+    for snapshot in tmp_path.glob("gap-0/*.snapshot"):
+        snapshot.unlink()
+    with DataDirectory.open(tmp_path, storage=FastStorage()) as data:
+        log = data.log("gap", 0)
+        assert log.recovery.was_clean
+        assert log.recovery.damaged == []
+        assert len(log.segments) == 1
+        assert log.end_offset == 8

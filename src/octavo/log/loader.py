@@ -299,6 +299,8 @@ class Loader:
         active.sync()
         error = scanner.error
         size = active.size - scanner.position
+        if error is None and not recorded:
+            return  # nobody has recorded where it ends, and every batch is sound
         if error is None:  # the checksum does not cover the offset; but readers go by it
             end_offset = max(recorded, scanner.end_offset)
             rule = f"the log ended at offset {recorded} when it was closed, and its last batch ends at {claimed}"
