@@ -333,6 +333,7 @@ class Producer:
             else:
                 self._sender.finish(timeout)
         finally:
+            self._sender.let_go()
             if self._thread is not None:
                 self._thread.stop()
             self._sender.close(ProducerClosed("the producer was closed before the record was appended"))

@@ -101,26 +101,37 @@ class Sender:
         Raises `TimeoutError` where others send for so long, and `WrongProcess`. Futures tell what cannot be appended.
         """
         self._check_process()
-        most_s = -1 if timeout_s is None else max(0.0, timeout_s)
-        try:
-            if not self._sending.acquire(timeout=most_s):
-                raise TimeoutError("the record was not appended in time")
-            self._deliver()
-            for inbox in inboxes:
-                self._pack(inbox, everything=everything, in_bulk=in_bulk)
-                self._deliver()
-                while everything and inbox.held:  # there was too much for one time
-                    self._pack(inbox, everything=True, in_bulk=in_bulk)
-                    self._deliver()
-                inbox.set_idle(True)  # before it is looked at: who puts something in meanwhile sees it
-                if inbox.held or inbox.rows:
-                    inbox.set_idle(False)
-                    self.on_waiting()
-        finally:
-            if self._sending._is_owned():  # type: ignore[attr-defined]  # an exception may come right after it is taken
-                self._sending.release()
+        if timeout_s is None:
+            with self._sending:  # which no exception from outside can leave locked
+                self._send(inboxes, everything=everything, in_bulk=in_bulk)
+        else:
+            try:
+                if not self._sending.acquire(timeout=max(0.0, timeout_s)):
+                    raise TimeoutError("the record was not appended in time")
+                self._send(inboxes, everything=everything, in_bulk=in_bulk)
+            finally:
+                if self._sending._is_owned():  # type: ignore[attr-defined]  # it may be interrupted once it is taken
+                    self._sending.release()
         if self._waiting:
             self._call_back()
+
+    def _send(self, inboxes: Sequence[Inbox], *, everything: bool, in_bulk: bool) -> None:
+        self._deliver()
+        for inbox in inboxes:
+            self._pack(inbox, everything=everything, in_bulk=in_bulk)
+            self._deliver()
+            while everything and inbox.held:  # there was too much for one time
+                self._pack(inbox, everything=True, in_bulk=in_bulk)
+                self._deliver()
+            inbox.set_idle(True)  # before it is looked at: who puts something in meanwhile sees it
+            if inbox.held or inbox.rows:
+                inbox.set_idle(False)
+                self.on_waiting()
+
+    def let_go(self) -> None:
+        """Let other threads send, also where an exception from outside has kept this one from doing so."""
+        while self._sending._is_owned():  # type: ignore[attr-defined]
+            self._sending.release()
 
     def send_full(self, inbox: Inbox) -> None:
         """Append what fills batches in an inbox that has no more room; who puts more in waits for it.

@@ -121,3 +121,19 @@ def test_a_callback_is_called_whoever_looks_for_it_when_its_record_is_appended(t
         while not called and time.monotonic() < deadline:
             time.sleep(0.01)
         assert len(called) == 1
+
+
+def test_a_producer_can_be_closed_by_a_thread_that_was_interrupted_before_it_let_others_send(tmp_path: Path) -> None:
+    with directory(tmp_path) as data:
+        producer = Producer(data, {"linger.ms": 1})
+
+        def close() -> None:
+            producer._sender._sending.acquire()  # as an exception leaves it that comes before the release
+            producer.send("t", b"value")
+            producer.close()
+
+        thread = threading.Thread(target=close, daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
+        assert values(data) == [b"value"]
