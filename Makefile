@@ -51,7 +51,8 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 	$(BIN)/python -m benchmarks spark_read
 
 soak: $(VENV)/ready-to-test kafka ## what takes too long for every day
-	$(BIN)/pytest -m soak --timeout 0
+	$(BIN)/pytest -m soak --timeout 0 $(TESTS) --deselect tests/soak/test_fuzz.py
+	$(BIN)/pytest -m soak --timeout 0 tests/soak/test_fuzz.py # which starts a process for each build
 
 versions: ## set-up and unit tests with each tested version of Python that is on the PATH
 	@failed=; for version in $(TESTED); do \

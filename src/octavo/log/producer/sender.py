@@ -110,8 +110,11 @@ class Sender:
                     raise TimeoutError("the record was not appended in time")
                 self._send(inboxes, everything=everything, in_bulk=in_bulk)
             finally:
-                if self._sending._is_owned():  # type: ignore[attr-defined]  # it may be interrupted once it is taken
+                # Neither a look first nor `suppress`: an exception may come between those and the release.
+                try:  # noqa: SIM105
                     self._sending.release()
+                except RuntimeError:
+                    pass  # it was not taken
         if self._waiting:
             self._call_back()
 
