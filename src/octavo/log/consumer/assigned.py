@@ -1,4 +1,4 @@
-"""The partitions that a consumer reads, and where it is in each."""
+"""The partitions that a consumer reads, and its position in each."""
 
 from __future__ import annotations
 
@@ -18,51 +18,51 @@ if TYPE_CHECKING:
 
 
 class Assigned:
-    """One partition that is read."""
+    """One partition that the consumer reads."""
 
     __slots__ = ("_position", "arrow", "committed", "fetched", "is_paused", "leader_epoch", "partition", "segment")
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition: Final = partition
         self.is_paused = False
-        self.leader_epoch = NO_LEADER_EPOCH  # of the last record that was handed out
-        self.committed: int | None = None  # what was last committed of it by this consumer
-        self.fetched: Fetched | None = None  # records from the position on
-        self.arrow: pa.RecordBatch | None = None  # or the same as Arrow
-        self.segment: int | None = None  # that was fetched from last: it is read to its end
+        self.leader_epoch = NO_LEADER_EPOCH  # leader epoch of the last record handed out
+        self.committed: int | None = None  # offset that this consumer committed last
+        self.fetched: Fetched | None = None  # fetched records, from the position on
+        self.arrow: pa.RecordBatch | None = None  # the same as Arrow columns, for `poll_arrow`
+        self.segment: int | None = None  # base offset of the segment fetched from last, which is read to its end
         self._position: int | None = None
 
     @property
     def position(self) -> int | None:
-        """The offset of the next record that is to be handed out; None where that is not known yet."""
+        """The offset of the next record to hand out; None while it is not known."""
         return self._position
 
     @property
     def is_fetched(self) -> bool:
-        """Whether there is something to hand out without another fetch."""
+        """Whether records can be handed out without another fetch."""
         if self.arrow is not None:
             return True
         return self.fetched is not None and (self.fetched.left > 0 or self.fetched.following is not None)
 
     def move(self, position: int | None, segment: int | None = None) -> None:
-        """Go on from somewhere else; in a certain segment where the position was come to by reading that."""
+        """Continue from another position. `segment` is the segment that was read to reach it, if any."""
         self._position = position
         self.segment = segment
         self.fetched = self.arrow = None
 
     def go_on(self, position: int) -> None:
-        """What was fetched has been handed out up to there."""
+        """Advance the position: the fetched records before it have been handed out."""
         self._position = position
 
 
 class Assignment:
-    """All partitions that are read: those that were named, or all of the topics that were."""
+    """All partitions that the consumer reads: those assigned, or those of the subscribed topics."""
 
     def __init__(self, *, exclude_internal: bool) -> None:
         self._exclude_internal = exclude_internal
-        self._topics: frozenset[str] | re.Pattern[str] | None = None  # None: partitions were named, or nothing was
+        self._topics: frozenset[str] | re.Pattern[str] | None = None  # None: partitions were assigned, or nothing was
         self._states: dict[TopicPartition, Assigned] = {}
-        self._turns: deque[Assigned] = deque()  # who is next; the first is the one that was last read
+        self._turns: deque[Assigned] = deque()  # reading order; the first was read last
 
     def __iter__(self) -> Iterator[Assigned]:
         return iter(self._states.values())
@@ -71,7 +71,7 @@ class Assignment:
         return partition in self._states
 
     def __getitem__(self, partition: TopicPartition) -> Assigned:
-        """Raises `ConsumerError` for a partition that is not read."""
+        """Return the state of a partition. Raises `ConsumerError` for a partition that is not assigned."""
         try:
             return self._states[partition]
         except KeyError:
@@ -79,27 +79,27 @@ class Assignment:
 
     @property
     def subscription(self) -> frozenset[str] | re.Pattern[str] | None:
-        """The topics that were named; None where partitions were, or nothing was."""
+        """The subscribed topics; None if partitions were assigned, or nothing was."""
         return self._topics
 
     def turns(self) -> Iterator[Assigned]:
-        """The partitions one after the other. Who breaks off begins with the same one the next time."""
+        """Yield the partitions in turn. A caller that stops early starts with the same partition the next time."""
         for _ in range(len(self._turns)):
             yield self._turns[0]
             self._turns.rotate(-1)
 
     def next_turn(self) -> None:
-        """Begin with another the next time."""
+        """Start with another partition the next time."""
         self._turns.rotate(-1)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these, and no others. Where one was read before, it goes on."""
+        """Read these partitions and no others. A partition that was read before keeps its position."""
         if self._topics is not None:
             raise ConsumerError("the consumer has subscribed to topics: unsubscribe first")
         self._set(partitions)
 
     def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> None:
-        """Read all partitions of these topics, of which `look` says what there are."""
+        """Read all partitions of these topics. `look` tells which partitions exist."""
         if self._topics is None and self._states:
             raise ConsumerError("the consumer has partitions assigned: unsubscribe first")
         self._topics = topics
@@ -110,7 +110,7 @@ class Assignment:
         self._set(())
 
     def look(self, partitions: Iterable[TopicPartition]) -> None:
-        """Of what there is now, read what was subscribed to."""
+        """Read those of the existing partitions that were subscribed to."""
         topics = self._topics
         if topics is None:
             return

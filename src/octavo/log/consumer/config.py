@@ -1,10 +1,10 @@
-"""The configuration of a consumer, by the names, limits and defaults of Apache Kafka 4.3's `ConsumerConfig`.
+"""Configuration of a consumer, with the names, limits and defaults of Apache Kafka 4.3's `ConsumerConfig`.
 
     ConsumerConfig.of({"group.id": "g", "auto.offset.reset": "earliest"})
     ConsumerConfig.of({}, group_id="g")
 
-What is about brokers, connections and the members of groups is refused: there are none. `client.id` and
-`fetch.max.bytes` are taken and checked, and change nothing: one partition is read at a time.
+Options about brokers, connections and group members are refused: there are none here. `client.id` and `fetch.max.bytes`
+are accepted and checked but change nothing: one partition is read at a time.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ NONE: Final = "none"
 
 
 class Reset(NamedTuple):
-    """Where to begin where nothing says where."""
+    """Where a consumer begins when there is no committed offset (`auto.offset.reset`)."""
 
     where: str  # earliest, latest, none, or by_duration:
-    duration_ms: int = 0  # of the last
+    duration_ms: int = 0  # duration of by_duration
 
 
 class _Resets:
-    """earliest, latest, none, or by_duration with a duration as Java's `Duration` reads it (KIP-1106)."""
+    """Parses earliest, latest, none, or by_duration with a duration in the syntax of Java's `Duration` (KIP-1106)."""
 
     allowed = "earliest, latest, none, or by_duration:P<days>DT<hours>H<minutes>M<seconds>S"
 
@@ -80,7 +80,7 @@ class _Resets:
 
 
 class _Perhaps(Switch):
-    """`true`, `false`, or nothing said."""
+    """Accepts `true`, `false`, or no value."""
 
     def takes(self, value: Any) -> bool:
         return value is None or type(value) is bool
@@ -88,22 +88,22 @@ class _Perhaps(Switch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
-    """How a consumer reads. A field has the name that Kafka has, with `_` for `.`."""
+    """How a consumer reads. Fields have Kafka's names, with `_` for `.`."""
 
-    # Where it begins, and what it remembers.
+    # Where it begins, and where it keeps its position.
     group_id: str | None = option(None, Name())
     auto_offset_reset: Reset = option(Reset(LATEST), _Resets())  # noqa: RUF009 (a field, as the others)
-    enable_auto_commit: bool | None = option(None, _Perhaps())  # None: if there is a group
+    enable_auto_commit: bool | None = option(None, _Perhaps())  # None: true if there is a group
     auto_commit_interval_ms: int = option(5_000, int32(0))
 
-    # What it gets.
+    # Which records it gets.
     isolation_level: Isolation = option(  # noqa: RUF009 (a field, as the others)
         Isolation.HIGH_WATERMARK,
         Member({"read_uncommitted": Isolation.HIGH_WATERMARK, "read_committed": Isolation.READ_COMMITTED}),
     )
     exclude_internal_topics: bool = option(True, Switch())
 
-    # How much at once.
+    # How much it reads at once.
     max_poll_records: int = option(500, int32(1))
     max_partition_fetch_bytes: int = option(1 << 20, int32(0))
     fetch_min_bytes: int = option(1, int32(0))
@@ -115,9 +115,9 @@ class ConsumerConfig:
 
     @classmethod
     def of(cls, properties: Mapping[str, Any] | None = None, **more: Any) -> ConsumerConfig:
-        """The configuration that differs from the defaults in `properties`, or `more`, which has `_` for `.`.
+        """Build a configuration from the defaults, `properties` and `more`, whose names have `_` for `.`.
 
-        A value is a text, as in a file of properties, or already what it stands for. Raises `InvalidConfig`.
+        A value is a string, as in a properties file, or the parsed value itself. Raises `InvalidConfig`.
         """
         values = _OPTIONS.read(properties, more)
         config = cls(**values)
@@ -130,7 +130,7 @@ _OPTIONS: Final = Options(ConsumerConfig, "consumer", _ELSEWHERE)
 
 
 def _milliseconds(text: str) -> int:
-    """Of a duration in ISO 8601, without its years and months. Raises `ValueError`."""
+    """Return the milliseconds of an ISO 8601 duration without years and months. Raises `ValueError`."""
     found = _DURATION.fullmatch(text)
     if found is None or len(text) == 1 or text[-1] in "tT":
         raise ValueError(text)

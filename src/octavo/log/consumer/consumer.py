@@ -1,14 +1,14 @@
-"""A consumer on a data directory, in this process: `Consumer`.
+"""A consumer that reads a data directory in this process: `Consumer`.
 
     with Consumer(data, {"group.id": "g", "auto.offset.reset": "earliest"}) as consumer:
         consumer.subscribe(["events"])
         for record in consumer:
             ...
 
-Kafka's names and habits. One thing is not Kafka's: nobody shares the partitions of a topic among the members of a
-group. A group is where positions are kept, and each consumer of it reads all that it has subscribed to, or is assigned.
+Names and behaviour are Kafka's, with one difference: the partitions of a topic are not divided among the members of a
+group. A group only keeps committed offsets. Every consumer reads all partitions that it is subscribed to, or assigned.
 
-For one thread, but for `wakeup`.
+A consumer is for one thread. Only `wakeup` may be called from others.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Consumer(PositionedConsumer):
     """Reads partitions of a directory that is open in this process, or watched. `close` it, or use it in a `with`."""
 
     def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """The next records, at most `max.poll.records` or `max_records`; none where none came in time.
+        """Return the next records, at most `max.poll.records` or `max_records`; an empty list if none came in time.
 
-        Raises `NoOffset`, `OffsetOutOfRange`, `DeserializationFailed`, `FormatError` where a log is damaged, `WokenUp`,
-        `Closed` where the consumer or its directory is, and `WrongProcess` in a fork of the process that opened it.
+        Raises `NoOffset`, `OffsetOutOfRange`, `DeserializationFailed`, `FormatError` if a log is damaged, `WokenUp`,
+        `Closed` if the consumer or its directory is closed, and `WrongProcess` in a fork of the process that opened it.
         """
         if max_records == 1:
             return self._poll_one(timeout_s)
         limit = self.config.max_poll_records if max_records is None else max_records
         last = self._last
         if last is not None and self._handing is None and not self._woken.is_set() and not self._is_commit_due():
-            fetched = last.fetched  # records are there, all but always: worth not to take the long way
+            fetched = last.fetched  # fast path: records are nearly always there already
             if fetched is not None and not last.is_paused and fetched.left > limit > 0:
                 records = fetched.take(limit)
                 last.leader_epoch = records[-1].leader_epoch
@@ -54,7 +54,7 @@ class Consumer(PositionedConsumer):
         return self._poll(timeout_s, limit)
 
     def _poll_one(self, timeout_s: float) -> list[ConsumerRecord]:
-        """One record a call is an iteration that the caller drives."""
+        """Return one record, from an iteration that each call advances by one."""
         if not self._is_commit_due():
             for record in self._single:
                 return [record]
@@ -69,7 +69,7 @@ class Consumer(PositionedConsumer):
         return [next(left)]
 
     def _hand_out(self, state: Assigned) -> Iterator[ConsumerRecord]:
-        """Records of a partition, each of which counts as read when it is given out."""
+        """Hand out records of a partition one by one. Each counts as read when it is handed out."""
         assert state.fetched is not None
         records = state.fetched.take(self.config.max_poll_records)
         self._handing = Handing(state, records, iter(records))
@@ -90,7 +90,7 @@ class Consumer(PositionedConsumer):
                 records += state.fetched.take(limit - len(records))
             except (FormatError, LogError, OSError):
                 if records:
-                    break  # it is raised when there is nothing before it
+                    break  # the error is raised by the next poll, after the records before it
                 raise
             state.leader_epoch = records[-1].leader_epoch
             state.go_on(state.fetched.next_offset)
@@ -99,10 +99,10 @@ class Consumer(PositionedConsumer):
         return records
 
     def poll_arrow(self, timeout_s: float = 0.0, max_records: int | None = None) -> pa.RecordBatch | None:
-        """The next records of one partition as Arrow columns; None where none came in time.
+        """Return the next records of one partition as Arrow columns; None if none came in time.
 
         The columns are those of `octavo.records.to_arrow`, with `topic` and `partition` in front. Without `max_records`
-        there are as many as `max.partition.fetch.bytes` hold. Raises as `poll`.
+        it returns as many records as fit in `max.partition.fetch.bytes`. Raises as `poll`.
         """
         if max_records is not None and max_records < 1:
             raise InvalidInput(f"a poll gives at least one record, not {max_records}")
@@ -116,9 +116,9 @@ class Consumer(PositionedConsumer):
         return taken
 
     def records(self, timeout_s: float | None = None) -> Iterator[ConsumerRecord]:
-        """Record after record, until none comes for so long; without `timeout_s` for ever.
+        """Yield record after record, until none comes for `timeout_s` seconds; without it, for ever.
 
-        What a loop over it has been given counts as read, and is what `commit` commits.
+        Every record that was yielded counts as read, and `commit` commits the position behind it.
         """
         self._check_open()
         while self._is_open:
@@ -134,13 +134,13 @@ class Consumer(PositionedConsumer):
         return self.records()
 
     def wakeup(self) -> None:
-        """Let a `poll` that waits, or else the next, raise `WokenUp`. For any thread."""
+        """Make a waiting `poll`, or else the next one, raise `WokenUp`. Any thread may call this."""
         self._woken.set()
-        self._single = iter(())  # nothing is lost: it is still being handed out
+        self._single = iter(())  # nothing is lost: `_handing` still has these records
 
     def _next(self, has: Callable[[Assigned], bool], deadline: float) -> Assigned | None:
-        """A partition that has something; None where none has, and the time is over."""
-        patience: float | None = None  # until when more is waited for than there is
+        """Return a partition for which `has` is true; None if there is none until the deadline."""
+        patience: float | None = None  # deadline for `fetch.min.bytes` to be there
         while True:
             self._fetcher.check_open()
             if deadline != _NO_TIME and self._woken.is_set():
@@ -168,5 +168,5 @@ class Consumer(PositionedConsumer):
                 self._look()
                 if state.partition in self._assignment:
                     raise
-                return None  # its topic is deleted
+                return None  # its topic was deleted
         return None

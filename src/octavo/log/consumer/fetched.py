@@ -1,10 +1,10 @@
-"""Records of one fetch: decoded many at once, handed out as objects a few at a time.
+"""The records of one fetch: decoded in bulk, handed out as objects a few at a time.
 
-Decoding fills columns: offsets, timestamps, keys and so on, each a list, or one value for all. Objects are made of
-slices of them, by functions that never come back to Python for a single record. So no more objects are alive than the
-caller holds, which Python's garbage collector would otherwise go through again and again.
+Decoding fills columns (offsets, timestamps, keys and so on). A column is a list, or one value for all records. Objects
+are built from slices of the columns, by functions that never return to Python for a single record. So only the objects
+that the caller holds are alive. More of them would be traversed by Python's garbage collector again and again.
 
-A small file may hold millions of records. So a fetch is decoded in pieces: the one that is handed out, and the next.
+A small file may hold millions of records. So a fetch is decoded in pieces: the one being handed out, and the next.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 Deserializer = Callable[[bytes], Any]
 
-PIECE: Final = 1 << 15  # records that are decoded at once
-FEW: Final = 16 << 10  # bytes that are decoded record by record sooner than all at once
+PIECE: Final = 1 << 15  # records decoded at once
+FEW: Final = 16 << 10  # below this many bytes, decoding record by record is faster than in bulk
 _COLUMNS: Final = ("offset", "timestampMs", "timestampType", "key", "value", "headers", "leaderEpoch")
 _TYPES: Final = {int(member): member for member in TimestampType}
-_AT_ONCE: Final = 200  # objects that are made at least
+_AT_ONCE: Final = 200  # minimum number of objects to build at once
 _NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
 
 
 class _Same:
-    """A column that has one value for all records."""
+    """A column with the same value for all records."""
 
     __slots__ = ("value",)
 
@@ -52,7 +52,7 @@ Column = Sequence[Any] | _Same
 
 
 class Fetched:
-    """A piece of the records of a partition that were fetched, from the first that is not handed out."""
+    """A piece of the fetched records of a partition, starting with the first that was not handed out."""
 
     __slots__ = (
         "_at",
@@ -77,7 +77,7 @@ class Fetched:
         deserializers: tuple[Deserializer | None, Deserializer | None],
         following: Callable[[], Fetched] | None = None,
     ) -> None:
-        """`columns`: the fields of a `ConsumerRecord` from the timestamp on; `following` makes the next piece."""
+        """`columns` are the fields of a `ConsumerRecord` from the timestamp on. `following` decodes the next piece."""
         self.following: Final = following
         self.offsets: Final = offsets
         self.count: Final = len(offsets)
@@ -86,29 +86,29 @@ class Fetched:
         self._end = next_offset
         self._key, self._value = deserializers
         self._at = 0
-        self._made: list[ConsumerRecord] = []  # objects, of which some wait to be taken
-        self._made_from = 0  # which records those are
+        self._made: list[ConsumerRecord] = []  # objects built already; some were not taken yet
+        self._made_from = 0  # row of the first of them
 
     @property
     def left(self) -> int:
-        """How many records have not been handed out."""
+        """Number of records that have not been handed out."""
         return self.count - self._at
 
     @property
     def next_offset(self) -> int:
-        """Where the next record is, or will be."""
+        """The offset of the next record, existing or future."""
         return self.offsets[self._at] if self._at < self.count else self._end
 
     def offset_at(self, back: int) -> int:
-        """What `next_offset` was so many records ago."""
+        """Return what `next_offset` was `back` records ago."""
         return self.offsets[self._at - back] if back else self.next_offset
 
     def give_back(self, count: int) -> None:
-        """Have the last so many handed out once more."""
+        """Take back the last `count` records, so that they are handed out again."""
         self._at -= count
 
     def take(self, count: int) -> list[ConsumerRecord]:
-        """The next records, at most so many. Raises `DeserializationFailed` at the first of them."""
+        """Return the next records, at most `count`. Raises `DeserializationFailed` if the first of them fails."""
         if count >= _AT_ONCE:
             records = self._make(count)
         else:
@@ -137,7 +137,7 @@ class Fetched:
     def _deserialized(
         self, what: str, function: Deserializer | None, stored: Iterable[Any], offsets: Sequence[int]
     ) -> Iterable[Any]:
-        """What a function makes of keys or values, up to the first that it fails with. Null stays null."""
+        """Deserialize keys or values, up to the first for which the function fails. Null stays null."""
         if function is None:
             return stored
         made: list[Any] = []
@@ -160,9 +160,9 @@ def fetched(
     verify: bool,
     deserializers: tuple[Deserializer | None, Deserializer | None],
 ) -> Fetched:
-    """The first of the records of `data` from `offset` on; behind all of them the partition goes on at `next_offset`.
+    """Decode the first piece of the records in `data` from `offset` on. `next_offset` is the offset behind `data`.
 
-    Raises a `FormatError` where the first batch is damaged; a later one ends what was fetched.
+    Raises a `FormatError` if the first batch is damaged. A later damaged batch ends the fetch before it.
     """
     is_little = len(data) < FEW or not kernels(len(data)).compiled
     pieces = _few(data, offset, verify) if is_little else _many(data, offset, verify)
@@ -181,7 +181,7 @@ def _piece(
     end_offset: int,
     deserializers: tuple[Deserializer | None, Deserializer | None],
 ) -> Fetched:
-    """Records that are decoded, with what follows them."""
+    """Build a piece from decoded records, with a function for the piece that follows."""
     ahead = None
     is_last = True
     try:

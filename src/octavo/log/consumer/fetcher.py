@@ -1,4 +1,4 @@
-"""What a consumer reads from: the logs of a directory, with what the configuration says about it."""
+"""Reads the logs of a directory for a consumer, as its configuration says."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from octavo.log.watched import NotReady, UnknownPartition, WatchedDirectory, Wat
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_PAUSE_S: Final = 0.005  # between two looks at logs that this process writes,
-_WATCHED_PAUSE_S: Final = 0.03  # and at those that another writes
+_PAUSE_S: Final = 0.005  # between two looks at logs that this process writes
+_WATCHED_PAUSE_S: Final = 0.03  # between two looks at logs that another process writes
 
 
 class Fetcher:
-    """Fetches records of one partition after the other."""
+    """Fetches the records of one partition after the other."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Fetcher:
         self._deserializers = deserializers
         self._isolation: Final = config.isolation_level
         self._positions = positions_of(data)
-        self._logs: dict[TopicPartition, WatchedLog] = {}  # of a watched directory
+        self._logs: dict[TopicPartition, WatchedLog] = {}  # logs of a watched directory
         is_written = isinstance(data, DataDirectory)
         self.pause_s: Final = _PAUSE_S if is_written else _WATCHED_PAUSE_S
         self.now_ms: Final = data.now_ms if isinstance(data, DataDirectory) else wall_clock_ms
@@ -60,14 +60,14 @@ class Fetcher:
         return isinstance(self._data, DataDirectory) and self._data.is_elsewhere
 
     def check_open(self) -> None:
-        """Raise where nothing new can come: the directory is closed, or was opened by the process that forked this."""
+        """Raise if nothing new can come: the directory is closed, or was opened by the process that forked this one."""
         if isinstance(self._data, DataDirectory):
             self._data.check_open()
 
     # ---------------------------------------------------------------------------------------------------------- records
 
     def has_records(self, state: Assigned) -> bool:
-        """Whether a partition has records to hand out; fetches some where it has none."""
+        """Whether a partition has records to hand out. Fetches some if there are none."""
         piece = state.fetched
         if piece is not None and not piece.left and piece.following is not None:
             piece = state.fetched = piece.following()
@@ -76,11 +76,11 @@ class Fetcher:
         return self._go_on(state, self._fetch_records)
 
     def has_columns(self, state: Assigned) -> bool:
-        """The same for records as Arrow."""
+        """Whether a partition has Arrow columns to hand out. Fetches some if there are none."""
         return state.arrow is not None or self._go_on(state, self._fetch_columns)
 
     def _go_on(self, state: Assigned, fetch: Callable[[Assigned, Visible, int], bool]) -> bool:
-        """Read on until there is something for an application to see, or the end."""
+        """Read on until there is a record that an application may see, or the end."""
         while True:
             part = self._read(state)
             position = state.position
@@ -123,7 +123,7 @@ class Fetcher:
         return True
 
     def take_columns(self, state: Assigned, count: int | None) -> pa.RecordBatch:
-        """Hand out columns that `has_columns` has found."""
+        """Hand out the columns that `has_columns` found."""
         import pyarrow as pa
 
         assert state.arrow is not None
@@ -152,12 +152,12 @@ class Fetcher:
             try:
                 part = self._read(state)
             except (OctavoError, OSError):
-                return True  # who reads it is told
+                return True  # reading it will raise the error
             total += 0 if part is None else part.size
         return total >= self._config.fetch_min_bytes
 
     def _read(self, state: Assigned) -> ReadResult | None:
-        """What there is from a partition's position on; None where there is nothing, or nothing yet."""
+        """Read from a partition's position on; None if there is nothing, or nothing yet."""
         try:
             if state.position is None:
                 self.find_position(state)
@@ -167,7 +167,7 @@ class Fetcher:
                 except OffsetOutOfRange:
                     if self._config.auto_offset_reset.where == NONE:
                         raise
-                    state.move(self._reset(state.partition))  # which may be deleted by then as well
+                    state.move(self._reset(state.partition))  # the new position may be deleted by then as well
                 else:
                     return part if part.size else None
         except NotReady:
@@ -178,7 +178,7 @@ class Fetcher:
         assert position is not None
         most = self._config.max_partition_fetch_bytes
         if isinstance(log, WatchedLog):
-            with suppress(OffsetOutOfRange):  # of what was there when it was last looked at
+            with suppress(OffsetOutOfRange):  # raised for the log as it was at the last refresh
                 part = log.read(position, most, isolation=self._isolation, segment=state.segment)
                 if part.size:
                     return part
@@ -188,7 +188,7 @@ class Fetcher:
     # -------------------------------------------------------------------------------------------------------- positions
 
     def find_position(self, state: Assigned) -> None:
-        """Begin where the group left off, or where `auto.offset.reset` says. Raises `NoOffset`."""
+        """Begin at the group's committed offset, or where `auto.offset.reset` says. Raises `NoOffset`."""
         group_id = self._config.group_id
         known = None
         if group_id is not None:
@@ -215,27 +215,27 @@ class Fetcher:
         return self._fresh(partition).start_offset
 
     def end_offset(self, partition: TopicPartition) -> int:
-        """The offset behind the last that may be seen."""
+        """The offset behind the last one that this consumer may see."""
         log = self._fresh(partition)
         return log.last_stable_offset if self._isolation is Isolation.READ_COMMITTED else log.high_watermark
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record with that timestamp or a later one; None where there is none that may be seen."""
+        """The first visible record with that timestamp or a later one; None if there is none."""
         return self._fresh(partition).offset_for_timestamp(timestamp_ms, isolation=self._isolation)
 
     def offset_since(self, partition: TopicPartition, timestamp_ms: int) -> int:
-        """The offset of that record, else that of the end."""
+        """The offset of the first visible record with that timestamp or a later one, or else the end offset."""
         found = self.offset_for_timestamp(partition, timestamp_ms)
         return self.end_offset(partition) if found is None else found.offset
 
     # ----------------------------------------------------------------------------------------------------------- groups
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Keep positions of the group."""
+        """Commit offsets for the group."""
         self._positions.commit(self._group(), offsets)
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The positions of the group."""
+        """The committed offsets of the group."""
         return dict(self._positions.committed(self._group(), [TopicPartition(*each) for each in partitions]))
 
     def _group(self) -> str:
@@ -246,7 +246,7 @@ class Fetcher:
     # ------------------------------------------------------------------------------------------------------------- logs
 
     def _log(self, partition: TopicPartition) -> ReadableLog:
-        """A partition's log; of a watched directory as it was when it was last looked at."""
+        """Return a partition's log; in a watched directory, in its state of the last refresh."""
         if isinstance(self._data, DataDirectory):
             return self._data.log(*partition)
         log = self._logs.get(partition)
@@ -255,14 +255,14 @@ class Fetcher:
         return log
 
     def _fresh(self, partition: TopicPartition) -> ReadableLog:
-        """A partition's log as it is now."""
+        """Return a partition's log in its current state."""
         log = self._log(partition)
         if isinstance(log, WatchedLog):
             self._refresh(partition, log)
         return log
 
     def _refresh(self, partition: TopicPartition, log: WatchedLog) -> None:
-        """Look at a log again. Raises `NotReady` where another is being made in its place."""
+        """Refresh a watched log. Raises `NotReady` if the log is being created anew."""
         try:
             log.refresh()
         except NoSegments:
@@ -270,7 +270,7 @@ class Fetcher:
             raise NotReady(f"{partition} is being made: it has no segment yet") from None
 
     def has_partition(self, partition: TopicPartition) -> bool:
-        """Whether it is there, and has not been deleted."""
+        """Whether the partition exists and has not been deleted."""
         try:
             self._log(partition)
         except UnknownPartition:

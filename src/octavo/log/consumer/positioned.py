@@ -1,4 +1,4 @@
-"""What a consumer has to know before it reads: which partitions, from where, and what its group remembers.
+"""Subscription, positions and commits of a consumer.
 
 Reading itself is in `consumer`.
 """
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from octavo.log.directory import DataDirectory
     from octavo.log.watched import WatchedDirectory
 
-_LOOK_AGAIN_S: Final = 0.1  # for topics and partitions that are new
+_LOOK_AGAIN_S: Final = 0.1  # how often to look for new topics and partitions
 
 
 class Handing(NamedTuple):
-    """Records that an iteration hands out one by one."""
+    """Records that an iteration is handing out one by one."""
 
     state: Assigned
     records: list[ConsumerRecord]
@@ -45,13 +45,13 @@ class Handing(NamedTuple):
 
     @property
     def last(self) -> ConsumerRecord | None:
-        """The one that was handed out last."""
+        """The record that was handed out last."""
         left = self.left_count
         return self.records[-1 - left] if left < len(self.records) else None
 
 
 class PositionedConsumer:
-    """A consumer, as far as it does not read."""
+    """Subscription, positions and commits; `Consumer` adds reading."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class PositionedConsumer:
         value_deserializer: Deserializer | None = None,
         **more: Any,
     ) -> None:
-        """`config` by Kafka's names; `more` with `_` for `.`. Raises `InvalidConfig`.
+        """`config` has Kafka's names; `more` has them with `_` for `.`. Raises `InvalidConfig`.
 
-        A deserializer makes of a key or a value that is not null what records have instead.
+        A deserializer converts the bytes of a key or value that is not null.
         """
         self.config: Final = ConsumerConfig.of(config, **more)
         self._fetcher = Fetcher(data, self.config, (key_deserializer, value_deserializer))
@@ -73,16 +73,16 @@ class PositionedConsumer:
         self._auto_commit = self._fetcher.commits_by_itself
         self._next_commit_ms = self._fetcher.now_ms() + self.config.auto_commit_interval_ms
         self._next_look = 0.0
-        self._last: Assigned | None = None  # what the last poll has read, if it is still assigned
+        self._last: Assigned | None = None  # partition that the last poll read, if still assigned
         self._handing: Handing | None = None
-        self._single: Iterator[ConsumerRecord] = iter(())  # of that, what polls for one record are given
+        self._single: Iterator[ConsumerRecord] = iter(())  # the rest of `_handing`, for polls that ask for one record
         self._woken = threading.Event()
         self._is_open = True
 
     # ---------------------------------------------------------------------------------------------------- what it reads
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read these partitions, and no others."""
+        """Read these partitions and no others."""
         self._begin()
         wanted = [TopicPartition(*partition) for partition in partitions]
         self._commit_by_itself()
@@ -90,12 +90,12 @@ class PositionedConsumer:
         self._last = None
 
     def subscribe(self, topics: Sequence[str] | re.Pattern[str]) -> None:
-        """Read all partitions of these topics, or of those whose whole name the pattern matches; also later ones."""
+        """Read all partitions, also future ones, of these topics, or of those whose whole name the pattern matches."""
         self._begin()
         if isinstance(topics, str):
             raise InvalidInput(f"topics are named in a list, or by a pattern; not by {topics!r}")
         if not isinstance(topics, re.Pattern) and not topics:
-            self.unsubscribe()  # as Kafka has it
+            self.unsubscribe()  # as in Kafka
             return
         self._commit_by_itself()
         self._assignment.subscribe(topics if isinstance(topics, re.Pattern) else frozenset(topics))
@@ -110,26 +110,26 @@ class PositionedConsumer:
         self._last = None
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that are read."""
+        """The partitions that the consumer reads."""
         self._look()
         return sorted(state.partition for state in self._assignment)
 
     def subscription(self) -> frozenset[str] | re.Pattern[str] | None:
-        """The topics that were subscribed to; None where partitions were assigned, or nothing was."""
+        """The subscribed topics; None if partitions were assigned, or nothing was."""
         return self._assignment.subscription
 
     def partitions_for(self, topic: str) -> list[TopicPartition]:
-        """The partitions of a topic; none where there is no such topic."""
+        """The partitions of a topic; an empty list if there is no such topic."""
         return [partition for partition in self._data.partitions() if partition.topic == topic]
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand out nothing from these, until they are resumed."""
+        """Hand out nothing from these partitions until they are resumed."""
         self._begin()
         for state in self._states(partitions):
             state.is_paused = True
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Go on with these."""
+        """Hand out records from these partitions again."""
         for state in self._states(partitions):
             state.is_paused = False
 
@@ -140,7 +140,10 @@ class PositionedConsumer:
     # -------------------------------------------------------------------------------------------------------- positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go on from an offset. One that is not there is noticed when it is read: `auto.offset.reset` has it then."""
+        """Continue from an offset.
+
+        If the offset does not exist, this shows when it is read. `auto.offset.reset` applies then.
+        """
         self._begin()
         at = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
         if at < 0:
@@ -149,25 +152,25 @@ class PositionedConsumer:
         self._assignment[partition].move(at)
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Go on from the first offset of these partitions, or of all that are assigned."""
+        """Continue from the first offset of these partitions, or of all assigned ones."""
         self._begin()
         for state in self._states(partitions):
             state.move(self._fetcher.start_offset(state.partition))
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Go on from what comes next to these partitions, or to all that are assigned."""
+        """Continue from the end of these partitions, or of all assigned ones."""
         self._begin()
         for state in self._states(partitions):
             state.move(self._fetcher.end_offset(state.partition))
 
     def seek_to_timestamp(self, timestamp_ms: int, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Go on from the first record that has this timestamp or a later one; where there is none, from the end."""
+        """Continue from the first record with this timestamp or a later one; if there is none, from the end."""
         self._begin()
         for state in self._states(partitions):
             state.move(self._fetcher.offset_since(state.partition, timestamp_ms))
 
     def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record. Raises `NoOffset` where nothing says where to begin."""
+        """The offset of the next record. Raises `NoOffset` if there is none to begin at."""
         self._look()
         state = self._assignment[partition]
         if state.position is None:
@@ -179,28 +182,28 @@ class PositionedConsumer:
         return {partition: self._fetcher.start_offset(partition) for partition in partitions}
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset behind the last that this consumer may see, of each partition."""
+        """The offset behind the last one that this consumer may see, for each partition."""
         return {partition: self._fetcher.end_offset(partition) for partition in partitions}
 
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, TimestampOffset | None]:
-        """The first record of each partition that has its timestamp or a later one; None where there is none."""
+        """The first record of each partition with its timestamp or a later one; None if there is none."""
         return {
             partition: self._fetcher.offset_for_timestamp(partition, timestamp_ms)
             for partition, timestamp_ms in timestamps_ms.items()
         }
 
     def lag(self, partition: TopicPartition) -> int:
-        """How many offsets there are from the position to the end."""
+        """Number of offsets from the position to the end."""
         return max(0, self._fetcher.end_offset(partition) - self.position(partition))
 
     # ------------------------------------------------------------------------------------------------------- committing
 
     def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
-        """Let the group go on from these offsets; without any, from behind all that was handed out.
+        """Commit these offsets for the group; without any, the positions behind all records handed out.
 
-        It survives the process when this returns. Raises `ConsumerError` without `group.id`, and `CoordinatorRefused`.
+        They survive the process once this returns. Raises `ConsumerError` without `group.id`, and `CoordinatorRefused`.
         """
         self._check_open()
         if offsets is None:
@@ -214,12 +217,12 @@ class PositionedConsumer:
         )
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Where the group would go on in each of the partitions, None where it has never been."""
+        """The group's committed offset in each of the partitions; None if it has none."""
         self._check_open()
         return self._fetcher.committed(partitions)
 
     def _positions(self) -> dict[Assigned, OffsetAndMetadata]:
-        """What has been read since the last commit."""
+        """The positions that changed since the last commit."""
         found = {}
         for state in self._assignment:
             position = self._position(state)
@@ -245,13 +248,13 @@ class PositionedConsumer:
             self._commit(self._positions())
 
     def _position(self, state: Assigned) -> int | None:
-        """Behind the last record that was handed out, also by an iteration that is under way."""
+        """The offset behind the last record handed out, including by an iteration in progress."""
         if self._handing is None or self._handing.state is not state or state.fetched is None:
             return state.position
         return state.fetched.offset_at(self._handing.left_count)
 
     def _leader_epoch(self, state: Assigned) -> int:
-        """Of that record."""
+        """The leader epoch of the last record handed out."""
         if self._handing is None or self._handing.state is not state:
             return state.leader_epoch
         last = self._handing.last
@@ -260,7 +263,7 @@ class PositionedConsumer:
     # ------------------------------------------------------------------------------------------------------------ state
 
     def close(self) -> None:
-        """Commit what has been read, if that is done automatically. What was read by `poll` counts as read.
+        """Commit what has been read, if auto-commit is on. All that `poll` returned counts as read.
 
         In a fork of the process that opened the directory nothing is committed: that is up to the parent.
         """
@@ -279,7 +282,7 @@ class PositionedConsumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it. Where the body has raised, what fails now becomes a note of that error."""
+        """Close the consumer. If the body raised, an error of closing becomes a note on that error."""
         with keeping(error):
             self.close()
 
@@ -288,7 +291,7 @@ class PositionedConsumer:
         self._settle()
 
     def _settle(self) -> None:
-        """Take back from an iteration what it has not handed out."""
+        """Take back from an iteration the records that it has not handed out."""
         handing, self._handing = self._handing, None
         self._single = iter(())
         if handing is None or handing.state.fetched is None:
@@ -297,16 +300,16 @@ class PositionedConsumer:
             handing.state.leader_epoch = handing.last.leader_epoch
         handing.state.fetched.give_back(handing.left_count)
         handing.state.go_on(handing.state.fetched.next_offset)
-        handing.records.clear()  # which ends the iteration over them
+        handing.records.clear()  # this ends the iteration over them
         self._end_turn(handing.state)
 
     def _end_turn(self, state: Assigned) -> None:
-        """Let another partition come next, if all that was fetched of this one is handed out."""
+        """Give another partition the turn, if everything fetched from this one has been handed out."""
         if not state.is_fetched:
             self._assignment.next_turn()
 
     def _look(self) -> None:
-        """Know of partitions that are new, and of those that are gone."""
+        """Notice partitions that are new or gone."""
         now = time.monotonic()
         if self._assignment.subscription is not None and now >= self._next_look:
             self._next_look = now + _LOOK_AGAIN_S

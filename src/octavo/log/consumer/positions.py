@@ -1,4 +1,4 @@
-"""Where a group is: read and written through the coordinator of a directory, or only read where that is watched."""
+"""Committed offsets of groups, through the coordinator of a directory; read-only for a watched directory."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from octavo.log.watched import WatchedDirectory
 
 
 class Positions(Protocol):
-    """The committed positions of groups."""
+    """The committed offsets of groups."""
 
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
-        """Where a group is in each of the partitions, None for nowhere."""
+        """A group's committed offset in each of the partitions; None if it has none."""
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Let it go on from there."""
+        """Commit offsets for a group."""
 
 
 class KeptPositions:
-    """Those of a directory that is open to be written."""
+    """Committed offsets in a directory that is open for writing."""
 
     def __init__(self, data: DataDirectory) -> None:
         self._coordinator = data.coordinator
@@ -41,7 +41,7 @@ class KeptPositions:
 
 
 class WatchedPositions:
-    """Those of a directory that somebody else writes, as far as they have come to its logs."""
+    """Committed offsets in a directory that another process writes, as far as they have reached its logs."""
 
     def __init__(self, data: WatchedDirectory) -> None:
         from octavo.log.coordinator.offsets import OffsetState
@@ -55,7 +55,7 @@ class WatchedPositions:
     ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
         try:
             self._read()
-        except OffsetOutOfRange:  # they have been cut, or made anew
+        except OffsetOutOfRange:  # the logs were truncated, or created anew
             self._state = self._new_state()
             self._read()
         return {partition: self._state.position(group_id, partition, None) for partition in partitions}
@@ -70,5 +70,5 @@ class WatchedPositions:
 
 
 def positions_of(data: DataDirectory | WatchedDirectory) -> Positions:
-    """The committed positions in a directory."""
+    """Return the committed offsets in a directory."""
     return KeptPositions(data) if isinstance(data, DataDirectory) else WatchedPositions(data)

@@ -1,4 +1,4 @@
-"""A record as a consumer gets it."""
+"""A record as a consumer receives it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from octavo.records.record import Header
 
 
 class ConsumerRecord(NamedTuple):
-    """One record. `None` is not `b""`: one whose value is None is a tombstone.
+    """One record. `None` is not `b""`: a record whose value is None is a tombstone.
 
-    Keys and values are bytes, unless the consumer was given functions that make something else of them.
+    Keys and values are bytes, unless the consumer has deserializers for them.
     """
 
     topic: str
@@ -23,9 +23,9 @@ class ConsumerRecord(NamedTuple):
     key: Any
     value: Any
     headers: tuple[Header, ...] = ()
-    leader_epoch: int = NO_LEADER_EPOCH  # -1 where it has none
+    leader_epoch: int = NO_LEADER_EPOCH  # -1 if unknown
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition that it comes from."""
+        """The partition of the record."""
         return TopicPartition(self.topic, self.partition)

@@ -1,4 +1,4 @@
-"""What a consumer cannot do, or was told not to."""
+"""Errors of a consumer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from octavo.log.names import TopicPartition
 
 
 class ConsumerError(LogError):
-    """A consumer cannot do what it was asked for."""
+    """The consumer cannot do what it was asked to do."""
 
 
 class ConsumerClosed(ConsumerError, Closed):
@@ -15,7 +15,7 @@ class ConsumerClosed(ConsumerError, Closed):
 
 
 class NoOffset(ConsumerError):
-    """There is no position to begin at, and `auto.offset.reset` is none."""
+    """There is no committed offset to begin at, and `auto.offset.reset` is none."""
 
     def __init__(self, partition: TopicPartition) -> None:
         super().__init__(partition)
@@ -26,17 +26,17 @@ class NoOffset(ConsumerError):
 
 
 class DeserializationFailed(ConsumerError):
-    """A function for keys or values has failed with a record; `seek` behind its offset to go on without it."""
+    """A deserializer failed on a record. To continue without the record, `seek` behind its offset."""
 
     def __init__(self, partition: TopicPartition, offset: int, what: str) -> None:
         super().__init__(partition, offset, what)
         self.partition = partition
         self.offset = offset
-        self.what = what  # the key or the value
+        self.what = what  # "key" or "value"
 
     def __str__(self) -> str:
         return f"the {self.what} of the record at offset {self.offset} of {self.partition} cannot be deserialized"
 
 
 class WokenUp(ConsumerError):
-    """Another thread has called `wakeup`."""
+    """Another thread called `wakeup`."""

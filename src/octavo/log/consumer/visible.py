@@ -1,4 +1,4 @@
-"""Which bytes of a fetch an application is to see: no control batches, no aborted ones, no batch that is cut."""
+"""Selects the bytes of a fetch that an application may see: no control, aborted or incomplete batches."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _SMALLEST: Final = LOG_OVERHEAD + MIN_LENGTH
 
 
 class Visible(NamedTuple):
-    """Batches that are all there, and all to be seen."""
+    """Complete batches that an application may see."""
 
     data: Buffer
-    next_offset: int  # behind the last batch, be it to be seen or not
+    next_offset: int  # offset behind the last batch, visible or not
 
 
 def visible(data: bytes, offset: int, aborted: AbortedRanges, *, verify: bool = True) -> Visible:
-    """What is to be seen of a fetch from `offset` on.
+    """Select what an application may see of a fetch from `offset` on.
 
-    A batch is left out only if its checksum is right (unless `verify` is False). One that is damaged, and what is no
-    batch, ends what is to be seen, and raises when it is decoded. A batch whose offsets are in doubt is left to the
-    next fetch, which begins with it and looks at what is before it and behind it.
+    A batch is left out only if its checksum is right (unless `verify` is False). A damaged batch, or bytes that are no
+    batch, end the selection, and raise when they are decoded. A batch whose offsets are in doubt is left to the next
+    fetch. That fetch begins with it and checks what is before it and behind it.
     """
     position, end = 0, len(data)
-    begin = 0  # of what is to be seen, since the last that is not
+    begin = 0  # start of the visible batches since the last hidden one
     parts: list[memoryview] = []
     unpack = _HEADER.unpack_from
     while end - position >= _SMALLEST:
-        if end - position < _HEADER.size:  # only an old message is as short
+        if end - position < _HEADER.size:  # only an old message is this short
             base_offset, length, magic, attributes, delta, producer_id = unpack(data[position:] + bytes(_HEADER.size))
         else:
             base_offset, length, magic, attributes, delta, producer_id = unpack(data, position)
@@ -65,7 +65,7 @@ def visible(data: bytes, offset: int, aborted: AbortedRanges, *, verify: bool = 
 
 
 def _is_next(data: bytes, end: int, base_offset: int, last_offset: int, offset: int) -> bool:
-    """Whether a batch that does not begin at `offset`, where the one before it ended, is known to be in its place."""
+    """Whether a batch that does not begin at `offset`, where the one before it ended, is known to be in place."""
     behind = base_offset_at(data, end)
     return behind is not None and not is_misplaced(base_offset, last_offset, offset - 1, behind)
 
