@@ -1,30 +1,31 @@
-"""The one exception tree.
+"""Exceptions that Octavo raises. This is the whole tree.
 
     OctavoError
     ├── FormatError               bytes break a rule of the format; has `position` and `rule`
-    │   ├── Truncated             the bytes end before the structure does
+        ├── FormatError               bytes break a rule of the format; `position` says where, `rule` says which
     │   ├── Corrupt               the bytes cannot be what a writer wrote
     │   │   ├── ChecksumMismatch  stored and computed checksum differ
-    │   │   ├── BadLength         a length, size or count is impossible where it stands
-    │   │   ├── BadVarint         a varint does not end where the longest one must
-    │   │   ├── BadRecord         a record breaks a rule of its batch
+        │   │   ├── ChecksumMismatch  the stored and the computed checksum differ
+        │   │   ├── BadLength         a length, size or count is not possible at its place
+        │   │   ├── BadVarint         a varint does not end within its maximum length
     │   │   └── BadCompression    a compressed stream does not decompress
     │   ├── LimitExceeded         the structure is larger than the caller allows
     │   └── Unsupported           well formed, but of a kind that cannot be handled
-    ├── LogError                  a log, or a directory of logs, cannot do what it was asked for
-    │   ├── OffsetOutOfRange      there is no such offset; has the range that there is
-    │   ├── AppendRefused         Kafka would not take these batches; has its error code and the records at fault
-    │   ├── BadDirectory          a directory or file is not as Kafka or Octavo leave it
-    │   │   └── OthersDecide      other nodes of a cluster decide on what is in the directory
-    │   ├── DirectoryLocked       another process, or this one, has the directory open
+        │   └── Unsupported           the bytes are well formed, but of a kind that Octavo does not handle
+        ├── LogError                  a log, or a directory of logs, cannot do what the caller asked for
+        │   ├── OffsetOutOfRange      the log does not hold this offset; has the range that it does hold
+        │   ├── AppendRefused         Kafka would refuse these batches; has its error code and the records at fault
+        │   ├── BadDirectory          a directory or file is not in a state that Kafka or Octavo leave behind
+        │   │   └── OthersDecide      other nodes of a cluster decide what the directory contains
     │   ├── LockLost              the lock file of an open directory was deleted or replaced
     │   ├── WrongProcess          a fork of the process that opened the directory tried to write
     │   └── Closed                the log, directory, producer or consumer is closed
-    └── InvalidInput              the caller asked for something that cannot be expressed
-        └── InvalidConfig         a configuration's name or value is not one that Kafka takes
-
+        │   └── Closed                the log, directory, producer or consumer is closed
+            └── InvalidInput              the caller asked for something that cannot be expressed
+        └── InvalidConfig         a configuration has a name or value that Kafka does not accept
 Exceptions carry data in fields; `str()` tells a person what is wrong and where. A torn tail (a
-last batch that is not all there) is not an error unless somebody asks for that very batch.
+Exceptions carry data in fields; `str()` tells a person what is wrong and where. A torn tail (an
+incomplete last batch) is an error only if the caller asks for that very batch.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from typing import NamedTuple
 
 
 class ErrorCode(IntEnum):
-    """Kafka's numbers for what a log can answer (`Errors.java`)."""
+    """Kafka's error codes for the answers of a log (`Errors.java`)."""
 
     UNKNOWN_SERVER_ERROR = -1
     OFFSET_OUT_OF_RANGE = 1
@@ -77,8 +78,8 @@ class OctavoError(Exception):
 class FormatError(OctavoError):
     """Bytes at `position` break `rule`.
 
-    `position` counts from the start of the buffer that was handed in. Where the bytes lie inside
-    a compressed stream it is the position of the batch that holds the stream.
+    `position` counts from the start of the buffer that the caller passed in. If the bytes are inside
+    a compressed stream, it is the position of the batch that holds the stream.
     """
 
     def __init__(self, position: int, rule: str) -> None:
@@ -91,7 +92,7 @@ class FormatError(OctavoError):
 
 
 class Truncated(FormatError):
-    """The bytes end before the structure that starts at `position` does."""
+    """The bytes end before the end of the structure that starts at `position`."""
 
 
 class Corrupt(FormatError):
@@ -99,7 +100,7 @@ class Corrupt(FormatError):
 
 
 class ChecksumMismatch(Corrupt):
-    """The stored checksum is not that of the bytes it covers."""
+    """The stored checksum does not match the bytes that it covers."""
 
     def __init__(self, position: int, stored: int, computed: int) -> None:
         super().__init__(position, f"checksum is {stored:#010x} but the bytes give {computed:#010x}")
@@ -109,11 +110,11 @@ class ChecksumMismatch(Corrupt):
 
 
 class BadLength(Corrupt):
-    """A length, size or count is impossible where it stands."""
+    """A length, size or count is not possible at its place."""
 
 
 class BadVarint(Corrupt):
-    """A variable-length integer goes on after its last possible byte."""
+    """A variable-length integer continues after its last possible byte."""
 
 
 class BadRecord(Corrupt):
@@ -137,7 +138,7 @@ class LimitExceeded(FormatError):
 
 
 class Unsupported(FormatError):
-    """The bytes are of a kind that cannot be handled: an unknown magic, codec or combination."""
+    """The bytes are of a kind that Octavo does not handle: an unknown magic, codec or combination."""
 
 
 class InvalidInput(OctavoError, ValueError):
@@ -145,7 +146,7 @@ class InvalidInput(OctavoError, ValueError):
 
 
 class InvalidConfig(InvalidInput):
-    """`name` is no configuration, or `value` none that it can have; `allowed` says what it can."""
+    """There is no configuration `name`, or it cannot have this `value`; `allowed` says which values it can have."""
 
     code = ErrorCode.INVALID_CONFIG
 
@@ -160,13 +161,13 @@ class InvalidConfig(InvalidInput):
 
 
 class LogError(OctavoError):
-    """A log, or a directory of logs, cannot do what it was asked for; `code` is Kafka's number for why."""
+    """A log, or a directory of logs, cannot do what the caller asked for; `code` is Kafka's error code."""
 
     code = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class OffsetOutOfRange(LogError):
-    """`offset` is not in the log, which goes from `start` to before `end`."""
+    """`offset` is not in the log. The log starts at `start` and ends before `end`."""
 
     code = ErrorCode.OFFSET_OUT_OF_RANGE
 
@@ -181,14 +182,14 @@ class OffsetOutOfRange(LogError):
 
 
 class RecordError(NamedTuple):
-    """Why one record of a batch is refused."""
+    """The reason why one record of a batch is refused."""
 
-    record_index: int  # in its batch, from 0
+    record_index: int  # index in its batch, from 0
     message: str
 
 
 class AppendRefused(LogError):
-    """Kafka would not take these batches; nothing of them was appended."""
+    """Kafka would refuse these batches; none of their records was appended."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: tuple[RecordError, ...] = ()) -> None:
         super().__init__(code, message, record_errors)
@@ -201,7 +202,7 @@ class AppendRefused(LogError):
 
 
 class BadDirectory(LogError):
-    """What is at `path` is not as Kafka or Octavo leave it."""
+    """The directory or file at `path` is not in a state that Kafka or Octavo leave behind."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -215,14 +216,14 @@ class BadDirectory(LogError):
 
 
 class OthersDecide(BadDirectory):
-    """Other nodes of a cluster decide on the partitions at `path`: written to here, replicas would differ."""
+    """Other nodes of a cluster decide about the partitions at `path`. Writing here would make the replicas differ."""
 
     def __str__(self) -> str:
         return f"{super().__str__()}. It can be read, with read_only=True, but not written to"
 
 
 class DirectoryLocked(LogError):
-    """The directory at `path` is open in the process `pid`; None where the system does not tell."""
+    """The directory at `path` is open in process `pid`; `pid` is None if the system does not tell it."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -237,7 +238,7 @@ class DirectoryLocked(LogError):
 
 
 class LockLost(LogError):
-    """The lock file of the directory at `path` is not the one that this process has locked: others may write there."""
+    """The lock file at `path` is no longer the one that this process has locked, so other processes may write there."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -253,7 +254,7 @@ class LockLost(LogError):
 
 
 class WrongProcess(LogError):
-    """The directory at `path` was opened by the process `pid`, and this one is a fork of it, which may only read."""
+    """Process `pid` opened the directory at `path`. This process is a fork of it and may only read."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -270,4 +271,4 @@ class WrongProcess(LogError):
 
 
 class Closed(LogError):
-    """The log, directory, producer or consumer that was asked is closed."""
+    """The log, directory, producer or consumer is closed."""
