@@ -1,15 +1,15 @@
-"""Kafka's message formats: bytes to records and back, one at a time or a million at once.
+"""Read and write Kafka's message formats, one record at a time or a million at once.
 
     read_batches     walk the batches of a buffer, and the records of a batch as objects
     BatchBuilder     build one batch from records
-    to_arrow         all records of a buffer as Arrow columns, in chunks
-    from_arrow       Arrow columns as batches
-    convert          batches in another magic or codec
-    read_control     what a control record says
+    to_arrow         read all records of a buffer as Arrow columns, in chunks
+    from_arrow       write Arrow columns as batches
+    convert          convert batches to another magic or codec
+    read_control     decode a control record
 
-No sockets, no clocks, and no files, with one exception: what Numba has compiled is kept in a folder of the user's
-(`octavo.records.kernels.cache`), and only once `to_arrow`, `from_arrow` or `convert` have much to do. Importing this
-imports neither pyarrow nor Numba; those three import what they need when they are first asked for.
+The package uses no sockets, no clocks and no files, with one exception: the code that Numba compiles is cached in a
+folder of the user (`octavo.records.kernels.cache`). That happens only once `to_arrow`, `from_arrow` or `convert` have
+much to do. Importing the package imports neither pyarrow nor Numba; those three import what they need on first use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What all batches have in common, whatever their magic.
+"""The interface that batches of every magic share.
 
-A `Batch` is its header and a view of its bytes. Nothing is copied, decompressed or decoded before it is asked for, and
-nothing about the records is checked before they are. `v2` and `legacy` hold the two kinds.
+A `Batch` is a header and a view of the batch's bytes. Nothing is copied, decompressed or decoded before it is needed,
+and the records are not checked before they are read. `v2` and `legacy` hold the two kinds of batches.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _CODEC = int(Attributes.CODEC)
 
 
 class Batch(ABC):
-    """One batch of a log: of magic 2, or an old message, alone or as the wrapper of compressed ones.
+    """One entry of a log: a batch of magic 2, or an old message, which may be the wrapper of compressed ones.
 
-    Made by `read_batches`. Iterating gives the records, lazily; it raises a `FormatError` at the first that breaks a
-    rule, and `Unsupported` where the batch is compressed in a way that nobody knows.
+    `read_batches` creates batches. Iterating yields the records lazily. It raises a `FormatError` at the first record
+    that breaks a rule, and `Unsupported` if the batch names an unknown codec.
     """
 
     __slots__ = ("_max_decompressed", "data", "header", "position")
 
     data: memoryview  # the whole batch
-    position: int  # where it begins in the buffer that was read
+    position: int  # where the batch begins in the buffer that was read
     header: BatchHeader | MessageV1
     _max_decompressed: int
 
@@ -51,11 +51,11 @@ class Batch(ABC):
             f"count {self.count}, attributes {self.attributes:#04x}>"
         )
 
-    # What every kind has.
+    # What every magic has.
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """The number of bytes of the whole batch."""
         return len(self.data)
 
     @property
@@ -69,28 +69,28 @@ class Batch(ABC):
 
     @property
     def attributes(self) -> int:
-        """The low byte of the attributes, all that Kafka reads; see `Attributes`."""
+        """The low byte of the attributes, which is all that Kafka reads; see `Attributes`."""
         return self.header.attributes & 0xFF
 
     @property
     @abstractmethod
     def base_offset(self) -> int:
-        """The first offset. An old compressed wrapper is decompressed to find it, and may raise as iterating does."""
+        """The first offset. Finding it in an old compressed wrapper means decompressing, which may raise."""
 
     @property
     @abstractmethod
     def last_offset(self) -> int:
-        """The last offset; compaction may have taken the record that had it."""
+        """The last offset; compaction may have removed the record that had it."""
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the batch."""
+        """The offset after the last offset of the batch."""
         return wrap64(self.last_offset + 1)
 
     @property
     @abstractmethod
     def base_timestamp_ms(self) -> int:
-        """What the deltas of magic 2 are relative to; of magic 1 the message's, of magic 0 -1."""
+        """The base of the timestamp deltas in magic 2; the message's timestamp in magic 1; -1 in magic 0."""
 
     @property
     @abstractmethod
@@ -99,7 +99,7 @@ class Batch(ABC):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What the timestamps of all records in the batch say."""
+        """The meaning of the timestamps of all records in the batch."""
         if self.magic == 0:
             return TimestampType.NONE
         if self.attributes & Attributes.LOG_APPEND_TIME:
@@ -108,7 +108,7 @@ class Batch(ABC):
 
     @property
     def codec(self) -> Codec:
-        """How the records are compressed; raises `Unsupported` for the numbers that are nobody's."""
+        """The compression of the records; raises `Unsupported` for a number that is not assigned."""
         number = self.attributes & _CODEC
         try:
             return Codec(number)
@@ -119,11 +119,11 @@ class Batch(ABC):
     def is_compressed(self) -> bool:
         return self.attributes & _CODEC != 0
 
-    # What only magic 2 has. An old message reads as one without.
+    # What only magic 2 has. An old message gives the values that stand for "none".
 
     @property
     def count(self) -> int | None:
-        """How many records the header says there are; None in old compressed wrappers, which do not say."""
+        """The number of records that the header declares; None in old compressed wrappers, which do not declare it."""
         return None if self.is_compressed else 1
 
     @property
@@ -152,18 +152,18 @@ class Batch(ABC):
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are for Kafka itself: see `read_control`."""
+        """Whether the records are for Kafka itself; see `read_control`."""
         return False
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """From when compaction may remove the tombstones in the batch; None where that is not set."""
+        """The time from which compaction may remove the tombstones in the batch; None if it is not set."""
         return None
 
     # The checksum.
 
     def verify(self) -> None:
-        """Raises `ChecksumMismatch` where the stored checksum is not that of the bytes it covers."""
+        """Raises `ChecksumMismatch` if the stored checksum does not match the bytes that it covers."""
         computed = checksum.crc_of(self.data, self.header.magic)
         if computed != self.header.crc:
             raise ChecksumMismatch(self.position, self.header.crc, computed)

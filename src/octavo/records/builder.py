@@ -1,7 +1,7 @@
 """Build batches: `BatchBuilder` for all three magics, `empty_batch` for what compaction leaves behind.
 
-The same records give the same bytes as Kafka's `MemoryRecordsBuilder` where nothing is compressed, and what that
-refuses is refused here, with `InvalidInput`, before anything of it is written.
+Without compression, the same records give the same bytes as Kafka's `MemoryRecordsBuilder`. What Kafka's builder
+refuses is refused here with `InvalidInput`, before any of it is written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from octavo.records.v2 import HeaderLike, record_size, write_batch, write_header
 
 
 class _Candidate(NamedTuple):
-    """A record that was found good, and not written yet."""
+    """A record that was checked but is not written yet."""
 
     offset: int
     timestamp_ms: int
@@ -51,15 +51,15 @@ class _Candidate(NamedTuple):
 class BatchBuilder:
     """Collects the records of one batch and writes it, header last.
 
-    A batch of magic 2 is one batch. Of magic 0 and 1 each record is a message of its own, or all are in one wrapper
-    where there is a codec. `append` says when a record does not fit any more: `max_size` bounds `size`, `max_count` the
-    records; the first record always fits, as in Kafka, so that there is no record that fits nowhere.
+    In magic 2 the result is one batch. In magic 0 and 1 each record becomes a message of its own; with a codec, one
+    wrapper holds all of them. `append` returns None when a record no longer fits: `max_size` limits `size`, `max_count`
+    limits the number of records. As in Kafka, the first record always fits, so that every record fits somewhere.
 
-    timestamp_type, log_append_time_ms: with LOG_APPEND_TIME all records read as of that time
-    delete_horizon_ms: from when compaction may remove the batch's tombstones
-    transactional, producer_id, producer_epoch, base_sequence: of an idempotent or transactional producer
+    timestamp_type, log_append_time_ms: with LOG_APPEND_TIME, all records read with that time
+    delete_horizon_ms: the time from which compaction may remove the batch's tombstones
+    transactional, producer_id, producer_epoch, base_sequence: fields of an idempotent or transactional producer
 
-    Raises `InvalidInput` for what the format cannot express together.
+    Raises `InvalidInput` for a combination that the format cannot express.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class BatchBuilder:
             check_range("delete_horizon_ms", delete_horizon_ms, 0, MAX_INT64)
         check_fields(leader_epoch, producer_id, producer_epoch, base_sequence, transactional, control)
         if level is not None:
-            compress(codec, b"", level=level, magic=magic)  # refuses what the codec does not have
+            compress(codec, b"", level=level, magic=magic)  # refuses a level that the codec does not have
         self.magic: Final = magic
         self.codec: Final = codec
         self._level = level
@@ -107,7 +107,7 @@ class BatchBuilder:
         self._has_delete_horizon = delete_horizon_ms is not None
         self._max_size = MAX_SIZE if max_size is None else min(max_size, MAX_SIZE)
         self._max_count = MAX_INT32 if max_count is None else min(max_count, MAX_INT32)
-        self._base_timestamp_ms = delete_horizon_ms  # else the first record's
+        self._base_timestamp_ms = delete_horizon_ms  # if None, the first record's timestamp
         self._max_timestamp_ms = NO_TIMESTAMP
         self._last_offset: int | None = None
         self._count = 0
@@ -130,17 +130,17 @@ class BatchBuilder:
 
     @property
     def count(self) -> int:
-        """How many records there are."""
+        """The number of records so far."""
         return self._count
 
     @property
     def next_offset(self) -> int:
-        """The offset that the next record gets, unless another is asked for."""
+        """The offset of the next record, unless the caller gives another."""
         return self._base_offset if self._last_offset is None else self._last_offset + 1
 
     @property
     def size(self) -> int:
-        """What `build` returns as many bytes of: exactly, or at most where there is a codec."""
+        """The number of bytes that `build` returns; with a codec, an upper bound."""
         return self._size(len(self._records)) if self._count else 0
 
     def size_with(
@@ -152,7 +152,7 @@ class BatchBuilder:
         headers: Sequence[HeaderLike] = (),
         offset: int | None = None,
     ) -> int:
-        """What `size` would be after `append` of the same; raises as that does."""
+        """Return what `size` would be after this `append`; raises like `append`."""
         candidate = self._new_candidate(key, value, timestamp_ms, headers, offset)
         return self._size(len(self._records) + candidate.size)
 
@@ -165,7 +165,7 @@ class BatchBuilder:
         headers: Sequence[HeaderLike] = (),
         offset: int | None = None,
     ) -> bool:
-        """Whether `append` of the same would take it; raises as that does."""
+        """Return whether this `append` would accept the record; raises like `append`."""
         return self._has_room_for(self._new_candidate(key, value, timestamp_ms, headers, offset))
 
     def append(
@@ -177,26 +177,26 @@ class BatchBuilder:
         headers: Sequence[HeaderLike] = (),
         offset: int | None = None,
     ) -> int | None:
-        """Adds a record and returns its offset, or returns None where the batch is full.
+        """Adds a record and returns its offset, or returns None if the batch is full.
 
-        Raises `InvalidInput` where this batch cannot hold such a record, full or not.
+        Raises `InvalidInput` if this batch cannot hold such a record, full or not.
         """
         return self._append(self._new_candidate(key, value, timestamp_ms, headers, offset))
 
     def append_record(self, record: Record) -> int | None:
-        """Adds a record that was read, with its offset if it has one; else as `append`.
+        """Adds a record that was read from a log, with its own offset if it has one; otherwise like `append`.
 
-        In a control batch that may be one of a type that nobody knows: rewriting a log must not lose it.
+        In a control batch, the record may be of an unknown type: rewriting a log must not lose it.
         """
         offset = None if record.offset == NO_OFFSET else record.offset
         return self._append(self._candidate(record.key, record.value, record.timestamp_ms, record.headers, offset))
 
     def build(self, *, last_offset: int | None = None) -> bytes:
-        """The batch; no bytes where there is no record. More records may be added afterwards.
+        """Returns the batch, or no bytes if there is no record. More records may be added afterwards.
 
-        last_offset: what the header says where the last records are gone (compaction); magic 2 only
+        last_offset: the last offset in the header if compaction removed the last records; magic 2 only
 
-        Raises `InvalidInput` for a `last_offset` that cannot be.
+        Raises `InvalidInput` for an impossible `last_offset`.
         """
         if self._last_offset is None:
             return b""
@@ -224,7 +224,7 @@ class BatchBuilder:
         headers: Sequence[HeaderLike],
         offset: int | None,
     ) -> _Candidate:
-        """As `_candidate`, for a record that no log has held: in a control batch it is of a type that exists."""
+        """Check a record that comes from no log: like `_candidate`, but in a control batch its type must be known."""
         candidate = self._candidate(key, value, timestamp_ms, headers, offset)
         if self._control:
             check_control_key(candidate.key)
@@ -238,7 +238,7 @@ class BatchBuilder:
         headers: Sequence[HeaderLike],
         offset: int | None,
     ) -> _Candidate:
-        """The record as it will be written; raises `InvalidInput` where it cannot be."""
+        """Check a record and compute its size; raises `InvalidInput` if the batch cannot hold it."""
         if offset is None:
             offset = self.next_offset
         if self._last_offset is not None and offset <= self._last_offset:
@@ -312,7 +312,7 @@ class BatchBuilder:
         return attributes
 
     def _wrapper_timestamp_ms(self) -> int:
-        """The largest timestamp, or the time of the append; also the largest of a batch of magic 2."""
+        """Return the largest timestamp, or the append time; also used as the max timestamp of a batch of magic 2."""
         if self._timestamp_type == TimestampType.LOG_APPEND_TIME:
             return self._log_append_time_ms
         return self._max_timestamp_ms
@@ -349,9 +349,9 @@ def empty_batch(
     transactional: bool = False,
     control: bool = False,
 ) -> bytes:
-    """The 61 bytes that compaction leaves of a batch of magic 2 whose offsets or producer must not be forgotten.
+    """Build the 61 bytes that compaction leaves of a batch of magic 2 to preserve its offsets or its producer.
 
-    Raises `InvalidInput` for what the format cannot express together.
+    Raises `InvalidInput` for a combination that the format cannot express.
     """
     if not 0 <= base_offset <= last_offset <= min(base_offset + MAX_INT32, MAX_INT64):
         raise InvalidInput(f"a batch cannot reach from offset {base_offset} to {last_offset}")
@@ -381,7 +381,7 @@ def empty_batch(
 
 
 def _compressed_size_at_most(codec: Codec, size: int) -> int:
-    """How many bytes `codec` can make of `size`. What does not compress is stored, with a little around it."""
-    if codec == Codec.SNAPPY:  # the library's own bound, for each block of 32 KiB
+    """Return an upper bound for `size` bytes compressed with `codec`. Incompressible data has some overhead."""
+    if codec == Codec.SNAPPY:  # the library's own bound for each block of 32 KiB
         return size + size // 6 + 36 * (size // 32768 + 1) + 16
     return size + size // 256 + 128

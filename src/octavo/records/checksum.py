@@ -1,7 +1,7 @@
-"""The two checksums of Kafka's formats: CRC-32C over batches of magic 2, CRC-32 over messages of magic 0 and 1.
+"""Compute the checksums of Kafka's formats: CRC-32C for batches of magic 2, CRC-32 for messages of magic 0 and 1.
 
-`RangeChecksum` is for whoever looks for batches among bytes that may be anything: it gives the checksum of any
-range at a bounded cost, however long the range claims to be.
+`RangeChecksum` serves the search for batches in arbitrary bytes: it computes the checksum of any range at a bounded
+cost, however long the range claims to be.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _COVERED_V2: Final = BATCH_HEADER.at("attributes")
 
 
 def stored_crc_at(magic: int) -> int:
-    """Where in a batch its checksum stands."""
+    """Return the position of the checksum within a batch."""
     return _CRC_V2 if magic == 2 else _CRC_V0
 
 
 def covered_from(magic: int) -> int:
-    """Where in a batch the bytes begin that its checksum covers; they go on to its end."""
+    """Return where in a batch the bytes covered by its checksum begin; they reach to its end."""
     return _COVERED_V2 if magic == 2 else MAGIC_AT
 
 
 def crc_of(batch: memoryview, magic: int) -> int:
-    """The checksum that a batch of `magic` should have stored."""
+    """Compute the checksum that a batch of `magic` should have stored."""
     if magic == 2:
         return crc32c(batch[_COVERED_V2:])
     return crc32(batch[MAGIC_AT:])
@@ -44,8 +44,8 @@ def crc_of(batch: memoryview, magic: int) -> int:
 class RangeChecksum:
     """Checksums of ranges of one buffer, each at a cost that does not grow with the range.
 
-    Bytes that look like thousands of huge batches would otherwise cost the product of both. Short ranges are simply
-    computed. For long ones the checksum of everything before each block is kept: of a range AB, where A and AB
+    Otherwise, bytes that look like thousands of huge batches would cost their number times their size. Short ranges are
+    computed directly. For long ones, the checksum of everything before each block is kept. If the checksums of A and AB
     are known, the checksum of B is `crc(AB) ^ crc(A) * x**(8 * len(B))` in the field of the polynomial.
     """
 
@@ -60,7 +60,7 @@ class RangeChecksum:
         self._powers: list[list[int]] = []  # for each digit of a size in base 256, x**(8 * digit * 256**place)
 
     def of(self, start: int, end: int) -> int:
-        """The checksum of `buffer[start:end]`."""
+        """Return the checksum of `buffer[start:end]`."""
         if end - start <= self.BLOCK:
             return self._crc(self._buffer[start:end], 0)
         return self._of_all_before(end) ^ self._shift(self._of_all_before(start), end - start)
@@ -73,7 +73,7 @@ class RangeChecksum:
         return self._crc(self._buffer[position - rest : position], self._before[block])
 
     def _shift(self, crc: int, size: int) -> int:
-        """`crc * x**(8 * size)`."""
+        """Return `crc * x**(8 * size)`."""
         place = 0
         while size:
             if place == len(self._powers):
@@ -95,7 +95,7 @@ class RangeChecksum:
         self._powers.append(powers)
 
     def _multiply(self, a: int, b: int) -> int:
-        """Product of two polynomials modulo the generator."""
+        """Return the product of two polynomials modulo the generator."""
         product = 0
         bit = 1 << 31
         while a:

@@ -1,11 +1,11 @@
-"""Control records: what Kafka writes into its logs for itself. Who ended a transaction, who leads a KRaft quorum.
+"""Read and write control records, which Kafka writes into its logs for itself: transaction ends and KRaft's records.
 
     key   => version:int16 type:int16
-    value => of a transaction's end:  version:int16 coordinator_epoch:int32
-             of the quorum:           version:int16, then a flexible message
+        value => of a transaction's end:  version:int16 coordinator_epoch:int32
+                 of the KRaft quorum:     version:int16, then a flexible message
 
-Readers take what Kafka's take: later versions are read as version 0, tagged fields and bytes behind the end are passed
-over. `docs/formats/control.md` has all of it with worked bytes.
+Readers accept what Kafka's readers accept: later versions are read as version 0; tagged fields and bytes after the
+end are skipped. `docs/formats/control.md` describes all of it with worked bytes.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ assert _END_MARKER.size == 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransactionMarker:
-    """The transaction of the batch's producer was committed, or aborted."""
+    """The transaction of the batch's producer was committed or aborted."""
 
     type: ControlType  # COMMIT or ABORT
-    coordinator_epoch: int  # of the transaction coordinator, so that a deposed one is found out
+    coordinator_epoch: int  # epoch of the transaction coordinator, so that a deposed one is detected
     version: int = 0
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class EndTransactionMarker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownControl:
-    """A control record of a type that Kafka 4.4 does not know; it is to be passed over."""
+    """A control record of a type that Kafka 4.4 does not know; readers skip it."""
 
     type: ClassVar[ControlType] = ControlType.UNKNOWN
     type_id: int
@@ -89,9 +89,9 @@ Control = EndTransactionMarker | QuorumControl | UnknownControl
 
 
 def read_control(record: Record, *, position: int = 0) -> Control:
-    """What a record of a control batch says.
+    """Decode a record of a control batch.
 
-    Raises `BadLength`, `BadVarint` or `BadRecord`, at `position`, where key or value are not what their type demands.
+    Raises `BadLength`, `BadVarint` or `BadRecord`, at `position`, if the key or the value does not fit its type.
     """
     type_id = read_control_type(record.key, position=position)
     type_ = ControlType(type_id)
@@ -105,7 +105,7 @@ def read_control(record: Record, *, position: int = 0) -> Control:
 
 
 def write_control(control: Control) -> tuple[bytes, bytes | None]:
-    """Key and value of the record that says `control`; raises `InvalidInput` for numbers that do not fit."""
+    """Return the key and value of the record for `control`; raises `InvalidInput` for numbers that do not fit."""
     try:
         if isinstance(control, UnknownControl):
             return write_control_key(control.type_id), control.value
@@ -137,7 +137,7 @@ def end_transaction_marker(
     coordinator_epoch: int,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """The 78 bytes that end a producer's transaction; raises `InvalidInput` for fields that cannot be."""
+    """Build the 78 bytes that end a producer's transaction; raises `InvalidInput` for impossible fields."""
     builder = BatchBuilder(
         base_offset=offset,
         leader_epoch=leader_epoch,
@@ -153,9 +153,9 @@ def end_transaction_marker(
 
 
 def control_batch(controls: Sequence[Control], *, base_offset: int = 0, timestamp_ms: int, leader_epoch: int) -> bytes:
-    """A control batch of the KRaft quorum; raises `InvalidInput` for fields that cannot be.
+    """Build a control batch of the KRaft quorum; raises `InvalidInput` for impossible fields.
 
-    The end of a transaction is none of the quorum's: see `end_transaction_marker`.
+    The end of a transaction does not belong to the quorum: see `end_transaction_marker`.
     """
     builder = BatchBuilder(base_offset=base_offset, leader_epoch=leader_epoch, control=True)
     for control in controls:

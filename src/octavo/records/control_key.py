@@ -1,4 +1,4 @@
-"""The key of a control record, which names its type.
+"""Read and write the key of a control record, which gives its type.
 
 key => version:int16 type:int16
 """
@@ -13,7 +13,7 @@ from octavo.records.layout import Buffer, Int16, Layout
 
 
 class ControlType(IntEnum):
-    """What a control record says. Numbers as stored; whatever has no name here is to be passed over."""
+    """The type of a control record. The numbers are those on disk; readers skip numbers that have no name here."""
 
     UNKNOWN = -1
     ABORT = 0
@@ -30,7 +30,7 @@ class ControlType(IntEnum):
 
 
 class ControlKey(NamedTuple):
-    """The key; a later version than 0 is read as 0."""
+    """The key of a control record; versions above 0 are read as version 0."""
 
     version: Int16
     type: Int16
@@ -41,9 +41,9 @@ assert CONTROL_KEY.size == 4
 
 
 def read_control_type(key: Buffer | None, *, position: int = 0) -> int:
-    """The number of a control record's type, from its key; see `ControlType`.
+    """Return the number of a control record's type, from its key; see `ControlType`.
 
-    Raises `BadLength` for a key of fewer than 4 bytes and `BadRecord` for a negative version, at `position`.
+    Raises `BadLength` for a key shorter than 4 bytes and `BadRecord` for a negative version; both name `position`.
     """
     if key is None or len(key) < CONTROL_KEY.size:
         found = "none" if key is None else f"{len(key)} bytes"
@@ -55,5 +55,5 @@ def read_control_type(key: Buffer | None, *, position: int = 0) -> int:
 
 
 def write_control_key(type_id: int) -> bytes:
-    """The key of a control record."""
+    """Return the key of a control record."""
     return CONTROL_KEY.write(ControlKey(0, type_id))

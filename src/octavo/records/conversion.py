@@ -1,16 +1,16 @@
-"""To another magic or codec, by Kafka's rules.
+"""Convert batches to another magic or codec, by Kafka's rules.
 
-    magic   down    (Kafka's `RecordsUtil.downConvert`) a batch becomes as many messages, or one wrapper where it is
-                    compressed. Control batches go; headers, producers, sequences, epochs and, to magic 0,
-                    timestamps are lost
-            up      (Kafka's `LogValidator`) a wrapper becomes a batch, and messages that follow one another become
-                    batches. What has no timestamp gets -1
-    codec           the records stay as they are, byte for byte, only their compression changes. A batch that has
-                    the codec already is left alone, whatever its level
+    magic   down    (Kafka's `RecordsUtil.downConvert`) a batch becomes one message for each record, or one wrapper
+                    if it is compressed. Control batches are dropped. Headers, producers, sequences, epochs and,
+                    in magic 0, timestamps are lost
+            up      (Kafka's `LogValidator`) a wrapper becomes a batch, and consecutive messages become batches.
+                    Records without a timestamp get -1
+    codec           the records stay the same, byte for byte; only their compression changes. A batch that already
+                    has the codec stays as it is, whatever its compression level
 
-Offsets never change, and each batch stands for itself: a log that holds the same offsets twice does so afterwards. What
-of a buffer needs no conversion is copied as it is. The rest goes through the kernels and Arrow, some megabytes at a
-time: no Python object is made for a record or a message, and one only for each batch whose codec changes.
+Offsets never change, and each batch is converted on its own: a log that holds the same offsets twice still does so
+afterwards. Parts of a buffer that need no conversion are copied. The rest goes through the kernels and Arrow, some
+megabytes at a time: no Python object is created for a record or a message, only one for each batch that changes codec.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ if TYPE_CHECKING:
 
 Int64s = npt.NDArray[np.int64]
 
-_TOGETHER: Final = 1 << 20  # bytes of messages that become one batch, just below Kafka's default limit for one
-_TABLE_ROWS: Final = 8192  # batches, and
-_WINDOW: Final = 8 << 20  # bytes that are looked at together
-_EVERYTHING: Final = (MIN_INT64, MAX_INT64)  # both as offsets and as timestamps
+_TOGETHER: Final = 1 << 20  # bytes of messages that become one batch, just below Kafka's default batch size limit
+_TABLE_ROWS: Final = 8192  # batches in one table, and
+_WINDOW: Final = 8 << 20  # bytes, that are scanned together
+_EVERYTHING: Final = (MIN_INT64, MAX_INT64)  # range of all offsets or of all timestamps
 
 
 @dataclass(slots=True)
 class Lost:
     """What a conversion could not keep."""
 
-    control_batches: int = 0  # left out
-    empty_batches: int = 0  # left out: they hold a producer's last sequence, which the target has no place for
+    control_batches: int = 0  # dropped
+    empty_batches: int = 0  # dropped: they hold a producer's last sequence, which the target cannot store
     headers: int = 0  # records whose headers were dropped
     timestamps: int = 0  # records whose timestamp was dropped
-    producers: int = 0  # batches that lost producer id, epoch, sequence and whether they were transactional
-    leader_epochs: int = 0  # batches that lost it
-    delete_horizons: int = 0  # batches that lost it
+    producers: int = 0  # batches that lost their producer id, epoch, sequence and transactional flag
+    leader_epochs: int = 0  # batches that lost their leader epoch
+    delete_horizons: int = 0  # batches that lost their delete horizon
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
@@ -76,7 +76,7 @@ class Lost:
 
 
 class Converted(NamedTuple):
-    """The bytes, and what they lack."""
+    """The converted bytes, and what they lack."""
 
     data: bytes
     lost: Lost
@@ -90,11 +90,11 @@ def convert(
     level: int | None = None,
     max_decompressed: int = DEFAULT_LIMIT,
 ) -> Converted:
-    """The batches of `buffer` in `magic` and with `codec`, or with their own where that is None.
+    """Convert the batches of `buffer` to `magic` and `codec`. None keeps each batch's own.
 
-    Raises `FormatError` for damage in the buffer, `Unsupported` where a batch is compressed with zstd, the target is
-    magic 0 or 1 and no other codec is asked for (Kafka refuses that as well), `InvalidInput` for a target that does not
-    exist and for records that Kafka's builder refuses, such as one of a negative time. A torn tail is left out.
+    Drops a torn tail. Raises `FormatError` for damage in the buffer. Raises `Unsupported` if a batch is compressed with
+    zstd, the target is magic 0 or 1, and no other codec is given; Kafka refuses that as well. Raises `InvalidInput` for
+    a target that does not exist and for records that Kafka's builder refuses, such as one with a negative timestamp.
     """
     if magic not in (None, 0, 1, 2):
         raise InvalidInput(f"there is no magic {magic}")
@@ -123,15 +123,15 @@ def convert(
 
 
 class _Way(IntEnum):
-    """How to treat a batch."""
+    """What to do with a batch."""
 
     KEEP = 0
-    RECOMPRESS = 1  # the same records in another stream
-    REBUILD = 2  # new batches or messages of the same records
+    RECOMPRESS = 1  # compress the same records differently
+    REBUILD = 2  # make new batches or messages from the same records
 
 
 class _Run(NamedTuple):
-    """Batches of one magic that follow one another and are treated alike."""
+    """Consecutive batches of one magic that are treated alike."""
 
     way: _Way
     magic: int
@@ -140,7 +140,7 @@ class _Run(NamedTuple):
 
 
 def _runs(view: memoryview, magic: int | None, codec: Codec | None, lost: Lost) -> Iterator[_Run]:
-    """Walk the batches, check them and say what to do with them; counts those that cannot be kept whole."""
+    """Walk and check the batches, and yield what to do with them; counts the batches that lose something."""
     run: _Run | None = None
     for table in _windows(view):
         ways = _ways(table, magic, codec)
@@ -162,7 +162,7 @@ def _runs(view: memoryview, magic: int | None, codec: Codec | None, lost: Lost) 
 
 
 def _windows(view: memoryview) -> Iterator[Int64s]:
-    """Tables of the next batches, none of them empty; their checksums are right. Raises at the first damage."""
+    """Yield non-empty tables of the next batches, with their checksums verified. Raises at the first damage."""
     data = np.frombuffer(view, np.uint8)
     kernel_set = kernels(len(view))
     table = np.empty((_TABLE_ROWS, scan.COLUMNS), np.int64)
@@ -182,9 +182,11 @@ def _windows(view: memoryview) -> Iterator[Int64s]:
 
 
 def _ways(table: Int64s, magic: int | None, codec: Codec | None) -> Int64s:
-    """How to treat each batch of a table. Old messages are nested in their wrapper: another codec is another nesting.
+    """Return what to do with each batch of a table.
 
-    Raises `Unsupported` at the first whose codec does not exist, or does not in the target.
+    Old messages are nested in their wrapper, so another codec means another nesting, and the batch is rebuilt.
+
+    Raises `Unsupported` at the first batch whose codec does not exist at all, or not in the target.
     """
     own_magic = table[:, scan.MAGIC]
     own_codec = table[:, scan.ATTRIBUTES] & Attributes.CODEC
@@ -209,7 +211,7 @@ def _ways(table: Int64s, magic: int | None, codec: Codec | None) -> Int64s:
 
 
 def _has(table: Int64s, flag: Attributes) -> npt.NDArray[np.bool_]:
-    """Which batches have a flag that only magic 2 has."""
+    """Return which batches have a flag that only magic 2 has."""
     has: npt.NDArray[np.bool_] = (table[:, scan.MAGIC] == 2) & ((table[:, scan.ATTRIBUTES] & flag) != 0)
     return has
 
@@ -226,7 +228,7 @@ def _count_lost_batches(table: Int64s, lost: Lost) -> None:
 
 
 def _recompressed(batch: Batch, codec: Codec, level: int | None, max_decompressed: int) -> bytes:
-    """A batch of magic 2 with the same records in another compression."""
+    """Return a batch of magic 2 with the same records in another compression."""
     records: Buffer = batch.data[BATCH_HEADER.size :]
     if batch.is_compressed:
         records = decompress(batch.codec, records, limit=max_decompressed, position=batch.position)
@@ -245,7 +247,7 @@ def _rebuilt(
     lost: Lost,
     max_decompressed: int,
 ) -> Iterator[bytes]:
-    """The records of a run in batches or messages of another magic, or in other wrappers."""
+    """Yield the records of a run as batches or messages of another magic, or as other wrappers."""
     from octavo.records.arrow.reader import to_arrow
     from octavo.records.arrow.schema import ALL_COLUMNS
     from octavo.records.arrow.writer import from_arrow
@@ -255,7 +257,7 @@ def _rebuilt(
         columns=ALL_COLUMNS,
         start=run.start,
         end=run.end,
-        verify=False,  # done by the walk that made the run
+        verify=False,  # the walk that made the run has verified them
         whole_batches=True,
         max_decompressed=max_decompressed,
     )
@@ -265,7 +267,7 @@ def _rebuilt(
 
 
 def _prepared(chunk: pa.RecordBatch, source: int, target: int, codec: Codec | None, lost: Lost) -> pa.RecordBatch:
-    """`chunk` with only what the target can hold, and cut into batches as Kafka cuts."""
+    """Return `chunk` with only what the target can hold, cut into batches as Kafka cuts them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -290,11 +292,11 @@ def _prepared(chunk: pa.RecordBatch, source: int, target: int, codec: Codec | No
 
 
 def _batches(position: pa.Array, offset: pa.Array, alone: npt.NDArray[np.bool_] | None) -> Int64s:
-    """A number for each record that changes where a new batch has to begin.
+    """Return a number for each record that changes where a new batch has to begin.
 
-    Messages that stand `alone` are all batches of their own: those within a mebibyte are put together, as far as their
-    offsets grow. Raises `BadRecord` where offsets do not grow within one batch, which no builder of Kafka's would
-    write again.
+    Messages that are `alone` are batches of their own. Those within one mebibyte are put together, as long as their
+    offsets increase. Raises `BadRecord` if offsets do not increase within one batch: no builder of Kafka would write
+    such a batch.
     """
     positions: Int64s = position.to_numpy()
     falls = np.diff(offset.to_numpy()) <= 0

@@ -1,4 +1,4 @@
-"""What a caller may put into a batch: the rules of Kafka's builder, and the widths of the fields."""
+"""Check what a caller puts into a batch: the rules of Kafka's builder, and the ranges of the fields."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from octavo.records.layout import (
 
 
 def bytes_of(what: str, content: Buffer | None) -> Buffer | None:
-    """`content` such that its length is its count of bytes, whatever its items are; `InvalidInput` for what has none.
+    """Return `content` in a form whose `len` is its number of bytes, whatever its items are.
 
-    Only what does not lie in memory as plain bytes is copied.
+    Copies only content that is not laid out as plain bytes. Raises `InvalidInput` if `content` has no bytes.
     """
     if content is None or isinstance(content, (bytes, bytearray)):
         return content
@@ -32,7 +32,7 @@ def bytes_of(what: str, content: Buffer | None) -> Buffer | None:
 
 
 def check_range(name: str, number: int, lowest: int, highest: int) -> None:
-    """Raises `InvalidInput` where a field does not lie in its range."""
+    """Raises `InvalidInput` if a field is outside its range."""
     if not lowest <= number <= highest:
         raise InvalidInput(f"{name} is {number}, it must lie between {lowest} and {highest}")
 
@@ -40,7 +40,7 @@ def check_range(name: str, number: int, lowest: int, highest: int) -> None:
 def check_fields(
     leader_epoch: int, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool, control: bool
 ) -> None:
-    """Raises `InvalidInput` where the fields of a batch of magic 2 cannot stand together."""
+    """Raises `InvalidInput` if the fields of a batch of magic 2 contradict each other."""
     check_range("leader_epoch", leader_epoch, NO_LEADER_EPOCH, MAX_INT32)
     check_range("producer_id", producer_id, NO_PRODUCER_ID, MAX_INT64)
     check_range("producer_epoch", producer_epoch, NO_PRODUCER_EPOCH, MAX_INT16)
@@ -56,7 +56,7 @@ def check_fields(
 
 
 def check_control_key(key: Buffer | None) -> None:
-    """Raises `InvalidInput` for a key that is not that of a control record of a known type."""
+    """Raises `InvalidInput` if `key` is not the key of a control record of a known type."""
     try:
         type_id = read_control_type(key)
     except FormatError as error:

@@ -1,7 +1,7 @@
-"""The flexible encoding of Kafka's messages (KIP-482), as far as control records need it.
+"""Read and write the flexible encoding of Kafka's messages (KIP-482), as far as control records need it.
 
-Lengths and tags are varints without zig-zag; arrays and strings store their length plus one, 0 being null; each
-structure ends in its tagged fields, which are passed over.
+Lengths and tags are varints without zig-zag. Arrays and strings store their length plus one; 0 means null. Each
+structure ends with its tagged fields, which are skipped.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FlexibleReader:
         return read_text(self._take(length))
 
     def array_length(self) -> int:
-        """How many items follow; never more than bytes are left."""
+        """Return the number of items that follow; never more than the number of bytes left."""
         length = self._unsigned_varint() - 1
         if length < 0:
             raise BadRecord(self._position, "an array in a control record is null")
@@ -62,7 +62,7 @@ class FlexibleReader:
         return length
 
     def tagged_fields(self) -> None:
-        """Passes over the tagged fields of a structure."""
+        """Skip the tagged fields of a structure."""
         for _ in range(self._unsigned_varint()):
             self._unsigned_varint()
             self._take(self._unsigned_varint())

@@ -20,7 +20,7 @@ UInt32 = Annotated[int, "I"]
 Int64 = Annotated[int, "q"]
 
 MAX_INT16: Final = 2**15 - 1
-MAX_INT32: Final = 2**31 - 1  # also of counts of records, and of offset deltas
+MAX_INT32: Final = 2**31 - 1  # also the maximum record count and offset delta
 MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -MAX_INT64 - 1
 
@@ -30,7 +30,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class Place(NamedTuple):
-    """Where one field of a structure lies, from its start."""
+    """The place of one field, counted from the start of its structure."""
 
     name: str
     position: int
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 class Layout(Generic[T]):
-    """How the fields of one `NamedTuple` lie in bytes."""
+    """The byte layout of the fields of one `NamedTuple`."""
 
     def __init__(self, fields: type[T]) -> None:
         hints = get_type_hints(fields, include_extras=True)
@@ -54,17 +54,17 @@ class Layout(Generic[T]):
         self.size: Final = self._struct.size
 
     def at(self, name: str) -> int:
-        """Byte position of the field `name` from the start of the structure."""
+        """Return the byte position of the field `name` from the start of the structure."""
         return self._positions[name]
 
     def places(self) -> Iterator[Place]:
-        """Where each field lies, in their order; together they fill the structure."""
+        """Yield the place of each field, in order; together the fields fill the structure."""
         ends = [*self._positions.values(), self.size][1:]
         for (name, position), end in zip(self._positions.items(), ends, strict=True):
             yield Place(name, position, end - position)
 
     def read(self, buffer: Buffer, position: int = 0) -> T:
-        """The structure at `position`; raises `Truncated` where the buffer ends before it does."""
+        """Read the structure at `position`; raises `Truncated` if the buffer ends before it does."""
         try:
             return tuple.__new__(self._fields, self._struct.unpack_from(buffer, position))
         except struct.error:
@@ -73,11 +73,11 @@ class Layout(Generic[T]):
             ) from None
 
     def write(self, fields: T) -> bytes:
-        """The bytes of the structure."""
+        """Return the bytes of the structure."""
         return self._struct.pack(*fields)
 
     def only(self, *names: str) -> struct.Struct:
-        """A reader of some fields, in their order, for a walk that needs no others."""
+        """Return a reader of some fields, given in their order, for code that needs no others."""
         code = ">"
         for name in names:
             code += f"{self._positions[name] - struct.calcsize(code)}x{self._codes[name]}"
@@ -85,17 +85,17 @@ class Layout(Generic[T]):
 
 
 class BatchHeader(NamedTuple):
-    """What stands before the records of a batch of magic 2. Only what follows `crc` is covered by it."""
+    """The header of a batch of magic 2. `crc` covers only what follows it."""
 
-    base_offset: Int64  # first offset; the broker assigns it in place, hence outside the checksum
+    base_offset: Int64  # first offset; outside the checksum because the broker assigns it in place
     length: Int32  # bytes after this field
-    leader_epoch: Int32  # epoch of the leader that appended the batch; assigned in place as well
-    magic: Int8  # stands at the same place in every format, so that a reader can tell them apart
+    leader_epoch: Int32  # epoch of the leader that appended the batch; also assigned in place
+    magic: Int8  # at the same place in every format, so that a reader can tell them apart
     crc: UInt32  # CRC-32C of everything after it
     attributes: Int16  # see `Attributes`; Java reads and writes the low byte only
-    last_offset_delta: Int32  # kept by compaction: gives the last offset and the last sequence
-    base_timestamp_ms: Int64  # the first record's, or the delete horizon where that flag is set
-    max_timestamp_ms: Int64  # the largest, or the append time where that flag is set
+    last_offset_delta: Int32  # unchanged by compaction; gives the last offset and the last sequence
+    base_timestamp_ms: Int64  # timestamp of the first record, or the delete horizon if that flag is set
+    max_timestamp_ms: Int64  # largest timestamp, or the append time if that flag is set
     producer_id: Int64
     producer_epoch: Int16
     base_sequence: Int32
@@ -103,7 +103,7 @@ class BatchHeader(NamedTuple):
 
 
 class MessageV0(NamedTuple):
-    """What stands before key and value of a message of magic 0; `crc` covers everything after it."""
+    """The fields before the key and value of a message of magic 0; `crc` covers everything after it."""
 
     offset: Int64
     length: Int32  # bytes after this field
@@ -113,7 +113,7 @@ class MessageV0(NamedTuple):
 
 
 class MessageV1(NamedTuple):
-    """What stands before key and value of a message of magic 1; `crc` covers everything after it."""
+    """The fields before the key and value of a message of magic 1; `crc` covers everything after it."""
 
     offset: Int64
     length: Int32
@@ -136,17 +136,17 @@ MAGIC_AT: Final = BATCH_HEADER.at("magic")
 assert MAGIC_AT == MESSAGE_V0.at("magic") == MESSAGE_V1.at("magic") == 16
 
 LENGTH_AT: Final = BATCH_HEADER.at("length")
-LOG_OVERHEAD: Final = BATCH_HEADER.at("leader_epoch")  # offset and length: not counted by `length`
+LOG_OVERHEAD: Final = BATCH_HEADER.at("leader_epoch")  # the offset and the length field, which `length` does not count
 assert LOG_OVERHEAD == 12
 
-# No entry of a log is shorter than a message of magic 0 with null key and value.
+# No entry of a log is shorter than a message of magic 0 with a null key and a null value.
 MIN_LENGTH: Final = MESSAGE_V0.size - LOG_OVERHEAD + 4 + 4
 assert MIN_LENGTH == 14
-assert MESSAGE_V1.size <= LOG_OVERHEAD + MIN_LENGTH  # so that what stands before a key can be read without a look
+assert MESSAGE_V1.size <= LOG_OVERHEAD + MIN_LENGTH  # so the fields before a key can be read unchecked
 
 MAX_SIZE: Final = MAX_INT32  # Java holds a batch in one array, and a segment's size in an int
 
-MAX_SEQUENCE: Final = MAX_INT32  # 0 follows
+MAX_SEQUENCE: Final = MAX_INT32  # the next one is 0
 
 NO_OFFSET: Final = -1
 NO_TIMESTAMP: Final = -1
@@ -157,17 +157,17 @@ NO_LEADER_EPOCH: Final = -1
 
 
 class Attributes(IntFlag):
-    """Flags in a batch's attributes. Magic 0 has only the codec, magic 1 the append-time flag as well."""
+    """The flags in a batch's attributes. Magic 0 has only the codec, magic 1 also has the append-time flag."""
 
     CODEC = 0x07  # a number, not flags: see `Codec`
     LOG_APPEND_TIME = 0x08
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
-    DELETE_HORIZON = 0x40  # base_timestamp_ms is the time from which tombstones may go (KIP-534)
+    DELETE_HORIZON = 0x40  # base_timestamp_ms is the time from which tombstones may be removed (KIP-534)
 
 
 class Codec(IntEnum):
-    """How the records of a batch are compressed. Numbers as stored; 5 to 7 are nobody's."""
+    """The compression of a batch's records. The numbers are those on disk; 5 to 7 are not assigned."""
 
     NONE = 0
     GZIP = 1
@@ -177,7 +177,7 @@ class Codec(IntEnum):
 
 
 class TimestampType(IntEnum):
-    """What a record's timestamp says. Numbers as in Kafka and in Spark's `timestampType` column."""
+    """The meaning of a record's timestamp. The numbers are those of Kafka and of Spark's `timestampType` column."""
 
     NONE = -1  # magic 0 has no timestamps
     CREATE_TIME = 0

@@ -1,6 +1,6 @@
-"""A message of magic 0 or 1, alone or as the wrapper of compressed ones, read and written.
+"""Read and write messages of magic 0 and 1, single ones and wrappers of compressed ones.
 
-Kafka's `AbstractLegacyRecordBatch` and `LegacyRecord`. The layout is in `layout` and `kernels.message`.
+Kafka has these in `AbstractLegacyRecordBatch` and `LegacyRecord`. The layout is in `layout` and `kernels.message`.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 class Message(Batch):
-    """A message of magic 0 or 1. Where its attributes name a codec its value holds further messages."""
+    """A message of magic 0 or 1. If its attributes name a codec, its value holds further messages."""
 
     __slots__ = ("_base_offset",)
 
-    header: MessageV1  # of magic 0 the timestamp means nothing: key's and value's length stand there
+    header: MessageV1  # in magic 0 ignore the timestamp: its bytes are the lengths of key and value
 
     def __init__(self, data: memoryview, position: int, max_decompressed: int) -> None:
         self.data = data
         self.position = position
         self.header = MESSAGE_V1.read(data)
         self._max_decompressed = max_decompressed
-        self._base_offset: int | None = None  # found with the records
+        self._base_offset: int | None = None  # set when the records are read
 
     @property
     def base_offset(self) -> int:
@@ -93,9 +93,9 @@ class Message(Batch):
         return walked
 
     def _inner(self) -> tuple[bytes, int, int]:
-        """The messages that the wrapper holds: their bytes, their count, and what their offsets lack.
+        """Return the messages in the wrapper: their bytes, their count, and the number to add to their offsets.
 
-        Kafka looks at all of them before it gives out the first, and so do we: only the last tells the offsets.
+        Kafka reads all of them before it returns the first, and so do we: only the last one tells the offsets.
         """
         *_, value_at, value_length = self._outer()
         if value_length < 0:
@@ -129,7 +129,7 @@ def _record(
 
 
 def message_size(magic: int, key: Buffer | None, value: Buffer | None) -> int:
-    """Bytes that `write_message` returns."""
+    """Return the number of bytes that `write_message` returns."""
     fixed = (MESSAGE_V1.size if magic else MESSAGE_V0.size) + 2 * _LENGTH.size
     return fixed + len(key or b"") + len(value or b"")
 
@@ -137,7 +137,7 @@ def message_size(magic: int, key: Buffer | None, value: Buffer | None) -> int:
 def write_message(
     offset: int, magic: int, attributes: int, timestamp_ms: int, key: Buffer | None, value: Buffer | None
 ) -> bytes:
-    """One message of magic 0 (without the timestamp) or 1; raises `InvalidInput` above 2 GiB."""
+    """Build one message of magic 0 (without the timestamp) or 1; raises `InvalidInput` above 2 GiB."""
     size = message_size(magic, key, value)
     if size > MAX_SIZE:
         raise InvalidInput(f"a message of {size:,} bytes is larger than {MAX_SIZE:,}")

@@ -1,8 +1,8 @@
-"""Tell whether batches stand where they should: the offsets of a log only go forward.
+"""Check that batches are in their place: the offsets of a log only increase.
 
-No checksum covers a batch's base offset, length and magic. A wrong base offset is found by its neighbours: a batch
-that begins right behind the one before it is in its place, and one that begins earlier is not. Where there is a gap,
-as compaction leaves them, the batch behind decides: if that begins in the gap, the offset is wrong.
+No checksum covers a batch's base offset, length and magic. The neighbours of a batch show that its base offset is
+wrong. A batch that begins right after the one before it is in its place, and one that begins earlier is not. If there
+is a gap, as compaction leaves them, the next batch decides: if it begins in the gap, the offset is wrong.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-HEAD_SIZE: Final = MAGIC_AT + 1  # bytes by which a batch is known
+HEAD_SIZE: Final = MAGIC_AT + 1  # bytes by which a batch is recognised
 RULE: Final = "a batch's offsets do not lie between those of the batches around it"
 
 
 def base_offset_at(data: bytes | memoryview | mmap, position: int) -> int | None:
-    """The base offset of the batch at `position`, which need not be all there; None where there is none.
+    """Return the base offset of the batch at `position`, or None if there is no batch.
 
-    Behind the last batch of a file there may be zeros.
+    The batch may be incomplete. There may be zeros after the last batch of a file.
     """
     head = data[position : position + HEAD_SIZE]
     if len(head) < HEAD_SIZE or head[MAGIC_AT] > 2:
@@ -35,9 +35,9 @@ def base_offset_at(data: bytes | memoryview | mmap, position: int) -> int | None
 
 
 def is_misplaced(base_offset: int, last_offset: int, before: int, behind: int | None) -> bool:
-    """Whether a batch cannot be where it is.
+    """Return whether a batch cannot be where it is.
 
-    `before` is the last offset of the batch before it, `behind` the base offset of the batch behind it, if known.
+    `before` is the last offset of the previous batch, `behind` the base offset of the next batch, if known.
     """
     if base_offset == before + 1:
         return False
@@ -45,9 +45,10 @@ def is_misplaced(base_offset: int, last_offset: int, before: int, behind: int | 
 
 
 def first_misplaced(table: npt.NDArray[np.int64], before: int, behind: int | None) -> int | None:
-    """The first row of a batch table (see `kernels.scan`) that cannot be where it is, or None.
+    """Return the first row of a batch table (see `kernels.scan`) that cannot be where it is, or None.
 
-    `before` and `behind` are as in `is_misplaced`, for the first row and the last.
+    `before` is the last offset of the batch before the first row, `behind` the base offset of the batch after the last
+    row, if known.
     """
     import numpy as np
 
@@ -69,5 +70,5 @@ def first_misplaced(table: npt.NDArray[np.int64], before: int, behind: int | Non
 
 
 def misplaced(position: int) -> BadRecord:
-    """The error for such a batch at `position`."""
+    """Return the error for a misplaced batch at `position`."""
     return BadRecord(position, RULE)

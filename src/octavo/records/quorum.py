@@ -1,7 +1,7 @@
-"""Control records of the KRaft quorum: flexible messages, each with its own version as the first field.
+"""Read and write control records of the KRaft quorum: flexible messages whose first field is their version.
 
 Kafka 4.4 writes version 0 of all of them, and reads every version as 0. The schema of the leader change has a
-version 1 with the voters' directories (KIP-853), which is read and written here where the record itself names it.
+version 1 with the voters' directories (KIP-853). It is read and written here if the record itself names it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_DIRECTORY: Final = UUID(int=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumVoter:
-    """A voter as a leader change names it."""
+    """A voter as listed in a leader change."""
 
     id: int
     directory_id: UUID = NO_DIRECTORY  # stored in version 1 (KIP-853)
@@ -47,7 +47,7 @@ class SnapshotHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotFooter:
-    """The last record of a snapshot: without it the snapshot is not whole."""
+    """The last record of a snapshot; without it the snapshot is incomplete."""
 
     type: ClassVar[ControlType] = ControlType.SNAPSHOT_FOOTER
     version: int = 0
@@ -55,7 +55,7 @@ class SnapshotFooter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRaftVersion:
-    """The version of the KRaft protocol from here on."""
+    """The version of the KRaft protocol from this record on."""
 
     type: ClassVar[ControlType] = ControlType.KRAFT_VERSION
     kraft_version: int
@@ -64,7 +64,7 @@ class KRaftVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a voter is reached."""
+    """An address at which a voter can be reached."""
 
     name: str
     host: str
@@ -73,7 +73,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRaftVoter:
-    """A voter with all that its peers need to know."""
+    """A voter with everything that its peers need to know."""
 
     id: int
     directory_id: UUID
@@ -84,7 +84,7 @@ class KRaftVoter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRaftVoters:
-    """The voters of the quorum from here on."""
+    """The voters of the quorum from this record on."""
 
     type: ClassVar[ControlType] = ControlType.KRAFT_VOTERS
     voters: tuple[KRaftVoter, ...] = ()
@@ -95,7 +95,7 @@ QuorumControl = LeaderChange | SnapshotHeader | SnapshotFooter | KRaftVersion | 
 
 
 def read_quorum(type_: ControlType, value: bytes, position: int) -> QuorumControl:
-    """The value of a control record of one of these types; raises `BadLength`, `BadVarint` or `BadRecord`."""
+    """Decode a control record's value of one of these types; raises `BadLength`, `BadVarint` or `BadRecord`."""
     reader = FlexibleReader(value, position)
     version = reader.int16()
     control: QuorumControl
@@ -136,7 +136,7 @@ def _read_kraft_voter(reader: FlexibleReader) -> KRaftVoter:
         endpoints.append(Endpoint(name=reader.string(), host=reader.string(), port=reader.uint16()))
         reader.tagged_fields()
     lowest, highest = reader.int16(), reader.int16()
-    reader.tagged_fields()  # of the range of versions, which is a structure of its own
+    reader.tagged_fields()  # tagged fields of the version range, which is a structure of its own
     reader.tagged_fields()
     return KRaftVoter(
         id=id_,
@@ -148,7 +148,7 @@ def _read_kraft_voter(reader: FlexibleReader) -> KRaftVoter:
 
 
 def write_quorum(control: QuorumControl) -> bytes:
-    """The value of a control record; raises `struct.error` for numbers that do not fit."""
+    """Encode the value of a control record; raises `struct.error` for numbers that do not fit."""
     writer = FlexibleWriter()
     writer.int16(control.version)
     if isinstance(control, LeaderChange):

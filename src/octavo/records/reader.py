@@ -1,11 +1,11 @@
-"""Walk the batches of a buffer: `read_batches`.
+"""Walk the batches of a buffer with `read_batches`.
 
-    undamaged     every batch, to the end
-    torn tail     a last batch that is not all there ends the walk; `torn_tail` says where it begins. No error: a
+    undamaged     yields every batch, to the end
+    torn tail     an incomplete last batch ends the walk; `torn_tail` says where it begins. This is no error: a
                   process died while it wrote, or a fetch was cut to its size
-    damage        raises where it stands, or with `resync` is passed over and told in `damage`
+    damage        raises where the damage is; with `resync`, skips it and records it in `damage`
 
-The rules are Kafka's (`ByteBufferLogInputStream`), and which of the two an entry is, `entry_extent` says.
+The rules are Kafka's (`ByteBufferLogInputStream`). `entry_extent` decides whether an entry is torn or damaged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from octavo.records.v2 import BatchV2
 
 
 class Damage(NamedTuple):
-    """Bytes that were passed over, and what is wrong with the first of them."""
+    """A range of bytes that was skipped, and the error at its first byte."""
 
     position: int
     size: int
@@ -42,24 +42,25 @@ def read_batches(
     resync: bool = False,
     max_decompressed: int = DEFAULT_LIMIT,
 ) -> BatchReader:
-    """The batches of `buffer[start:end]`, of any mix of magics, headers only.
+    """Walk the batches of `buffer[start:end]`, of any mix of magics; only their headers are read.
 
-    verify: compare each batch's checksum before it is given out
-    resync: go on behind damage with the next batch whose checksum is right, and keep account in `damage`
+    verify: check each batch's checksum before it is returned
+    resync: continue after damage with the next batch whose checksum is right, and record the damage in `damage`
     max_decompressed: refuse to decompress the records of a batch to more bytes than this
 
-    Raises `InvalidInput` for a range outside the buffer and for a buffer with gaps. Iterating raises a `FormatError`
-    at damage, if not `resync`; wrong records in a batch whose checksum is right raise when that batch is iterated.
+    Raises `InvalidInput` for a range outside the buffer and for a buffer that is not contiguous. Iterating raises a
+    `FormatError` at damage, unless `resync` is set. Wrong records in a batch whose checksum is right raise when that
+    batch is iterated.
     """
     return BatchReader(buffer, start=start, end=end, verify=verify, resync=resync, max_decompressed=max_decompressed)
 
 
 class BatchReader(Iterator[Batch]):
-    """The walk that `read_batches` begins."""
+    """An iterator over the batches of a buffer; `read_batches` creates it."""
 
-    torn_tail: int | None  # where a last batch that is not all there begins; known when the walk has ended
-    position: int  # how far the walk has come: behind the last batch, or behind damage with no batch after it
-    damage: list[Damage]  # what was passed over so far
+    torn_tail: int | None  # start of an incomplete last batch; known when the walk has ended
+    position: int  # progress of the walk: the end of the last batch, or of damage with no batch after it
+    damage: list[Damage]  # the damage skipped so far
 
     def __init__(
         self,
@@ -124,7 +125,7 @@ class BatchReader(Iterator[Batch]):
         return batch
 
     def _next_behind_damage(self, resync: Resync, error: FormatError, size: int) -> Batch:
-        """The next batch that checks out; `size` is what the damaged one says of itself, 0 where that cannot be."""
+        """Return the next batch with a right checksum; `size` is what the damaged one declares, 0 if impossible."""
         begin = self.position
         found = resync.find(begin, size)
         if found is not None:
@@ -134,8 +135,8 @@ class BatchReader(Iterator[Batch]):
         if isinstance(error, Truncated):
             self.torn_tail = begin
             raise StopIteration
-        # Nothing more to be found. If the damaged batch's own length leads to what looks like a batch that is not
-        # all there, the damage ends there and the tail is torn.
+        # There are no more batches. If the damaged batch's own length leads to what looks like an incomplete batch, the
+        # damage ends there and the tail is torn.
         rest = begin + size if size else self._end
         if entry_extent(self._view, rest, self._end)[0] != TORN:
             rest = self._end

@@ -1,4 +1,4 @@
-"""One record, as people and tests handle it. Anything that sees whole segments works on Arrow columns instead."""
+"""A single record, for people and tests. Code that handles whole segments works on Arrow columns instead."""
 
 from __future__ import annotations
 

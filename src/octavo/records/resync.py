@@ -1,15 +1,15 @@
-"""Find the next batch behind damage.
+"""Find the next batch after damage.
 
-Only a right checksum makes bytes a batch, but checksums alone do not say which batch: a record's value may itself hold
-batches. So, in this order:
+Only a right checksum makes bytes a batch. But checksums alone do not say which batch to continue with: a record's value
+may itself hold batches. So the search tries, in this order:
 
-1. what the damaged batch's own length leads to, if that checks out: then only the one batch is lost;
-2. the first batch whose offsets go on closely where the last good batch ended;
-3. the first batch whose offsets go forward;
+1. the batch that the damaged batch's own length leads to, if its checksum is right: then only one batch is lost;
+2. the first batch whose offsets follow closely after the last good batch;
+3. the first batch whose offsets are higher;
 4. the first batch at all, unless a torn tail explains the bytes as well.
 
-The search is linear in the bytes, whatever they are: each byte is searched once, by regular expressions for the few
-bytes of a header that say something, and a checksum costs the same for every length that a false header claims.
+The search is linear in the number of bytes, whatever they are. Each byte is searched once, by regular expressions for
+the few header bytes that have limited values. A checksum costs the same for every length that a false header claims.
 """
 
 from __future__ import annotations
@@ -35,24 +35,25 @@ from octavo.records.layout import (
 )
 
 _WINDOW: Final = 1 << 18  # bytes that are searched at a time
-_LOOKAHEAD: Final = 64  # candidates among which one that goes on closely is looked for
-_OFFSETS_PER_BYTE: Final = 16  # how dense the lost records may have been for the next batch to be close
+_LOOKAHEAD: Final = 64  # number of candidates among which to look for one that follows closely
+_OFFSETS_PER_BYTE: Final = 16  # highest density of lost records at which the next batch counts as close
 
 _CODEC: Final = int(Attributes.CODEC)
 _NOT_NEGATIVE: Final = rb"[\x00-\x7f]"  # the first byte of a number
 _NOT_BELOW_MINUS_ONE: Final = rb"[\x00-\x7f\xff]"
 _KEY_LENGTH: Final = rb"(?:\xff{4}|\x00)"  # null, or below 16 MiB
 
-# Bytes before which eight zeros stand cannot be a magic byte, because the length would be zero.
+# A byte that follows eight zeros cannot be a magic byte, because the length would be zero.
 _IN_ZEROS: Final = rb"(?<=\x00{9})\x00*|"
 
 
 def _header(magic: int, ahead: list[tuple[int, bytes, int]], zeros: bytes = b"") -> re.Pattern[bytes]:
-    """A pattern for the magic byte of a header: what must stand ahead of it, as (position, pattern, size).
+    """Return a pattern for the magic byte of a header; `ahead` lists what must follow, as (position, pattern, size).
 
-    It begins with one plain byte, for which `re` searches fast, and takes no other, so that matches may overlap.
+    The pattern begins with one plain byte, for which `re` searches fast, and consumes no other, so that matches may
+    overlap.
     """
-    # The length stands before the magic byte: not negative, and not below the smallest.
+    # The length is before the magic byte. It is not negative, and not below the minimum.
     behind = rb"(?<=%s.{%d})(?<!\x00{3}[\x00-\x%02x].{%d})" % (
         _NOT_NEGATIVE,
         MAGIC_AT - LENGTH_AT,
@@ -87,15 +88,15 @@ _HEADERS: Final = (
 
 _LENGTH: Final = struct.Struct(">i")
 _HEADER_SIZES: Final = (MESSAGE_V0.size, MESSAGE_V1.size)
-_LENGTHS: Final = tuple(  # a message's length and its key's
+_LENGTHS: Final = tuple(  # length of the message, and length of its key
     struct.Struct(f">{LENGTH_AT}xi{header_size - LOG_OVERHEAD}xi") for header_size in _HEADER_SIZES
 )
 
 
 class Resync:
-    """Looks for batches that check out in `buffer[start:end]`, always forward."""
+    """Looks for batches with a right checksum in `buffer[start:end]`, always forward."""
 
-    last_offset: int | None  # of the last good batch; kept by the caller
+    last_offset: int | None  # last offset of the last good batch; the caller updates it
 
     def __init__(self, buffer: memoryview, start: int, end: int) -> None:
         self.last_offset = None
@@ -103,21 +104,21 @@ class Resync:
         self._end = end
         old = RangeChecksum(buffer, start, 0)
         self._checksums = (old, old, RangeChecksum(buffer, start, 2))
-        # The candidates found so far, their checksums right, in the order of their positions.
+        # The candidates found so far, all with right checksums, in the order of their positions.
         self._positions = array("q")
         self._offsets = array("q")
-        self._next = 0  # the first of them that the walk has not passed
+        self._next = 0  # index of the first candidate that the walk has not passed
         self._searched = start
-        self._highest: array[int] | None = None  # of each candidate and all behind it the highest offset
+        self._highest: array[int] | None = None  # highest offset of each candidate and all after it
 
     def checksum(self, position: int, size: int, magic: int) -> int:
-        """The checksum that the batch should have stored."""
+        """Compute the checksum that the batch should have stored."""
         return self._checksums[magic].of(position + covered_from(magic), position + size)
 
     def find(self, damaged: int, size: int) -> tuple[int, int] | None:
-        """Position and size of the batch to go on with, or None.
+        """Return the position and size of the batch to continue with, or None.
 
-        `size` is the damaged batch's own word for its size; 0 where that cannot be.
+        `size` is the size that the damaged batch declares; 0 if that is impossible.
         """
         outcome, _, _ = entry_extent(self._buffer, damaged, self._end)
         torn = outcome == TORN
@@ -135,7 +136,7 @@ class Resync:
         return self._positions[chosen], entry_extent(self._buffer, self._positions[chosen], self._end)[1]
 
     def _choose(self, damaged: int, torn: bool) -> int | None:
-        """The best candidate behind `damaged`; none with a lower offset where a torn tail is as good a reason."""
+        """Return the best candidate after `damaged`; if a torn tail explains the bytes too, only a higher offset."""
         self._searched = max(self._searched, damaged + 1)
         while self._next < len(self._positions) and self._positions[self._next] <= damaged:
             self._next += 1
@@ -161,7 +162,7 @@ class Resync:
         return forward
 
     def _search(self) -> bool:
-        """Searches on, window by window; True when there are more candidates than before."""
+        """Search on, window by window; returns True if there are new candidates."""
         known = len(self._positions)
         while self._searched < self._end and len(self._positions) == known:
             window_end = min(self._searched + _WINDOW, self._end)
@@ -190,7 +191,7 @@ class Resync:
         return read_u32(self._buffer, position + stored_crc_at(magic)) == self.checksum(position, size, magic)
 
     def _plausible_size(self, position: int, magic: int) -> int:
-        """The size of the batch whose header seems to stand at `position`, or 0 if no writer writes such a one."""
+        """Return the size of the batch whose header seems to be at `position`, or 0 if no writer writes such."""
         if magic < 2 and not self._is_plausible_message(position, magic):
             return 0
         outcome, size, _ = entry_extent(self._buffer, position, self._end)
@@ -199,9 +200,9 @@ class Resync:
         return size if magic < 2 or self._is_plausible_v2(position, size) else 0
 
     def _is_plausible_message(self, position: int, magic: int) -> bool:
-        """Whether the lengths agree. Readers ignore bytes behind the value, but no writer leaves any.
+        """Return whether the lengths agree. Readers ignore bytes after the value, but no writer leaves any.
 
-        Zeros are common, and each may be the magic byte of a message of magic 0: this has to be quick.
+        Zeros are common, and each may be the magic byte of a message of magic 0, so this has to be quick.
         """
         header_size = _HEADER_SIZES[magic]
         if header_size + 2 * _LENGTH.size > self._end - position:

@@ -1,8 +1,8 @@
-"""Header keys, and names in control records: UTF-8, and where it is not UTF-8, the text that Java makes of it.
+"""Convert header keys, and names in control records, between UTF-8 and text; malformed bytes read as in Java.
 
-Java's `new String(bytes, UTF_8)` replaces what is malformed by U+FFFD as Python's `errors="replace"` does, with one
-exception: the three bytes of a UTF-16 surrogate (ED A0..BF 80..BF), and what is left of them where they are cut,
-are one mistake to Java and one a byte to Python.
+Like Python's `errors="replace"`, Java's `new String(bytes, UTF_8)` replaces malformed bytes by U+FFFD, with one
+exception. The three bytes of a UTF-16 surrogate (ED A0..BF 80..BF), or the rest of them if they are cut off, become
+one replacement character in Java and one for each byte in Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}".encode()
 
 
 def read_text(data: bytes) -> str:
-    """`data` as the string that Java makes of it; no input is refused."""
+    """Decode `data` as Java does; no input is refused."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -25,7 +25,7 @@ def read_text(data: bytes) -> str:
 
 
 def write_text(text: str) -> bytes:
-    """`text` in UTF-8; raises `InvalidInput` for a lone surrogate, which has no UTF-8."""
+    """Encode `text` in UTF-8; raises `InvalidInput` for a lone surrogate, which has no UTF-8."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:

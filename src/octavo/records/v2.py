@@ -1,6 +1,6 @@
-"""A batch of magic 2 and its records (Kafka's `DefaultRecordBatch` and `DefaultRecord`), read and written.
+"""Read and write batches of magic 2 and their records (Kafka's `DefaultRecordBatch` and `DefaultRecord`).
 
-The layout is in `layout` and `kernels.record`; here are objects on top of it.
+The layout is in `layout` and `kernels.record`; this module builds objects on top of it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _CODEC: Final = int(Attributes.CODEC)
 _LOG_APPEND_TIME: Final = int(Attributes.LOG_APPEND_TIME)
 _HEADER_SIZE: Final = BATCH_HEADER.size
 
-HeaderLike = tuple[str, Buffer | None]  # a `Header`, or as much as one
-_NEW_RECORD: Final = tuple.__new__  # what Record's own constructor does, without a Python call for each record
+HeaderLike = tuple[str, Buffer | None]  # a `Header`, or a tuple like one
+_NEW_RECORD: Final = tuple.__new__  # does what Record's constructor does, without a Python call for each record
 
 
 class BatchV2(Batch):
@@ -118,7 +118,7 @@ class BatchV2(Batch):
     def __iter__(self) -> Iterator[Record]:
         header = self.header
         count = header.record_count
-        if count == 0:  # what compaction leaves behind; nobody looks whether bytes follow
+        if count == 0:  # left behind by compaction; like Kafka, do not check whether bytes follow
             return
         if count < 0:
             raise rules.broken(rules.RECORD_COUNT, self.position)
@@ -167,7 +167,7 @@ class BatchV2(Batch):
             raise self._broken(rules.BYTES_LEFT, at)
 
     def _records(self) -> bytes:
-        """The bytes of the records, decompressed. A copy: keys and values are cut from it faster than from a view."""
+        """Return the decompressed records as a copy: slicing keys and values is faster from bytes than from a view."""
         body = self.data[_HEADER_SIZE:]
         if not self.header.attributes & _CODEC:
             return bytes(body)
@@ -187,12 +187,15 @@ class BatchV2(Batch):
         return tuple(headers)
 
     def _broken(self, rule: int, at: int) -> FormatError:
-        """The error for a rule that is broken at `at` of the records; inside a compressed stream, at the batch."""
+        """Return the error for a rule broken at `at` of the records; for compressed records it names the batch."""
         return rules.broken(rule, self.position if self.is_compressed else self.position + BATCH_HEADER.size + at)
 
 
 def write_headers(headers: Sequence[HeaderLike]) -> bytes:
-    """The headers of a record, without their count; `InvalidInput` for a key that is no text or a value no bytes."""
+    """Encode the headers of a record, without their count.
+
+    Raises `InvalidInput` for a key that is not text or a value that is not bytes.
+    """
     out = bytearray()
     for key, value in headers:
         if not isinstance(key, str):
@@ -213,7 +216,7 @@ def record_size(
     header_count: int,
     headers_size: int,
 ) -> int:
-    """Bytes that `write_record` writes."""
+    """Return the number of bytes that `write_record` writes."""
     body_size = record_body_size(
         timestamp_delta_ms, offset_delta, _length(key), _length(value), header_count, headers_size
     )
@@ -229,7 +232,7 @@ def write_record(
     header_count: int,
     headers: bytes,
 ) -> None:
-    """Adds a record to `out`; `headers` as `write_headers` makes them."""
+    """Adds a record to `out`; `headers` are bytes from `write_headers`."""
     key_length, value_length = _length(key), _length(value)
     body_size = record_body_size(timestamp_delta_ms, offset_delta, key_length, value_length, header_count, len(headers))
     at = len(out)
@@ -242,7 +245,7 @@ def write_record(
 
 
 def write_batch(header: BatchHeader, records: Buffer) -> bytes:
-    """A batch of `header`, with its length and checksum filled in, and `records`; `InvalidInput` above 2 GiB."""
+    """Build a batch of `header` and `records`, filling in length and checksum; `InvalidInput` above 2 GiB."""
     size = BATCH_HEADER.size + len(records)
     if size > MAX_SIZE:
         raise InvalidInput(f"a batch of {size:,} bytes is larger than {MAX_SIZE:,}")
@@ -252,5 +255,5 @@ def write_batch(header: BatchHeader, records: Buffer) -> bytes:
 
 
 def _length(data: Buffer | None) -> int:
-    """Bytes of a key or value, -1 for null, as it is stored."""
+    """Return the stored length of a key or value: -1 for null."""
     return -1 if data is None else len(data)
