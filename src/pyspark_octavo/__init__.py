@@ -1,4 +1,4 @@
-"""Where Spark looks: it imports every top-level module named `pyspark_*`, and registers its `DefaultSource`."""
+"""Registers Octavo with Spark, which imports every top-level module named `pyspark_*` and takes its `DefaultSource`."""
 
 from octavo.spark import OctavoSource as DefaultSource
 

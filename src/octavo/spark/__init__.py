@@ -1,7 +1,8 @@
 """Kafka's log as a Spark data source: `spark.read.format("octavo")` and `spark.readStream.format("octavo")`.
 
-Spark finds it by itself (`pyspark_octavo`). Importing this before a session is started has Spark's workers run the
-Python that this program runs, which has Octavo. It imports PySpark; the rest of Octavo does without.
+Spark finds the source by itself (see `pyspark_octavo`). If this module is imported before a Spark session is started,
+Spark's workers run the same Python as this program, and that one has Octavo. This package needs PySpark; the rest of
+Octavo does not.
 """
 
 from __future__ import annotations

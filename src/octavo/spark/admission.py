@@ -1,4 +1,4 @@
-"""How much of what is new one micro-batch takes: the options that limit a trigger."""
+"""Limit how much one micro-batch takes: the options per trigger."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from octavo.spark.slices import Slice
 
 
 def limit_rows(starts: Offsets, ends: Offsets, limit: int) -> Offsets:
-    """Ends such that about `limit` offsets are between; each partition has a share by how much it has, as in Kafka's
-    connector, and each at least one."""
+    """Return ends with about `limit` offsets before them.
+
+    As in Kafka's connector, the share of a partition is in proportion to its new offsets, and is at least one offset.
+    """
     sizes = {partition: end - starts[partition] for partition, end in ends.items() if end > starts[partition]}
     total = sum(sizes.values())
     if total <= limit:
@@ -28,7 +30,7 @@ def limit_rows(starts: Offsets, ends: Offsets, limit: int) -> Offsets:
 
 
 def limit_bytes(sources: Sources, starts: Offsets, ends: Offsets, limit: int) -> Offsets:
-    """Ends such that about `limit` bytes are between, and at least one batch of each partition."""
+    """Return ends with about `limit` bytes before them, and at least one batch of each partition."""
     slices = {
         partition: slices_of(OffsetRange(sources[partition], starts[partition], end))
         for partition, end in ends.items()
@@ -45,7 +47,7 @@ def limit_bytes(sources: Sources, starts: Offsets, ends: Offsets, limit: int) ->
 
 
 def _offset_behind(source: SourceLog, pieces: list[Slice], size: int, end: int) -> int:
-    """The offset behind the first `size` bytes, or behind the first batch."""
+    """Return the offset behind the first `size` bytes, and at least behind the first batch."""
     for piece in pieces:
         if size < piece.size:
             found = boundary_behind(segment_of(source, piece), piece, max(piece.position + size, piece.position + 1))
@@ -57,7 +59,7 @@ def _offset_behind(source: SourceLog, pieces: list[Slice], size: int, end: int) 
 
 
 class Patience:
-    """Whether to wait for more: `minOffsetsPerTrigger`, but no longer than `maxTriggerDelay`."""
+    """Waits for `minOffsetsPerTrigger`, but no longer than `maxTriggerDelay`."""
 
     def __init__(self, smallest: int, delay_ms: int) -> None:
         self._smallest: Final = smallest
@@ -65,7 +67,7 @@ class Patience:
         self._last_ms: float = -math.inf
 
     def waits(self, starts: Offsets, ends: Offsets, now_ms: float) -> bool:
-        """Whether there is so little that nothing is taken yet."""
+        """Whether there are still too few offsets for a micro-batch."""
         count = sum(end - starts[partition] for partition, end in ends.items())
         if now_ms - self._last_ms < self._delay_ms and count < self._smallest:
             return True

@@ -1,4 +1,4 @@
-"""The columns of `to_arrow` as those of Spark's schema: what a whole slice has is added, and types are made exact."""
+"""Convert the columns of `to_arrow` to Spark's schema: add the columns of a whole slice, and make types exact."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from octavo.log.names import LOG, file_name
 from octavo.spark.joined import Window
 from octavo.spark.slices import Slice
 
-# Measured: of 4,096 to 131,072, about what Spark reads fastest; narrow rows do not care.
+# Measured: from 4,096 to 131,072, about the size that Spark reads fastest; for narrow rows it makes no difference.
 BATCH_ROWS: Final = 16_384
 
 _OF_A_SLICE: Final = ("topic", "partition", "file")
 
 
 class Columns:
-    """Makes the batches of Spark's schema of what `to_arrow` gives."""
+    """Converts the batches of `to_arrow` to Spark's schema."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema: Final = schema
         stored = [name for name in schema.names if name not in _OF_A_SLICE]
-        self.stored: Final = stored or ["offset"]  # by something the rows have to be counted
-        self.stored_joined: Final = list(dict.fromkeys([*self.stored, "position"]))  # of several slices at once
+        self.stored: Final = stored or ["offset"]  # at least one column is needed, to count the rows
+        self.stored_joined: Final = list(dict.fromkeys([*self.stored, "position"]))  # for several slices at once
         self._values: dict[str, Any] = {}
         self._constants: dict[str, tuple[Any, pa.Array]] = {}
 
     def begin(self, piece: Slice) -> None:
-        """From now on batches are of this slice."""
+        """Set the slice that the following batches come from."""
         values = _values_of(piece)
         self._values = {name: values[name] for name in _OF_A_SLICE if name in self._schema.names}
 
     def spark_batch(self, batch: pa.RecordBatch, shift: int) -> pa.RecordBatch:
-        """A batch for Spark; positions of its records count from `shift`."""
+        """Convert a batch for Spark; positions of its records count from `shift`."""
         arrays = []
         for field in self._schema:
             if field.name in self._values:
@@ -48,10 +48,10 @@ class Columns:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def joined_batch(self, batch: pa.RecordBatch, window: Window) -> pa.RecordBatch:
-        """A batch for Spark of records of several slices."""
+        """Convert a batch with records of several slices for Spark."""
         positions = batch.column("position").to_numpy()
         parts = window.part_of(positions)
-        first, last = int(parts[0]), int(parts[-1])  # they rise
+        first, last = int(parts[0]), int(parts[-1])  # positions rise
         values = [_values_of(piece) for piece in window.slices[first : last + 1]]
         arrays = []
         for field in self._schema:
@@ -69,7 +69,8 @@ class Columns:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _constant(self, field: pa.Field, value: Any, rows: int) -> pa.Array:
-        """A column of one value. The last one of each column is kept, as the next batch often has the same."""
+        """Return a column of one value. The last such array of each column is kept; the next batch often has the
+        same."""
         known, array = self._constants.get(field.name, (None, None))
         if array is None or known != value or len(array) < rows:
             array = pa.repeat(pa.scalar(value, field.type), rows)
@@ -78,7 +79,7 @@ class Columns:
 
 
 def _values_of(piece: Slice) -> dict[str, Any]:
-    """What all records of a slice have in common."""
+    """Return the values that all records of a slice have in common."""
     return {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
@@ -91,8 +92,7 @@ def _exact(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _nullable_headers(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same lists, of a type that says that what is in them may be null; null where they are empty, as in Kafka's
-    connector."""
+    """Make the headers nullable, and empty lists null, as in Kafka's connector."""
     structs = array.values
     children = [structs.field(number) for number in range(structs.type.num_fields)]
     values = pa.Array.from_buffers(kind.value_type, len(structs), [None], children=children)

@@ -1,16 +1,16 @@
-"""The part of a log that is decided, for readers of committed data.
+"""Find out how transactions ended, for readers of committed data.
 
-`OpenTransactions` tells up to where all transactions are decided. It begins with the newest snapshot of producers that
-the log's writer left, so that only the headers behind that are looked at. A stream has one, on the driver; for a batch
-query its workers find out, each once for each partition that it reads of.
+`OpenTransactions` finds the last stable offset, below which all transactions are decided. It begins with the newest
+producer snapshot that the log's writer left, so that only the headers after it are read. A stream has one, on the
+driver. For a batch query the workers find the offset, each once for every partition that it reads.
 
-`Outcomes` is for the tasks: of a batch of a transaction in a slice they have to know how that ended, and the marker
-that says so may lie far behind the slice. So they read headers ahead, no further than they have to. Where there are no
-transactions they do not read ahead at all.
+`Outcomes` is for the tasks. Where a slice has a batch of a transaction, the task must know how that transaction ended,
+and the marker may lie far behind the slice. So the task reads headers ahead, no further than it has to. Where there are
+no transactions it does not read ahead at all.
 
-Both meet damage that nobody is to read, and a marker may be lost there. With `onCorruption` = fail they fail; else they
-go on behind it, and a transaction is ended by the next marker of its producer that is found. One of which none is found
-is never taken for committed.
+Both may meet damage outside the offsets that are read, and a marker may be lost there. With `onCorruption` = fail they
+fail. Otherwise they go on behind the damage, and the next marker of the same producer ends the transaction. A
+transaction for which no marker is found is never taken for committed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Truths = npt.NDArray[np.bool_]
 
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
-_ATTEMPTS: Final = 100  # to open a file of a folder that changes meanwhile
+_ATTEMPTS: Final = 100  # to open a file in a folder that changes meanwhile
 
 
 def _on_damage(mode: OnCorruption) -> OnDamage:
@@ -72,23 +72,23 @@ def _on_damage(mode: OnCorruption) -> OnDamage:
 
 
 class OpenTransactions:
-    """The transactions of a log that are not decided, as far as it has been looked at. For one thread at a time."""
+    """The open transactions of a log, as far as it has been scanned. For one thread at a time."""
 
     def __init__(self, on_corruption: OnCorruption = OnCorruption.FAIL) -> None:
         self._on_damage: Final = _on_damage(on_corruption)
         self._found: FoundTransactions | None = None
 
     def last_stable_offset(self, storage: Storage, log: WatchedLog, bound: int) -> int:
-        """Up to where, below `bound`, everything is decided.
+        """Return the offset, at most `bound`, below which all transactions are decided.
 
-        Raises `CorruptFile` for damage, where that is to fail a query, and `FileNotFoundError` where a file has gone
+        Raises `CorruptFile` for damage, if `onCorruption` is fail, and `FileNotFoundError` where a file was removed
         since the log was looked at.
         """
         view, found = log.view, self._found
         if found is None or found.generation != view.generation or bound < found.offset:
             found = self._begin(storage, log, view.start_offset, bound) or self._begin_at_start(log)
         elif any(found.offset < base <= bound for base in view.bases):
-            # A segment that is new may have its snapshot: then there is nothing to be read of those before it.
+            # A new segment may have its snapshot: then the segments before it need not be read.
             found = self._begin(storage, log, found.offset, bound) or found
         self._found = found
         try:
@@ -101,7 +101,7 @@ class OpenTransactions:
         return stable
 
     def _begin(self, storage: Storage, log: WatchedLog, above: int, bound: int) -> FoundTransactions | None:
-        """Begin with the newest snapshot of an offset above the one and not above the other, if there is one."""
+        """Begin with the newest snapshot whose offset is above `above` and at most `bound`, if there is one."""
         offsets = (base_offset_of(name) for name in storage.files(log.folder, SNAPSHOT))
         for offset in sorted((each for each in offsets if each is not None and above < each <= bound), reverse=True):
             try:
@@ -126,9 +126,9 @@ class OpenTransactions:
 
 
 def decided_end(options: Options, piece: Slice) -> int:
-    """Up to where the partition of a slice is decided, which is found out once in each stage that a worker works for.
+    """Return the last stable offset of a slice's partition; each worker finds it once in each stage.
 
-    Raises `CorruptFile` and `BadDirectory`, and `DataLoss` where the partition is gone and that is to fail a query.
+    Raises `CorruptFile` and `BadDirectory`, and `DataLoss` where the partition is gone, if `failOnDataLoss` is set.
     """
     assert piece.undecided_below is not None
     replica = Replica(piece.partition, piece.root, piece.folder_path())
@@ -157,14 +157,14 @@ def _decided_end(stage: int, replica: Replica, bound: int, on_corruption: OnCorr
 
 
 class Choice(Protocol):
-    """Which batches of a slice are to be read."""
+    """A choice of the batches of a slice that are to be read."""
 
     def at(self, shift: int) -> Keep:
-        """Of a window, in which positions count from `shift`."""
+        """Return the filter for a window in which positions count from `shift`."""
 
 
 def choice_for(options: Options, file: File, piece: Slice) -> Choice | None:
-    """Which batches of a slice are to be read; None where that is all."""
+    """Return the choice of batches for a slice; None where all are to be read."""
     if options.read_committed:
         return Outcomes(options, file, piece)
     return None if options.include_control_records else _NoControl()
@@ -177,15 +177,15 @@ def no_control(table: Table) -> Truths:
 
 
 class _NoControl:
-    """For readers of everything but control records."""
+    """The choice of everything but control batches."""
 
     def at(self, shift: int) -> Keep:
-        """Of every window the same."""
+        """Return the filter, which is the same for every window."""
         return no_control
 
 
 class Outcomes:
-    """How the transactions ended that have batches in a slice."""
+    """The outcomes of the transactions that have batches in a slice."""
 
     def __init__(self, options: Options, file: File, piece: Slice) -> None:
         on_damage = _on_damage(options.on_corruption)
@@ -198,11 +198,14 @@ class Outcomes:
         self._aborted: Final = AbortedRanges()
 
     def at(self, shift: int) -> Keep:
-        """Of every window the same: what is looked at are offsets."""
+        """Return the filter. It goes by offsets, so it is the same for every window."""
         return self._keep
 
     def _keep(self, table: Table) -> Truths:
-        """Raises `CorruptFile`, `BadDirectory` and `DataLoss` where it cannot be told, and that is to fail a query."""
+        """Drop the batches of aborted transactions, and control batches unless they were asked for.
+
+        Raises `CorruptFile`, `BadDirectory` and `DataLoss` where an outcome cannot be found, if the options say so.
+        """
         attributes = table[:, scan.ATTRIBUTES]
         new = table[:, scan.MAGIC] == 2
         control = new & (attributes & _CONTROL != 0)
@@ -218,7 +221,7 @@ class Outcomes:
         return kept
 
     def _decide(self, producer_id: int, base_offset: int, last_offset: int) -> None:
-        """Know how the transaction ended that this batch of a producer is of."""
+        """Read ahead until it is known how the transaction of this batch ended."""
         opened = self._decider.open
         while self._ahead.offset <= last_offset or opened.get(producer_id, MAX_INT64) <= base_offset:
             if not self._look_ahead():
@@ -228,7 +231,7 @@ class Outcomes:
                 return
 
     def _look_ahead(self) -> bool:
-        """Note the markers of some more headers; False where there are no more."""
+        """Take the markers from the next table of headers; False where there is none."""
         for file, table, shift in self._tables:
             self._scan.take(file, table, shift)
             self._decider.take(self._scan.events)
@@ -239,7 +242,7 @@ class Outcomes:
         return False
 
     def _give_up(self, producer_id: int, first_offset: int) -> None:
-        """Tell of a transaction that does not end in the log; raise, unless its batches are to be left out."""
+        """Warn about a transaction whose end is not in the log; raise, unless its batches are to be left out."""
         problem = (
             f"how the transaction ended that producer {producer_id} wrote in at offset {first_offset} is not in the log"
         )
@@ -251,15 +254,15 @@ class Outcomes:
 
 
 class _Ahead:
-    """The headers from the begin of a slice to the end of the log, whatever becomes of its files meanwhile.
+    """Reads headers from the beginning of a slice to the end of the log, even if files are replaced meanwhile.
 
-    It goes on by offsets. A file that it is in stays open; but of those behind, some may be put together with others,
-    also with that one, before it gets there.
+    It continues by offsets. The file that it is reading stays open. But segments behind it may be merged with others,
+    even with that one, before it gets there.
     """
 
     def __init__(self, file: File, piece: Slice, on_damage: OnDamage) -> None:
-        self.offset = piece.first_offset  # what is below it, from the begin of the slice on, has been seen
-        self.lost: tuple[int, int] | None = None  # the offsets that are not there any more, where it ends before them
+        self.offset = piece.first_offset  # everything from the beginning of the slice to here has been seen
+        self.lost: tuple[int, int] | None = None  # the missing offsets, where the log was deleted before they were read
         self._file = file
         self._segment = (piece.base_offset, piece.identity)
         self._position = piece.position
@@ -269,7 +272,8 @@ class _Ahead:
         self._on_damage: Final = on_damage
 
     def tables(self) -> Iterator[tuple[File, Table, int]]:
-        """Tables of headers (see `kernels.scan`), each with its file and what its positions count from."""
+        """Yield tables of headers (see `kernels.scan`), each with its file and the position that its positions count
+        from."""
         end: int | None = self._piece.end
         while end is not None:
             file = BlockFile(self._file)
@@ -283,7 +287,7 @@ class _Ahead:
             end = self._go_on()
 
     def _go_on(self) -> int | None:
-        """Find the file that has what follows; the position up to which to read there, None where nothing follows."""
+        """Go on in the file that follows; return the position up to which to read it, None where nothing follows."""
         for _ in range(_ATTEMPTS):
             log = self._look()
             number = -1 if log is None else self._number_in(log)
@@ -292,11 +296,11 @@ class _Ahead:
             try:
                 return self._enter(log, number)
             except FileNotFoundError:
-                pass  # something else has taken its place since
+                pass  # another file has taken its place since
         raise BadDirectory(self._piece.folder, "its files change faster than they can be read")
 
     def _number_in(self, log: WatchedLog) -> int:
-        """The number of the segment to go on in: the same as long as it has more, as `portions` has it."""
+        """Return the number of the segment to go on in: the same one as long as it has more, as in `portions`."""
         bases = log.view.bases
         base_offset, identity = self._segment
         if base_offset in bases and log.identity(base_offset) == identity:
@@ -306,7 +310,7 @@ class _Ahead:
         return bisect_right(bases, self.offset) - 1
 
     def _look(self) -> WatchedLog | None:
-        """The log as it is now; None where there is none any more."""
+        """Return the log as it is now; None where it was deleted."""
         try:
             if self._log is None:
                 self._log = self._replica.open()
@@ -319,14 +323,14 @@ class _Ahead:
         return self._log
 
     def _rest_of_deleted(self, start_offset: int) -> int | None:
-        """A file that is open can still be read where the log begins behind it by now."""
+        """Go on in the open file, which can still be read although the log now begins behind it."""
         if self._file.size() > self._position:
             return self._file.size()
         self.lost = (self.offset, start_offset)
         return None
 
     def _enter(self, log: WatchedLog, number: int) -> int | None:
-        """Go on in the segment of that number, or the next where all of it has been seen."""
+        """Go on in the segment with this number, or in the next one where all of it has been seen."""
         view = log.view
         segment = (view.bases[number], log.identity(view.bases[number]))
         if segment == self._segment and view.segment_size(number) <= self._position:
@@ -340,5 +344,5 @@ class _Ahead:
             if self._piece.root.storage().identity(file) != identity:
                 raise FileNotFoundError(file.path)
             self._file, self._segment, self._position = file, segment, 0
-            self.offset = max(self.offset, base_offset)  # it may be empty
+            self.offset = max(self.offset, base_offset)  # the segment may be empty
         return view.segment_size(number)

@@ -1,11 +1,11 @@
-"""What becomes of batches that break a rule: `onCorruption` = fail | skip | quarantine.
+"""Handle damaged batches: `onCorruption` = fail | skip | quarantine.
 
     fail         the task fails, and says which file, which byte and which rule
-    skip         the batch is left out; how many there were, and which, is logged by the task. With quarantinePath, a
-                 small JSON file there tells of each
-    quarantine   the same, and the bytes are kept there too
+    skip         the batch is left out; the task logs which batches, and how many. With quarantinePath, a small JSON
+                 file there describes each
+    quarantine   the same, and the bytes are kept there, too
 
-Files in quarantinePath are named after what they tell of: a task that is run again writes the same ones.
+Files in quarantinePath are named after the bytes that they describe, so a task that is run again writes the same files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KEPT_AT_ONCE: Final = 8 << 20
 
 
 class Skipped(NamedTuple):
-    """Bytes that were left out, and why."""
+    """Bytes that were left out, and the rule that they break."""
 
     piece: Slice
     path: Path
@@ -38,7 +38,7 @@ class Skipped(NamedTuple):
     rule: str
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for a file."""
+        """Return all fields, for a JSON file."""
         return {
             "topic": self.piece.partition.topic,
             "partition": self.piece.partition.partition,
@@ -50,7 +50,7 @@ class Skipped(NamedTuple):
 
 
 class Corruption:
-    """Damage that a task meets."""
+    """Handles the damage that a task meets."""
 
     def __init__(self, options: Options) -> None:
         self._mode: Final = options.on_corruption
@@ -59,9 +59,9 @@ class Corruption:
         self.skipped: Final[list[Skipped]] = []
 
     def meet(self, file: File, piece: Slice, position: int, error: FormatError) -> int:
-        """Go on behind the damage at `position`, where that is wanted: the position of the next batch.
+        """Skip the damage at `position` and return the position of the next batch.
 
-        Raises `CorruptFile` where it is not.
+        Raises `CorruptFile` where damage is not to be skipped.
         """
         if self._mode is OnCorruption.FAIL:
             raise CorruptFile(file.path, position, error.rule) from None
@@ -74,7 +74,7 @@ class Corruption:
         return behind
 
     def tell(self) -> None:
-        """How much there was, at the end of a task."""
+        """Log at the end of a task how much was left out."""
         if self.skipped:
             size = sum(skipped.size for skipped in self.skipped)
             _log.warning("%d damaged places were left out, %d bytes in all", len(self.skipped), size)
@@ -93,7 +93,7 @@ class Corruption:
 
 
 def _create(folder: Root, name: str) -> Any:
-    """A new file to be written."""
+    """Create a file for writing."""
     storage = folder.storage()
     if isinstance(storage, RemoteStorage):
         return storage.filesystem.open_output_stream(str(folder.path() / name))

@@ -1,7 +1,8 @@
-"""Where logs lie: on a local disk, or wherever pyarrow's or fsspec's file systems reach.
+"""Access to logs on a local disk, or on any file system that pyarrow or fsspec reaches.
 
-A `Root` is a path as the user gave it; it travels to the tasks, which open it again. Everything below it is named by
-paths of its file system, and read through the `Storage` of `octavo.log`, so that one code reads both.
+A `Root` is a path as the user gave it. It is sent to the tasks, which open it again. Everything below it is named by
+paths of its file system, and read through the `Storage` of `octavo.log`, so that the same code reads local and remote
+logs.
 """
 
 from __future__ import annotations
@@ -23,23 +24,24 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|file:/")
-_BLOCK: Final = 64 << 10  # bytes that a small read of a remote file brings
-_ALIASES: Final = {"s3a": "s3", "s3n": "s3"}  # as Hadoop has them
+_BLOCK: Final = 64 << 10  # bytes that a small read of a remote file fetches
+_ALIASES: Final = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names
 _MAGIC: Final = re.compile(r"[*?\[]")
-_REMOTE_MAGIC: Final = re.compile(r"[*\[]")  # in an address, what follows a question mark says how to get there
-# Name and password before the host; also where a slash is in the password, unless what is before that may be a port.
+_REMOTE_MAGIC: Final = re.compile(r"[*\[]")  # in an address, a question mark begins the query
+# Name and password before the host. The password may contain a slash, unless what stands before the slash may be a
+# port.
 _USER: Final = re.compile(r"(?<=://)[^/@]*:(?:[^/]*|(?!\d+/)[^@]*)@")
 
 
 def shown(address: str) -> str:
-    """An address for people: without keys and passwords, which stand before the host or behind a question mark."""
+    """Return an address without keys and passwords, which stand before the host or behind a question mark."""
     if _SCHEME.match(address) is None:
         return address
     return _USER.sub("", address.partition("?")[0], count=1)
 
 
 class Root(NamedTuple):
-    """A path, or an address, without what may match several."""
+    """A path or an address, without wildcards."""
 
     address: str
 
@@ -48,27 +50,27 @@ class Root(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on a disk of whoever asks."""
+        """Whether it is on a local disk."""
         return _SCHEME.match(self.address) is None
 
     def storage(self) -> Storage:
-        """What reads it. Raises `InvalidInput` where nothing does."""
+        """Return the storage that reads it. Raises `InvalidInput` where there is none."""
         return DISK if self.is_local else _remote(self.address)[0]
 
     def path(self) -> Path:
-        """It, as its file system names it."""
+        """Return its path in its file system."""
         return Path(self.address) if self.is_local else _remote(self.address)[1]
 
 
 class Found(NamedTuple):
-    """Something at the end of a path."""
+    """A file or folder that a given path leads to."""
 
     root: Root
     path: Path
 
 
 def find_paths(given: str) -> list[Found]:
-    """What is there by a path, an address or a pattern of such. Raises `BadDirectory` where nothing is."""
+    """Find what a path, an address or a pattern of either leads to. Raises `BadDirectory` where there is nothing."""
     if given.startswith("file:"):
         given = unquote(urlsplit(given).path)
     if _SCHEME.match(given) is None:
@@ -124,13 +126,13 @@ def children(storage: Storage, folder: Path) -> dict[str, bool]:
 
 
 class RemoteFile(File):
-    """A file of a remote file system: each read is a request, unless it is small and lies where the last one was."""
+    """A remote file. Each read is a request, unless it is small and lies in the block that was last fetched."""
 
     __slots__ = ("_block", "_file")
 
     def __init__(self, filesystem: FileSystem, path: Path) -> None:
         self._file = filesystem.open_input_file(str(path))
-        self._block = (0, b"")  # what the last small read brought, and its position
+        self._block = (0, b"")  # position and bytes of the block that the last small read fetched
         self.path = path
 
     def __del__(self) -> None:
@@ -138,20 +140,20 @@ class RemoteFile(File):
             self.close()
 
     def close(self) -> None:
-        """Close it now. May be called again."""
+        """Close the file. May be called more than once."""
         self._file.close()
 
     @property
     def is_closed(self) -> bool:
-        """Whether it can be read no more."""
+        """Whether the file is closed."""
         return bool(self._file.closed)
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """Return the size of the file in bytes."""
         return int(self._file.size())
 
     def read_at(self, size: int, position: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only where the file ends."""
+        """Read up to `size` bytes from `position`; fewer only where the file ends."""
         if size >= _BLOCK:
             return self._read(size, position)
         start, block = self._block
@@ -165,47 +167,47 @@ class RemoteFile(File):
         return bytes(self._file.read_at(size, position)) if size > 0 else b""
 
     def next_data(self, position: int) -> int:
-        """Nobody tells of holes."""
+        """Return `position`: remote file systems do not report holes."""
         return position
 
     def read_into(self, buffer: memoryview, position: int) -> int:
-        """Fill `buffer` from `position`; how many bytes there were."""
+        """Fill `buffer` from `position`; return the number of bytes read."""
         data = self._read(len(buffer), position)
         buffer[: len(data)] = data
         return len(data)
 
 
 class RemoteStorage(Storage):
-    """Files that are only read, through a file system of pyarrow's."""
+    """Read-only access to files through a file system of pyarrow's."""
 
     def __init__(self, filesystem: FileSystem) -> None:
         self.filesystem: Final = filesystem
 
     def open(self, path: Path) -> File:
-        """An existing file, to be read."""
+        """Open an existing file for reading."""
         return RemoteFile(self.filesystem, path)
 
     def status(self, path: Path) -> FileStatus:
-        """Of a file. One that was written anew is another file."""
+        """Return the status of a file. A file that was written anew has another identity."""
         info = self.filesystem.get_file_info(str(path))
         if not info.is_file:
             raise FileNotFoundError(str(path))
         return _status(info)
 
     def identity(self, file: File) -> int:
-        """Of an open file, as `status` has it."""
+        """Return the identity of an open file, as in `status`."""
         return self.status(file.path).identity
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a file or a folder of this name."""
+        """Whether there is a file or a folder at this path."""
         return bool(self.filesystem.get_file_info(str(path)).type.name != "NotFound")
 
     def is_folder(self, path: Path) -> bool:
-        """Whether there is a folder of this name, or something below it."""
+        """Whether there is a folder at this path, or anything below it."""
         return bool(self.filesystem.get_file_info(str(path)).type.name == "Directory")
 
     def files(self, folder: Path, suffix: str | tuple[str, ...]) -> dict[str, FileStatus]:
-        """The files whose names end so, as one listing has them."""
+        """Return the files whose names end with `suffix`, from one listing."""
         infos = {info.base_name: info for info in self._list(folder) if info.base_name.endswith(suffix)}
         return {name: _status(info) for name, info in sorted(infos.items())}
 
@@ -220,7 +222,11 @@ class RemoteStorage(Storage):
 
 
 def _status(info: Any) -> FileStatus:
-    """What a bucket tells of an object. There are no inode numbers, and many may have been put in the same second."""
+    """Return the status of an object.
+
+    There are no inode numbers, and many objects may have been written in the same second. So the identity is made of
+    path, time and size.
+    """
     modified_ns = int(info.mtime_ns or 0)
     told = f"{info.path}\n{modified_ns}\n{info.size}"
     identity = int.from_bytes(blake2b(told.encode(), digest_size=8).digest(), "big")
@@ -229,7 +235,7 @@ def _status(info: Any) -> FileStatus:
 
 @cache
 def _remote(address: str) -> tuple[RemoteStorage, Path]:
-    """The file system that an address is of, and how that names it."""
+    """Return the file system of an address, and the path in it."""
     scheme, _, rest = address.partition("://")
     address = f"{_ALIASES.get(scheme, scheme)}://{rest}"
     try:
@@ -265,7 +271,7 @@ def _open_filesystem(address: str) -> tuple[FileSystem, str]:
 
 
 def _without_secrets(text: str, address: str) -> str:
-    """What a library says of an address, without what nobody should see of that."""
+    """Remove the secrets of an address from a library's error message."""
     before, _, query = address.partition("?")
     user = _USER.search(before)
     said = text.replace(address, shown(address))

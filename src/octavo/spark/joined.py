@@ -1,8 +1,8 @@
-"""Small slices read together, so that many small segments cost about as much as one large one.
+"""Read small slices together, so that many small segments cost about as much as one large one.
 
-A `Window` holds the bytes of several slices behind each other, to be decoded at once. Only slices are joined of which
-every batch is wanted, and of which the headers are in order; whatever is unusual is left to the way that reads slices
-one by one, and knows what to do about it.
+A `Window` holds the bytes of several slices one behind the other, to be decoded at once. Slices are joined only if
+every batch in them is wanted and their headers are in order. Anything unusual is left to the code that reads slices one
+by one, and knows how to handle it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from octavo.spark.slices import Slice
 Int64s = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
-# Measured: a slice by itself takes as long as decoding some 100 KiB.
-SMALL: Final = 256 << 10  # bytes of a slice that is read together with others
-_FEW_ROWS: Final = 4096  # of batches that are put together before Spark gets them
+# Measured: reading a slice alone costs as much as decoding some 100 KiB.
+SMALL: Final = 256 << 10  # the most bytes of a slice that is read together with others
+_FEW_ROWS: Final = 4096  # batches with fewer are joined before Spark gets them
 _FEW_BYTES: Final = 1 << 20
-_ROWS: Final = 4096  # of a table of headers
+_ROWS: Final = 4096  # rows of a table of headers
 _EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
@@ -34,7 +34,7 @@ _HEADER: Final = [scan.POSITION, scan.BASE_OFFSET, scan.LAST_OFFSET, scan.MAGIC,
 
 
 def group_small(slices: Iterable[Slice], room: int) -> Iterator[list[Slice]]:
-    """Slices in groups that are read together: small ones, as many as there is room for; of others each one alone."""
+    """Group slices that are read together: small ones, as many as there is room for; each large one alone."""
     group: list[Slice] = []
     size = 0
     for piece in slices:
@@ -56,23 +56,23 @@ class Window:
     def __init__(self, slices: Sequence[Slice]) -> None:
         self.slices: Final = slices
         sizes = np.array([piece.size for piece in slices], np.int64)
-        self.starts: Final[Int64s] = np.cumsum(sizes) - sizes  # where each begins
+        self.starts: Final[Int64s] = np.cumsum(sizes) - sizes  # where each slice begins
         self.size: Final = int(sizes.sum())
 
     def part_of(self, positions: Int64s) -> Int64s:
-        """The number of the slice that each position is in."""
+        """Return the number of the slice that each position is in."""
         return np.searchsorted(self.starts, positions, side="right") - 1
 
     def locate(self, position: int) -> tuple[int, int]:
-        """The number of the slice that a position is in, and the position in its file."""
+        """Return the number of the slice that a position is in, and the position in its file."""
         number = int(self.part_of(np.array([position], np.int64))[0])
         return number, position - int(self.starts[number]) + self.slices[number].position
 
     def runs(self, data: npt.NDArray[np.uint8], *, committed: bool) -> Iterator[tuple[int, int]]:
-        """Which slices are decoded together: the number of the first, and the one behind the last.
+        """Yield the runs of slices that are decoded together: the number of the first, and the one behind the last.
 
-        Those are slices in which batches lie where they should and have just the offsets that are wanted, each behind
-        those before. `committed`: also, there is no transaction whose outcome would have to be known.
+        In such slices the batches lie where they should, have only offsets that are wanted, and their offsets rise.
+        With `committed`, they also have no transaction whose outcome would have to be known.
         """
         is_sound = self._sound(data[: self.size], committed)
         changes = np.flatnonzero(~is_sound[1:] | ~is_sound[:-1]) + 1
@@ -92,7 +92,7 @@ class Window:
         is_sound = np.ones(len(self.slices), bool)
         is_sound[part[~good]] = False
         missing = np.flatnonzero(~np.isin(self.starts, position))
-        if len(missing):  # a batch of the slice before goes on in this one, or there is none
+        if len(missing):  # a batch of the slice before extends into this one, or there is no batch
             is_sound[max(0, int(missing[0]) - 1) :] = False
         elif end < self.size:
             is_sound[self.locate(end)[0] :] = False
@@ -100,7 +100,7 @@ class Window:
 
 
 def _scan(data: npt.NDArray[np.uint8]) -> tuple[Int64s, int]:
-    """What the headers say, and where the last batch ends that is one."""
+    """Scan the headers; return their fields, and where the last valid batch ends."""
     table = np.empty((_ROWS, scan.COLUMNS), np.int64)
     found = []
     at, outcome = 0, scan.MORE
@@ -112,7 +112,7 @@ def _scan(data: npt.NDArray[np.uint8]) -> tuple[Int64s, int]:
 
 
 def join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, of small batches several in one: each costs Spark about as much as a thousand rows."""
+    """Join small batches: each batch costs Spark about as much as a thousand rows."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Where to begin and to end, as far as that can be checked before any log is opened; with the connector's sentences."""
+"""Check starting and ending limits, as far as possible without opening a log. The messages are the connector's."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from octavo.spark.offsets import EARLIEST, told
 from octavo.spark.options import Limit, Options
 from octavo.spark.partitions import MissingPartitions
 
-MAX_TIMESTAMP: Final = -3  # as a timestamp: the record that has the latest. -1 and -2 are as for offsets
+MAX_TIMESTAMP: Final = -3  # in place of a timestamp: the record with the latest one. -1 and -2 are as for offsets
 
 
 def check_times(options: Options) -> None:
-    """Raises `InvalidInput` for timestamps that are none, nor stand for one in Kafka's ListOffsets."""
+    """Raises `InvalidInput` for negative timestamps that have no meaning in Kafka's ListOffsets."""
     for limit in (options.starting, options.ending):
         if limit is None:
             continue
@@ -34,9 +34,9 @@ def check_named(
     all_named: bool = True,
     streaming: bool = False,
 ) -> None:
-    """Raises `MissingPartitions` where a limit names partitions, but not just those that are read.
+    """Raises `MissingPartitions` where a limit names partitions that are not read.
 
-    `all_named`: nor only some of them.
+    `all_named`: also raise where it names only some of those that are read.
     """
     for position, limit in (("start", options.starting), ("end", options.ending)):
         given = None if limit is None else limit.of_each
@@ -59,7 +59,7 @@ def _mismatch(limit: Limit, position: str, streaming: bool) -> str:
             "If startingOffsets contains specific offsets, you must specify all TopicPartitions. "
             "Use -1 for latest, -2 for earliest, if you don't care."
         )
-    return (  # of where to end it says the same
+    return (  # the connector says "start offsets" for the end, too
         "Partitions specified for Kafka start offsets don't match what are assigned. Maybe topic partitions are "
         "created or deleted while the query is running. Use -1 for latest, -2 for earliest."
     )

@@ -12,9 +12,9 @@ from octavo.log.names import TopicPartition
 from octavo.records.layout import MAX_INT32, MAX_INT64, MIN_INT64
 
 Offsets = dict[TopicPartition, int]
-Nested = dict[str, dict[str, int]]  # as JSON has it
+Nested = dict[str, dict[str, int]]  # the form that JSON has
 
-LATEST: Final = -1  # for an offset
+LATEST: Final = -1  # in place of an offset
 EARLIEST: Final = -2
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
@@ -24,7 +24,7 @@ _PARTITIONS: Final = '{"topicA":[0,1],"topicB":[0,1]}'
 
 
 def nested(offsets: Mapping[TopicPartition, int]) -> Nested:
-    """Offsets as they go into JSON, in order."""
+    """Convert offsets to the form that JSON has, sorted."""
     by_topic: Nested = {}
     for partition, offset in sorted(offsets.items()):
         by_topic.setdefault(partition.topic, {})[str(partition.partition)] = offset
@@ -32,7 +32,7 @@ def nested(offsets: Mapping[TopicPartition, int]) -> Nested:
 
 
 def flat(by_topic: Nested) -> Offsets:
-    """The offsets that `nested` gave."""
+    """Convert the result of `nested` back to offsets."""
     return {
         TopicPartition(topic, int(number)): offset
         for topic, offsets in by_topic.items()
@@ -41,24 +41,24 @@ def flat(by_topic: Nested) -> Offsets:
 
 
 def read_offsets(text: str) -> Offsets:
-    """Offsets that a user wrote. Raises `InvalidInput`."""
+    """Parse offsets that a user wrote. Raises `InvalidInput`."""
     return _read_numbers(text, _OFFSETS, EARLIEST)
 
 
 def read_timestamp(text: str) -> int:
-    """A timestamp in milliseconds, for all partitions. Raises `InvalidInput`."""
+    """Parse a timestamp in milliseconds that is for all partitions. Raises `InvalidInput`."""
     if not _NUMBER.fullmatch(text) or not MIN_INT64 <= int(text) <= MAX_INT64:
         raise InvalidInput(f"Expected a single long value, got {text}")
     return int(text)
 
 
 def read_timestamps(text: str) -> Offsets:
-    """Timestamps in milliseconds, in the same form. Raises `InvalidInput`."""
+    """Parse timestamps in milliseconds, in the same form as offsets. Raises `InvalidInput`."""
     return _read_numbers(text, _TIMESTAMPS, MIN_INT64)
 
 
 def read_partitions(text: str) -> list[TopicPartition]:
-    """`{"topicA":[0,1],"topicB":[0,1]}`. Raises `InvalidInput`."""
+    """Parse partitions such as `{"topicA":[0,1],"topicB":[0,1]}`. Raises `InvalidInput`."""
     parsed = _parse(text, _PARTITIONS)
     found = []
     for topic, numbers in parsed.items():
@@ -69,7 +69,7 @@ def read_partitions(text: str) -> list[TopicPartition]:
 
 
 def told(partitions: Iterable[TopicPartition]) -> str:
-    """Partitions for a sentence, not all where they are many."""
+    """List partitions for a message; of many, only the first 20."""
     names = [partition.folder for partition in sorted(partitions)]
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 

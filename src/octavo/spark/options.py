@@ -1,7 +1,7 @@
-"""The options of `format("octavo")`: those of Spark's Kafka connector, with its meanings and its errors, and ours.
+"""The options of `format("octavo")`: those of Spark's Kafka connector, with the same meanings and errors, and our own.
 
-`read_options` checks all that can be checked before any file is looked at. Where the connector has a sentence for what
-is wrong, it is used here too, so that whoever knows that, or searches for it, finds it again.
+`read_options` checks everything that can be checked without looking at a file. Where the connector has an error message
+for a mistake, the same message is used here, so that users recognise it and can search for it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _MEANINGLESS: Final = (
 )
 _NAMES: Final = {name.lower(): name for name in (*_OURS, *_CONNECTORS, *_MEANINGLESS)}
 
-# Settings of a consumer that the connector does not leave to its users, and what it says of them.
+# Consumer settings that the connector does not let its users change, and what its error message says about each.
 _REFUSED: Final = {
     "kafka.auto.offset.reset": ". Instead set the source option 'startingoffsets' to 'earliest' or 'latest' to specify "
     "where to start.",
@@ -94,14 +94,14 @@ _MAX_TRIGGER_DELAY_MS: Final = 15 * 60_000
 
 
 class End(Enum):
-    """Up to where a partition is read."""
+    """Where reading a partition ends."""
 
-    HIGH_WATERMARK = "highWatermark"  # as the directory last recorded it
+    HIGH_WATERMARK = "highWatermark"  # as last recorded in the data directory
     LOG_END = "logEnd"  # the last complete batch
 
 
 class OnCorruption(Enum):
-    """What to do about a batch that breaks a rule."""
+    """How damaged batches are handled."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -109,35 +109,35 @@ class OnCorruption(Enum):
 
 
 class Limit(NamedTuple):
-    """Where to begin or to end: by offsets, or by timestamps, of every partition alike or of each its own."""
+    """Where a query begins or ends: an offset or a timestamp, either one for all partitions or one for each."""
 
-    option: str  # that says so
+    option: str  # the option that sets this limit
     offset: int | None = None
     offsets: Offsets | None = None
     timestamp_ms: int | None = None
     timestamps: Offsets | None = None
 
     def is_offset_of(self, partition: TopicPartition) -> bool:
-        """Whether it tells an offset of a partition, rather than its begin, its end or a time."""
+        """Whether the limit is an explicit offset of this partition, not earliest, latest or a timestamp."""
         return self.offsets is not None and self.offsets.get(partition, LATEST) >= 0
 
     @property
     def of_each(self) -> Offsets | None:
-        """What is told for each partition by itself."""
+        """The offsets or timestamps that are set for each partition; None where one value applies to all."""
         return self.offsets if self.offsets is not None else self.timestamps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """All options, checked. `None` is for those that were not given, and have no default."""
+    """All options, checked. An option that was not given and has no default is `None`."""
 
-    paths: tuple[str, ...] = field(repr=False)  # there may be secrets in them
+    paths: tuple[str, ...] = field(repr=False)  # may contain secrets
     assign: tuple[TopicPartition, ...] | None
     subscribe: tuple[str, ...] | None
     subscribe_pattern: str | None
     starting: Limit | None
     ending: Limit | None
-    latest_if_no_match: bool  # where no record is as late as a starting timestamp
+    latest_if_no_match: bool  # start at the end where no record is as late as the starting timestamp
     fail_on_data_loss: bool
     min_partitions: int | None
     max_records_per_partition: int | None
@@ -157,12 +157,12 @@ class Options:
 
     @property
     def max_trigger_delay_ms(self) -> int:
-        """How long a stream waits for `minOffsetsPerTrigger`."""
+        """The longest time that a stream waits for `minOffsetsPerTrigger`."""
         return _MAX_TRIGGER_DELAY_MS if self.trigger_delay_ms is None else self.trigger_delay_ms
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """The options, by their names in any case. Raises `InvalidInput`."""
+    """Parse and check the options; case does not matter in their names. Raises `InvalidInput`."""
     options = {name.lower(): value for name, value in given.items()}
     _check_names(options, given)
     values = Values(options)
@@ -208,8 +208,8 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 
 def _check_names(options: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Refuse what the connector refuses, and what nobody knows; warn, once, of what means nothing here."""
-    if options.get("provider", "").lower() == "octavo":  # one of the properties that Spark gives only for a table
+    """Refuse unknown options and those that the connector refuses; warn, once, about those without effect here."""
+    if options.get("provider", "").lower() == "octavo":  # Spark passes this property only for a table
         raise InvalidInput(f"CREATE TABLE ... USING octavo makes nothing that can be read: {_NO_TABLES}")
     meaningless = [_NAMES[name] for name in options if _NAMES.get(name) in _MEANINGLESS]
     for name in given:
@@ -244,7 +244,7 @@ def _read_paths(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _absolute(path: str | None) -> str | None:
-    """A path that means the same to whoever reads it, wherever that is."""
+    """Make a local path absolute, so that it means the same in every process."""
     if not path or "://" in path:
         return path
     return str(Path(path.removeprefix("file:")).absolute())
@@ -286,7 +286,7 @@ def _read_topics(
 
 
 def _read_limit(options: Mapping[str, str], which: str) -> Limit | None:
-    """Where to begin, or to end: a timestamp for all goes before one for each, and that before offsets."""
+    """Read the starting or ending limit: one timestamp for all takes precedence over timestamps, those over offsets."""
     value = options.get(f"{which}timestamp")
     if value is not None:
         return Limit(f"{which}Timestamp", timestamp_ms=read_timestamp(value.strip()))
@@ -307,7 +307,7 @@ def _read_limit(options: Mapping[str, str], which: str) -> Limit | None:
 
 
 def _check_order(starting: Limit, ending: Limit) -> None:
-    """Raises `InvalidInput` where what is told for each partition cannot be a range, whatever is in the log."""
+    """Raises `InvalidInput` where the limits of a partition cannot form a range, whatever the log contains."""
     for kind, starts, ends in (
         ("offset", starting.offsets, ending.offsets),
         ("timestamp", starting.timestamps, ending.timestamps),
@@ -334,7 +334,10 @@ def _read_isolation(values: Values) -> bool:
 
 
 def check_batch(options: Options) -> None:
-    """Raises `InvalidInput` for what only a stream can have. Spark does not tell before a query is run which it is."""
+    """Raises `InvalidInput` for limits that only a stream can have.
+
+    Spark does not say before a query runs whether it is a batch or a stream.
+    """
     starting, ending = options.starting, options.ending
     if starting is not None:
         if starting.offset == LATEST:
@@ -359,7 +362,7 @@ def check_batch(options: Options) -> None:
 
 
 def check_stream(options: Options) -> None:
-    """Raises `InvalidInput` for what only a batch query can have."""
+    """Raises `InvalidInput` for limits that only a batch query can have."""
     if options.ending is None:
         return
     if options.ending.timestamp_ms is not None:

@@ -1,7 +1,7 @@
-"""Which partitions there are below the paths that were given.
+"""Find the partitions at or below the given paths.
 
 A path leads to a data directory, to the folder of a partition or to the file of a segment. The same partition may be
-found several times, as the directories of several brokers have it: `octavo.spark.replicas` knows which one to read.
+found several times, in the directories of several brokers: `octavo.spark.replicas` chooses the one to read.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from octavo.spark.threads import in_threads
 
 _log = logging.getLogger("octavo.spark")
 
-_FEW_TOPICS: Final = 5  # that a message names
-_MOST_WALKED: Final = 1 << 20  # bytes of a remote file without an index
+_FEW_TOPICS: Final = 5  # the most that a message names
+_MOST_WALKED: Final = 1 << 20  # bytes, of a remote file without an index
 
-Place = tuple[str, Path]  # a file system, and a folder of it
+Place = tuple[str, Path]  # a file system and a folder in it
 
 
 class MissingPartitions(InvalidInput):
-    """Options name topics or partitions that are not there, or not all that are."""
+    """Options name topics or partitions that do not exist, or not all that do."""
 
 
 class Replica(NamedTuple):
-    """A folder of a partition."""
+    """The folder of a partition in one data directory."""
 
     partition: TopicPartition
     root: Root
     folder: Path
-    segments: frozenset[int] | None = None  # the base offsets of those to read, where files were named
+    segments: frozenset[int] | None = None  # base offsets of the segments to read, where paths named files
 
     @property
     def place(self) -> Place:
-        """Where it is, whatever path led there."""
+        """File system and folder; the same for every path that leads here."""
         if self.root.is_local:
             return "", self.folder
         address = urlsplit(self.root.address)
@@ -56,15 +56,15 @@ class Replica(NamedTuple):
 
     @property
     def directory(self) -> Place:
-        """The data directory that it is in."""
+        """The data directory that contains the folder."""
         return self.place[0], self.folder.parent
 
     def open(self, checkpoints: WatchedCheckpoints | None = None) -> WatchedLog:
-        """The log as it is now; `checkpoints`: those of its data directory. Raises `BadDirectory`."""
+        """Open the log as it is now. `checkpoints` are those of its data directory. Raises `BadDirectory`."""
         return WatchedLog(self.root.storage(), self.folder, self.partition, LogConfig(), checkpoints)
 
     def checkpoints(self) -> WatchedCheckpoints:
-        """The checkpoints of its data directory, which replicas there have in common."""
+        """Open the checkpoints of the data directory, which its replicas share."""
         return WatchedCheckpoints(self.root.storage(), self.folder.parent)
 
     def reads(self, base_offset: int) -> bool:
@@ -72,14 +72,14 @@ class Replica(NamedTuple):
         return self.segments is None or base_offset in self.segments
 
     def end_behind(self, view: View, number: int) -> int:
-        """As `portions.end_behind`, but no large file of a bucket is read from its first byte on for this."""
+        """As `portions.end_behind`, but without reading a large remote file from its first byte."""
         segment = view.segments[number]
         if segment.size > _MOST_WALKED and not self.root.is_local and segment.offset_index.count == 0:
             return view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
         return end_behind(view, number)
 
     def has_segments(self) -> bool:
-        """Whether there are any now. A topic that is being made has its folder before its first segment."""
+        """Whether there are segments now. A topic that is being created has its folder before its first segment."""
         try:
             inside = children(self.root.storage(), self.folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -94,13 +94,12 @@ Replicas = dict[TopicPartition, list[Replica]]
 
 
 def find_partitions(options: Options, *, must_be_there: bool = True) -> Replicas:
-    """The partitions that the options ask for, in order. Raises `BadDirectory` and `InvalidInput`.
+    """Find the partitions that the options ask for, sorted. Raises `BadDirectory` and `InvalidInput`.
 
-    Those that are asked for by their names, or their topics', have to be there, unless that is not wanted: else it
-    raises `MissingPartitions`.
+    With `must_be_there`, raises `MissingPartitions` where the options name partitions or topics that do not exist.
     """
     found: dict[TopicPartition, dict[Place, Replica]] = {}
-    named: set[TopicPartition] = set()  # by their own folder or file: such a one is wanted, whatever its topic
+    named: set[TopicPartition] = set()  # given by their own folder or file, and so read whatever their topic
     for replicas, by_itself in in_threads(_look_at, (each for path in options.paths for each in find_paths(path))):
         for replica in replicas:
             _add(found.setdefault(replica.partition, {}), replica)
@@ -117,7 +116,7 @@ def _where(options: Options) -> str:
 
 
 def _add(replicas: dict[Place, Replica], new: Replica) -> None:
-    """One more; of several files of a folder, all."""
+    """Add a replica. Where paths name several files of one folder, collect them."""
     known = replicas.setdefault(new.place, new)
     if known.segments is not None and known.segments != new.segments:
         segments = None if new.segments is None else known.segments | new.segments
@@ -125,7 +124,7 @@ def _add(replicas: dict[Place, Replica], new: Replica) -> None:
 
 
 def _look_at(found: Found) -> tuple[list[Replica], bool]:
-    """What partitions there are at a path, and whether it is one by itself."""
+    """Return the partitions at a path, and whether the path itself is a partition or a segment."""
     root, path = found
     storage = root.storage()
     if not storage.is_folder(path):
@@ -143,7 +142,7 @@ def _look_at(found: Found) -> tuple[list[Replica], bool]:
 
 
 def _is_segment(name: str) -> bool:
-    """Whether a file holds a segment, or one that compaction is about to put there."""
+    """Whether a file is a segment, or one that compaction is about to swap in."""
     return name.removesuffix(SWAP).endswith(LOG) and base_offset_of(name) is not None
 
 
@@ -182,7 +181,7 @@ def _wanted(
 
 
 def _hint(topic: str, there: Iterable[str]) -> str:
-    """The topic that may have been meant; else a few of those that there are, of perhaps thousands."""
+    """Suggest the topic that may have been meant, or else name a few of the existing ones, of perhaps thousands."""
     topics = sorted(there)
     lower = {name.lower(): name for name in topics}
     near = get_close_matches(topic.lower(), lower, 1)
@@ -197,7 +196,7 @@ def _hint(topic: str, there: Iterable[str]) -> str:
 
 
 def _hint_at_partitions(topic: str, there: Iterable[TopicPartition]) -> str:
-    """The partitions of a topic, if there are any; else the topic that may have been meant."""
+    """Name the partitions of a topic, if it has any; else suggest the topic that may have been meant."""
     numbers = sorted(partition.partition for partition in there if partition.topic == topic)
     if numbers:
         return f"of {topic!r} there are {len(numbers)}, from {numbers[0]} to {numbers[-1]}"

@@ -1,7 +1,7 @@
-"""Which task reads which bytes.
+"""Decide which task reads which bytes.
 
-Segments are cut into slices where batches begin, as the index of a segment tells; what it tells is looked at first. So
-one large segment feeds many tasks. Small slices share a task, in the order of the log.
+Segments are cut into slices where batches begin. The index of a segment says where; its entries are checked against the
+file first. So one large segment feeds many tasks. Small slices share a task, in the order of the log.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from octavo.spark.ranges import OffsetRange, SourceLog, Sources
 from octavo.spark.slices import Slice, Task
 from octavo.spark.threads import in_threads
 
-# Measured: smaller tasks cost more than they bring, and larger ones leave cores idle at the end of a job.
+# Measured: smaller tasks cost more than they gain, and larger ones leave cores idle at the end of a job.
 MAX_TASK_SIZE: Final = 128 << 20
 MIN_TASK_SIZE: Final = 4 << 20
-_TASKS: Final = 8  # to aim at where there is little to read
-_MOST_SLICES: Final = 4096  # in one task, however small
+_TASKS: Final = 8  # the number to aim for where there is little to read
+_MOST_SLICES: Final = 4096  # in one task, however small they are
 
 
 def plan_tasks(options: Options, ranges: Iterable[OffsetRange]) -> list[Task]:
-    """The tasks that read these ranges. Raises `FileNotFoundError` where a file has gone since it was looked at."""
+    """Plan the tasks that read these ranges. Raises `FileNotFoundError` where a file was removed meanwhile."""
     ranges = list(ranges)
     sources = {wanted.source.replica.partition: wanted.source for wanted in ranges}
     slices = [piece for wanted in ranges for part in _parts(options, wanted) for piece in _slices(part)]
@@ -53,7 +53,7 @@ def _task_size(options: Options, total: int) -> int:
 
 
 def _parts(options: Options, wanted: OffsetRange) -> Iterator[OffsetRange]:
-    """The range in parts of equal size, none of which has more offsets than a task may."""
+    """Divide a range into equal parts, so that none has more than `maxRecordsPerPartition` offsets."""
     most = options.max_records_per_partition
     count = wanted.end - wanted.first
     parts = 1 if most is None else max(1, -(-count // most))
@@ -63,7 +63,7 @@ def _parts(options: Options, wanted: OffsetRange) -> Iterator[OffsetRange]:
 
 
 def slices_of(wanted: OffsetRange) -> list[Slice]:
-    """The bytes of every segment that holds some of the range."""
+    """Return a slice for every segment that holds part of the range."""
     return list(_slices(wanted))
 
 
@@ -99,7 +99,10 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
 
 
 def _end_behind(source: SourceLog, first: int, end: int) -> Callable[[View, int], int]:
-    """How far segments reach, as `portions` asks for it. Where each answer takes requests, all are found at once."""
+    """Return the function that tells `portions` where a segment's offsets end.
+
+    On a remote file system every answer takes requests, so all are found at once.
+    """
     replica, view = source.replica, source.log.view
     if replica.root.is_local:
         return replica.end_behind
@@ -109,15 +112,15 @@ def _end_behind(source: SourceLog, first: int, end: int) -> Callable[[View, int]
 
 
 def segment_of(source: SourceLog, piece: Slice) -> Segment:
-    """The segment that a slice is of."""
+    """Return the segment of a slice."""
     view = source.log.view
     return view.segments[bisect_right(view.bases, piece.base_offset) - 1]
 
 
 def _with_head(piece: Slice, source: SourceLog) -> Slice:
-    """The slice with what is at its first byte, so that whoever opens it knows that its positions are still right.
+    """Add the bytes at the beginning of a slice to it, so that its task can check that the positions still hold.
 
-    An inode number may come again with another file. What tells objects of a bucket apart does not.
+    An inode number may be reused for another file. The identity of a remote object is not.
     """
     if not piece.root.is_local:
         return piece
@@ -126,9 +129,10 @@ def _with_head(piece: Slice, source: SourceLog) -> Slice:
 
 
 def _position_of(segment: Segment, first: int, size: int) -> tuple[int, int]:
-    """Where to begin for offsets from `first` on: at damage, if they may be in it, of which tasks tell.
+    """Return the position where reading offsets from `first` on begins.
 
-    Also the last offset before it, where that is known.
+    If they may lie in damage, that is where the damage begins, and the task reports it. Also return the last offset
+    before the position, where it is known.
     """
     found, damage = _find(segment, first, size)
     if damage is not None and (found is None or found.base_offset > first):
@@ -137,7 +141,10 @@ def _position_of(segment: Segment, first: int, size: int) -> tuple[int, int]:
 
 
 def _end_before(segment: Segment, end: int, size: int) -> int:
-    """Where to stop for offsets before `end`: before the batch that has it, or behind where it has some of them too."""
+    """Return the position where reading offsets before `end` stops.
+
+    It stops before the batch that has `end`, or behind that batch if some of its offsets are below `end`.
+    """
     found, _ = _find(segment, end, size)
     if found is None:
         return size
@@ -149,16 +156,16 @@ def _end_before(segment: Segment, end: int, size: int) -> int:
 
 
 def _find(segment: Segment, offset: int, size: int) -> tuple[Entry | None, tuple[int, int] | None]:
-    """The first batch that reaches to `offset` or behind, also behind damage.
+    """Find the first batch whose last offset is at least `offset`, even behind damage.
 
-    Also where that is, if right before it, and the last offset before that.
+    If damage lies right before that batch, also return its position and the last offset before it.
     """
     with suppress(FormatError):
         found = segment.find(offset, size)
         if found is not None and _batch_at(segment, found.position, size) is not None:
             return found, None
     hint = segment.offset_index.lookup(offset)
-    if hint is not None:  # the one before it: what is before a batch tells whether that is in its place
+    if hint is not None:  # begin one entry earlier: the batch before shows whether a batch is in its place
         hint = segment.offset_index.lookup(hint.offset - 1)
     position = hint.position if hint is not None and segment.has_batch_at(hint) else 0
     damage = None
@@ -181,7 +188,7 @@ def _find(segment: Segment, offset: int, size: int) -> tuple[Entry | None, tuple
 
 
 def _is_misplaced(file: File, entry: Entry, before: int, end: int) -> bool:
-    """Whether a batch cannot be where it is, behind one whose last offset is `before`."""
+    """Whether a batch cannot belong where it is, behind one whose last offset is `before`."""
     if entry.base_offset == before + 1:
         return False
     behind = None
@@ -191,7 +198,7 @@ def _is_misplaced(file: File, entry: Entry, before: int, end: int) -> bool:
 
 
 def _split(slices: Iterable[Slice], size: int, sources: Sources) -> Iterator[Slice]:
-    """The slices, those that are larger than a task should be cut where batches begin."""
+    """Cut slices that are too large for a task where batches begin; pass on the others."""
     for piece in slices:
         if piece.size < 2 * size:
             yield piece
@@ -216,7 +223,7 @@ def _cut(piece: Slice, size: int, source: SourceLog) -> Iterator[Slice]:
 
 
 def boundary_behind(segment: Segment, piece: Slice, target: int) -> tuple[int, int] | None:
-    """A position at or behind `target` where a batch begins, and its first offset."""
+    """Find a position at or behind `target` where a batch begins; return it with the batch's base offset."""
     entry = segment.offset_index.behind(target)
     if entry is not None and piece.position < entry.position < piece.end:
         batch = _batch_at(segment, entry.position, piece.end)
@@ -226,7 +233,7 @@ def boundary_behind(segment: Segment, piece: Slice, target: int) -> tuple[int, i
 
 
 def _walk_to_boundary(segment: Segment, piece: Slice, target: int) -> tuple[int, int] | None:
-    """The same without an index: from header to header."""
+    """Find the position without an index, by walking from header to header."""
     try:
         for entry in walk(segment.file, piece.position, piece.end):
             if entry.position >= target:
@@ -235,12 +242,12 @@ def _walk_to_boundary(segment: Segment, piece: Slice, target: int) -> tuple[int,
                     return None
                 return entry.position, batch.base_offset
     except FormatError:
-        pass  # who reads it will say so
+        pass  # the task that reads it reports it
     return None
 
 
 def _batch_at(segment: Segment, position: int, end: int) -> Batch | None:
-    """The batch at a position, if there is one, and its checksum is right."""
+    """Return the batch at a position, if there is one with the right checksum."""
     try:
         entry = next(walk(segment.file, position, end), None)
         if entry is None:
@@ -251,7 +258,7 @@ def _batch_at(segment: Segment, position: int, end: int) -> Batch | None:
 
 
 def _pack(options: Options, slices: Iterable[Slice], size: int) -> Iterator[list[Slice]]:
-    """Slices together, as long as they are small."""
+    """Group slices into tasks, until a task is full."""
     packed: list[Slice] = []
     taken = 0
     offsets = 0
@@ -270,7 +277,7 @@ def _pack(options: Options, slices: Iterable[Slice], size: int) -> Iterator[list
 
 
 def _divide(packed: list[list[Slice]], count: int, sources: Sources) -> None:
-    """Make as many of these as that, if there are as many offsets: the largest are divided."""
+    """Divide the largest tasks until there are `count`, as far as there are enough offsets."""
     while len(packed) < count:
         largest = max(range(len(packed)), key=lambda number: _offsets(packed[number]), default=None)
         if largest is None or _offsets(packed[largest]) < 2:
@@ -287,7 +294,10 @@ def _offsets(pieces: Sequence[Slice]) -> int:
 
 
 def _halves(piece: Slice, segment: Segment) -> list[Slice]:
-    """A slice as two, cut at a batch near its middle; one batch is read by both, and each takes its offsets."""
+    """Cut a slice in two at a batch near its middle.
+
+    Where there is no such batch, both halves read the same bytes, and each takes its own offsets.
+    """
     middle = (piece.first_offset + piece.end_offset) // 2
     found, _ = _find(segment, middle, piece.end)
     for position in () if found is None else (found.position, found.end):

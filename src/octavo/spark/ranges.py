@@ -1,8 +1,8 @@
-"""Which offsets of which partitions a query reads: the options applied to the logs as they are.
+"""Decide which offsets of which partitions a query reads, by the options and the current logs.
 
-Logs        the partitions that the options ask for, looked at again whenever they are asked for
-SourceLog   one of them: where it begins, and where readers have to stop
-resolve     a limit of the options as an offset of each partition
+Logs        the partitions that the options ask for; each look reads their folders again
+SourceLog   one partition: where it begins, and where readers have to stop
+resolve     translates a limit of the options to an offset of each partition
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from octavo.spark.times import largest_timestamp_ms, offset_at
 
 _log = logging.getLogger("octavo.spark")
 
-_ATTEMPTS: Final = 10  # to plan over a folder that changes meanwhile
+_ATTEMPTS: Final = 10  # to plan while a folder changes
 
 T = TypeVar("T")
 
 
 class SourceLog(NamedTuple):
-    """A partition as it is at one moment."""
+    """A partition at one moment."""
 
     replica: Replica
     log: WatchedLog
     start: int
-    end: int  # the offset behind the last that may be read
-    undecided_below: int | None = None  # if it is for the tasks to find out how much is decided below this offset
+    end: int  # the offset behind the last one that may be read
+    undecided_below: int | None = None  # where tasks must find the last stable offset: its upper bound
 
     def offset_at(self, timestamp_ms: int, *, skips: bool) -> int | None:
-        """The first offset with this timestamp or a later one. Raises `CorruptFile`, unless damage is skipped."""
+        """Find the first offset with this timestamp or a later one. Raises `CorruptFile`, unless damage is skipped."""
         segments = [segment for segment in self.log.segments if self.replica.reads(segment.base_offset)]
         if timestamp_ms == MAX_TIMESTAMP:
             timestamp_ms = largest_timestamp_ms(segments, skips=skips)
@@ -65,16 +65,17 @@ class Logs:
     """The partitions that the options ask for."""
 
     def __init__(self, options: Options, *, decides: bool) -> None:
-        """`decides`: end, for readers of committed data, where their log is decided; else that is left to the tasks."""
+        """With `decides`, logs end at the last stable offset for readers of committed data; else tasks find that
+        offset."""
         self._options: Final = options
         self._decides: Final = decides
         self._known: dict[TopicPartition, _Known] = {}
         self._checkpoints: Final[dict[Place, WatchedCheckpoints]] = {}
         self._clusters: Final = Clusters()
-        self.empty: frozenset[TopicPartition] = frozenset()  # at the last look: with a folder, and nothing in it
+        self.empty: frozenset[TopicPartition] = frozenset()  # at the last look: with a folder but no segments
 
     def look(self, *, must_be_there: bool = True) -> Sources:
-        """All of them as they are now, in order. Raises `BadDirectory`, `InvalidInput`."""
+        """Return all partitions as they are now, sorted. Raises `BadDirectory`, `InvalidInput`."""
         found = find_partitions(self._options, must_be_there=must_be_there)
         self._clusters.check(found)
         for partition in self._known.keys() - found.keys():
@@ -90,9 +91,9 @@ class Logs:
         return {partition: source for partition, source in looked.items() if source is not None}
 
     def plan(self, make: Callable[[Sources], T], sources: Sources | None = None, *, must_be_there: bool = True) -> T:
-        """What is made of all of them as they are now, or as they were at the look that gave `sources`.
+        """Call `make` with the partitions as they are now, or with `sources` from an earlier look.
 
-        Where a file has gone since it was looked at, they are looked at again, and all is made anew.
+        Where a file was removed meanwhile, look again and call `make` again.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -110,14 +111,14 @@ class Logs:
 
 
 class _Known:
-    """A partition, from one look to the next."""
+    """What is kept of a partition from one look to the next."""
 
     def __init__(self, checkpoints: dict[Place, WatchedCheckpoints]) -> None:
         self.replicas: Final = ReplicaLogs(checkpoints)
         self._has_told = False
 
     def look(self, replicas: list[Replica], options: Options, decides: bool) -> SourceLog | None:
-        """It as it is now; None where there is nothing to read yet, or no longer."""
+        """Return the partition as it is now; None where there is nothing to read yet, or no longer."""
         opened = self.replicas.look(replicas)
         if opened is None:
             return None
@@ -125,7 +126,7 @@ class _Known:
         return _bounded(opened, options, decides)
 
     def _tell_of_end(self, log: WatchedLog, options: Options) -> None:
-        """Tell, once, of what was replicated, and is not in the log; or that nothing is known to be."""
+        """Warn, once, where the recorded high watermark is beyond the log's end, or where there is none."""
         recorded = log.recorded_high_watermark
         if recorded == 0 < log.end_offset and options.end is End.HIGH_WATERMARK and not self._has_told:
             self._has_told = True
@@ -135,7 +136,7 @@ class _Known:
             )
         if self._has_told or recorded is None or recorded <= log.end_offset:
             return
-        log.refresh()  # what was recorded may be newer than the end that was seen
+        log.refresh()  # the recorded high watermark may be newer than the end that was seen
         if recorded > log.end_offset:
             self._has_told = True
             _log.warning(
@@ -165,7 +166,7 @@ def _bounded(opened: ReplicaLog, options: Options, decides: bool) -> SourceLog:
 
 
 def resolve(limit: Limit, options: Options, sources: Sources, *, starting: bool) -> Offsets:
-    """The offset of each partition that a limit means. Raises `InvalidInput`, and `CorruptFile` as options say."""
+    """Translate a limit to an offset of each partition. Raises `InvalidInput`, and `CorruptFile` as options say."""
     must_match = starting and not options.latest_if_no_match
     skips = options.on_corruption is not OnCorruption.FAIL
 
@@ -196,7 +197,8 @@ def _by_time(source: SourceLog, timestamp_ms: int, must_match: bool, skips: bool
 
 
 def batch_ranges(options: Options, sources: Sources) -> list[OffsetRange]:
-    """What a batch query reads. Raises `InvalidInput`, and `DataLoss` where some of it is no longer there."""
+    """Return the ranges that a batch query reads.
+    Raises `InvalidInput`, and `DataLoss` where some of it is no longer there."""
     check_named(options, sources)
     starting = options.starting or Limit("startingOffsets", offset=EARLIEST)
     ending = options.ending or Limit("endingOffsets", offset=LATEST)
@@ -212,18 +214,18 @@ def batch_ranges(options: Options, sources: Sources) -> list[OffsetRange]:
                 f"The resolved start offset {first} is greater than the resolved end offset {end} for topic "
                 f"{partition.topic} partition {partition.partition}."
             )
-        else:  # to the connector that is an empty range: it has neither earliest nor latest as a number by then
+        else:  # the connector takes this for an empty range: earliest and latest are not yet numbers there
             _log.warning("%s: there is nothing from offset %d on, the log ends at %d", partition, first, end)
     return ranges
 
 
 def _is_fixed(limit: Limit, partition: TopicPartition) -> bool:
-    """Whether it is an offset, or stands for one by its time, rather than for wherever the log begins or ends."""
+    """Whether the limit is an offset or a timestamp, rather than earliest or latest."""
     return limit.offset is None and (limit.offsets is None or limit.offsets[partition] >= 0)
 
 
 def within(options: Options, source: SourceLog, first: int, end: int) -> OffsetRange:
-    """A range of offsets, as far as the log has them. Raises `DataLoss`, if that is to fail a query."""
+    """Return a range of offsets, as far as the log has them. Raises `DataLoss`, if `failOnDataLoss` is set."""
     start = max(first, min(source.start, end))
     stop = max(start, min(end, source.end))
     if start > first:
@@ -234,7 +236,7 @@ def within(options: Options, source: SourceLog, first: int, end: int) -> OffsetR
 
 
 class DataLoss(BadDirectory):
-    """Offsets that a query is to read are not in the log any more; `reason`: why that is known, if not by looking."""
+    """Offsets that a query is to read are no longer in the log; `reason` replaces the usual message."""
 
     def __init__(self, partition: TopicPartition, first: int, end: int, reason: str | None = None) -> None:
         super().__init__(str(partition), f"offsets {first} to {end - 1}")
@@ -253,7 +255,7 @@ class DataLoss(BadDirectory):
 
 
 def lose(options: Options, partition: TopicPartition, first: int, end: int, reason: str | None = None) -> None:
-    """Raise `DataLoss`, or tell of it where that is not to fail a query."""
+    """Raise `DataLoss` if `failOnDataLoss` is set, else log a warning."""
     loss = DataLoss(partition, first, end, reason)
     if options.fail_on_data_loss:
         raise loss

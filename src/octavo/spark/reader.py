@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
 
 class OctavoReader(DataSourceReader):
-    """A batch query. It defines no `pushFilters`: what Spark 4.3 pushes stays, and makes later queries wrong."""
+    """The reader of a batch query.
+
+    It defines no `pushFilters`: filters that Spark 4.3 pushes stay in the reader, and make later queries wrong.
+    """
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """The tasks. Spark asks once for each `load()`."""
+        """Plan the tasks. Spark calls this once for each `load()`."""
         logs = Logs(self._options, decides=False)
         try:
             return list(logs.plan(lambda sources: plan_tasks(self._options, batch_ranges(self._options, sources))))
@@ -33,13 +36,13 @@ class OctavoReader(DataSourceReader):
             logs.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What one task reads."""
+        """Read the batches of one task."""
         return read_task(self._options, self._schema, partition)
 
 
 def read_task(options: Options, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The Arrow batches of a task, exactly of the types that Spark wants."""
-    if not isinstance(partition, Task):  # Spark's own, where there is nothing to read
+    """Read the Arrow batches of a task, in exactly the types that Spark expects."""
+    if not isinstance(partition, Task):  # Spark passes one of its own where there is nothing to read
         return iter(())
     from pyspark.sql.pandas.types import to_arrow_schema
 

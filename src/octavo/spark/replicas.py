@@ -1,7 +1,7 @@
-"""Which of several replicas of a partition is the log.
+"""Choose which of several replicas of a partition is read.
 
-That one is read whose last leader epoch is the highest, as Kafka would elect it, and of these the one that goes
-furthest. What another replica has behind the point where the two part is not in the log: it is reported, and not
+It is the one whose last leader epoch is the highest, as Kafka would elect it; among equals, the one with the highest
+log end offset. What another replica has behind the point where the two diverge is not in the log. It is reported, not
 merged.
 """
 
@@ -28,7 +28,7 @@ _log = logging.getLogger("octavo.spark")
 
 
 class ReplicaLog:
-    """A replica that is open, and what is known of it from earlier looks."""
+    """An open replica, and what is known of it from earlier looks."""
 
     def __init__(self, replica: Replica, checkpoints: WatchedCheckpoints) -> None:
         """Raises `BadDirectory`."""
@@ -37,16 +37,16 @@ class ReplicaLog:
         self._transactions: OpenTransactions | None = None
 
     def last_stable_offset(self, bound: int, on_corruption: OnCorruption) -> int:
-        """Up to where, below `bound`, all transactions are decided. Raises `CorruptFile`."""
+        """Return the offset, at most `bound`, below which all transactions are decided. Raises `CorruptFile`."""
         if self._transactions is None:
-            from octavo.spark.committed import OpenTransactions  # which brings NumPy, and not every query needs it
+            from octavo.spark.committed import OpenTransactions  # imports NumPy, which not every query needs
 
             self._transactions = OpenTransactions(on_corruption)
         return self._transactions.last_stable_offset(self.replica.root.storage(), self.log, bound)
 
 
 class _Candidate(NamedTuple):
-    """A replica, and by what it is compared."""
+    """A replica, and what it is compared by."""
 
     opened: ReplicaLog
     epochs: LeaderEpochs
@@ -62,16 +62,16 @@ class _Candidate(NamedTuple):
 
 
 class ReplicaLogs:
-    """The replicas of one partition, which stay open from one look to the next."""
+    """The replicas of one partition. They stay open from one look to the next."""
 
     def __init__(self, checkpoints: dict[Place, WatchedCheckpoints]) -> None:
-        """`checkpoints`: those of data directories, which are shared with other partitions."""
+        """`checkpoints` are those of data directories, shared with other partitions."""
         self._checkpoints: Final = checkpoints
         self._opened: dict[Place, ReplicaLog] = {}
-        self._told: set[tuple[Place, int]] = set()  # where replicas part, so that it is told once
+        self._told: set[tuple[Place, int]] = set()  # divergences that were reported, so that each is reported once
 
     def look(self, replicas: Sequence[Replica]) -> ReplicaLog | None:
-        """The one that is the log, as it is now; None where all are empty. Raises `InvalidInput`, `BadDirectory`."""
+        """Return the replica to read, as it is now; None where all are empty. Raises `InvalidInput`, `BadDirectory`."""
         places = [replica.place for replica in replicas]
         if len(replicas) > 1 and any(place not in self._opened for place in places):
             check_ids(replicas)
@@ -88,7 +88,7 @@ class ReplicaLogs:
         return best.opened
 
     def _look_at(self, replica: Replica) -> ReplicaLog | None:
-        """A replica as it is now; None where it has no segments, yet or any more."""
+        """Return a replica as it is now; None where it has no segments yet, or no longer."""
         try:
             return self._open(replica)
         except BadDirectory:
@@ -111,7 +111,7 @@ class ReplicaLogs:
         return opened
 
     def _report_divergence(self, best: _Candidate, other: _Candidate) -> None:
-        """Tell of what only the other replica has."""
+        """Warn about offsets that only the other replica has."""
         parting = parting_offset(best.epochs, best.end_offset, other.epochs, other.end_offset)
         replica = other.opened.replica
         if parting >= other.end_offset or (replica.place, parting) in self._told:
@@ -135,7 +135,7 @@ class ReplicaLogs:
 
 
 class Clusters:
-    """The clusters that data directories belong to, as their `meta.properties` say; read once for each directory."""
+    """The clusters of data directories, from their `meta.properties`, which are read once."""
 
     def __init__(self) -> None:
         self._known: dict[Place, MetaProperties | None] = {}
@@ -143,7 +143,7 @@ class Clusters:
     def check(self, found: Replicas) -> None:
         """Raises `BadDirectory` where a topic is found in the directories of different clusters.
 
-        Partitions of two clusters are not replicas of each other, nor of one topic, whatever their names.
+        Partitions of two clusters are neither replicas of each other nor parts of one topic, whatever their names.
         """
         topics: dict[str, dict[Place, Replica]] = {}
         for replicas in found.values():
@@ -176,7 +176,7 @@ def check_ids(replicas: Iterable[Replica]) -> None:
 
 
 def parting_offset(ours: LeaderEpochs, our_end: int, theirs: LeaderEpochs, their_end: int) -> int:
-    """Up to where two replicas have the same, as a follower finds it out: epoch by epoch, from its last one back."""
+    """Find the offset where two replicas diverge, as a follower does: epoch by epoch, back from its last one."""
     for entry in reversed(theirs.entries):
         answer = ours.end_offset_for(entry.epoch, our_end)
         their_last = theirs.end_offset_for(answer.epoch, their_end)

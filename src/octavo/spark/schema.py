@@ -1,11 +1,11 @@
-"""The columns that Spark sees: those of its Kafka connector, in its order, and what the batch of a record says.
+"""The columns that Spark sees: those of its Kafka connector, in its order, and fields of the record's batch.
 
     key, value, topic, partition, offset, timestamp, timestampType        always
     headers                                                               with includeHeaders
     leaderEpoch, producerId, producerEpoch, sequence, isTransactional,
     isControl, compression, magic, file, position                         with includeBatchInfo
 
-All may be null, as in the connector, though only key, value and timestamp ever are.
+All columns are nullable, as in the connector, though only key, value and timestamp are ever null.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _ALL: Final = {**_RECORD, **_HEADERS, **_BATCH}
 
 
 def schema_of(options: Options) -> StructType:
-    """The schema by the options. Raises `InvalidInput` where they name a column that there is not."""
+    """Return the schema that the options ask for. Raises `InvalidInput` where they name an unknown column."""
     return StructType([StructField(name, _ALL[name]) for name in _names(options)])
 
 
@@ -84,7 +84,7 @@ def _names(options: Options) -> list[str]:
 
 
 def check_schema(given: StructType, options: Options) -> None:
-    """Raises `InvalidInput` for a schema of the user's own that is not what is read here."""
+    """Raises `InvalidInput` where the user has given a schema that differs from ours."""
     ours = schema_of(options)
     if given != ours:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""What tasks are made of, as it travels to them."""
+"""Tasks and the slices that they read, as they are sent to the workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from octavo.spark.files import Root
 
 
 class Slice(NamedTuple):
-    """Bytes of a segment that begin and end where batches do, and the offsets wanted of them."""
+    """Bytes of a segment, from where a batch begins to where one ends, and the offsets to read from them."""
 
     partition: TopicPartition
     root: Root
@@ -25,22 +25,22 @@ class Slice(NamedTuple):
     end: int
     first_offset: int
     end_offset: int
-    undecided_below: int | None = None  # of the partition, if how much of it is decided has to be found out
-    last_offset: int = MIN_INT64  # of the batch before `position`, where that is known
-    head: bytes = b""  # what the file has at `position`: the header of a batch, and so its checksum; if that is known
+    undecided_below: int | None = None  # where the task must find the last stable offset: its upper bound
+    last_offset: int = MIN_INT64  # last offset of the batch before `position`, where known
+    head: bytes = b""  # the bytes at `position`: a batch header, and so the checksum; empty where not known
 
     def folder_path(self) -> Path:
-        """The folder, as its file system names it."""
+        """Return the folder as a path of its file system."""
         return Path(self.folder) if self.root.is_local else cast(Path, PurePosixPath(self.folder))
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Number of bytes."""
         return self.end - self.position
 
 
 class Task(InputPartition):
-    """What one task reads."""
+    """The slices that one task reads."""
 
     def __init__(self, slices: Sequence[Slice]) -> None:
         super().__init__(None)

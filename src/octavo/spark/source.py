@@ -1,8 +1,9 @@
-"""The data source: what Spark calls.
+"""The data source that Spark calls.
 
-`load()` runs `__init__` and `schema()`: options, paths and topics are checked there, so that what is wrong is told at
-that line. Whether a query is a batch or a stream is not known before it runs, unless it has an end: what is wrong for
-one of the two alone is told then. So is what is missing where that may be a stream that goes on without.
+`load()` runs `__init__` and `schema()`. Options, paths and topics are checked there, so that an error points at that
+line. Spark does not say before a query runs whether it is a batch or a stream, unless the query has an end. So what is
+wrong for only one of the two is reported when the query runs. The same holds for partitions that are missing, where the
+query may be a stream that goes on without them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _log = logging.getLogger("octavo.spark")
 
 
 class OctavoSource(DataSource):
-    """`format("octavo")`."""
+    """The data source behind `format("octavo")`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """Raises `InvalidInput`."""
@@ -35,11 +36,12 @@ class OctavoSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Of the format."""
+        """Return the name of the format."""
         return "octavo"
 
     def schema(self) -> StructType:
-        """Of the records. Raises `InvalidInput`, and `BadDirectory` where there is nothing to read."""
+        """Return the schema of the records.
+        Raises `InvalidInput`, and `BadDirectory` where there is nothing to read."""
         schema = schema_of(self._options)
         check_times(self._options)
         try:
@@ -62,18 +64,18 @@ class OctavoSource(DataSource):
         in_threads(check_ids, [replicas for replicas in found.values() if len(replicas) > 1])
 
     def _has_end(self) -> bool:
-        """Whether only a batch query can be meant. (Of `endingTimestamp` a stream takes no notice.)"""
+        """Whether this can only be a batch query. (A stream ignores `endingTimestamp`.)"""
         ending = self._options.ending
         return ending is not None and ending.timestamp_ms is None
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For a batch query. Raises `InvalidInput`."""
+        """Return the reader of a batch query. Raises `InvalidInput`."""
         check_schema(schema, self._options)
         check_batch(self._options)
         return OctavoReader(self._options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """For a streaming query. Raises `InvalidInput`."""
+        """Return the reader of a streaming query. Raises `InvalidInput`."""
         check_schema(schema, self._options)
         check_stream(self._options)
         return OctavoStreamReader(self._options, schema)

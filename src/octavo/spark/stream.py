@@ -1,8 +1,8 @@
-"""A streaming query: tails the directory while somebody else writes it.
+"""Streaming queries, which tail the directory while a broker or another program writes it.
 
-Offsets are those of Kafka's connector, `{"topic":{"0":23}}`: the next to be read of each partition. A micro-batch ends
-at batches that were complete and checked when it was planned, so what is being written is never seen. Partitions that
-are new since the last micro-batch are read from their start.
+Offsets have the form of Kafka's connector, `{"topic":{"0":23}}`: the next offset to be read of each partition. A
+micro-batch ends at batches that were complete and checked when it was planned, so a batch that is still being written
+is never read. Partitions that are new since the last micro-batch are read from their start.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _log = logging.getLogger("octavo.spark")
 
 
 class _Answer(NamedTuple):
-    """What `latestOffset` has found."""
+    """The result of `latestOffset`."""
 
     sources: Sources
-    latest: Offsets  # how far a query may go
-    ends: Offsets  # and how far it goes
+    latest: Offsets  # how far the query may read
+    ends: Offsets  # how far the next micro-batch reads
 
 
 class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What Spark asks of a stream. One lives as long as the query, on the driver; others go to the tasks, to read."""
+    """The reader of a stream. One lives as long as the query, on the driver; copies go to the tasks, to read."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
@@ -55,13 +55,13 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._logs: Logs | None = None
         self._patience: Patience | None = None
         self._initial: Nested | None = None
-        self._target: Offsets | None = None  # of a query that ends with what is there now
-        self._answer: _Answer | None = None  # the last one
+        self._target: Offsets | None = None  # the end of a query with trigger availableNow
+        self._answer: _Answer | None = None  # the last result of `latestOffset`
 
     # ------------------------------------------------------------------------------------------------------ planning
 
     def initialOffset(self) -> Nested:  # noqa: N802 - Spark's name
-        """Where a new query begins. Spark asks several times, and has to hear the same."""
+        """Return where a new query begins. Spark asks several times, and must get the same answer."""
         if self._initial is None:
             self._initial = nested(self._open().plan(self._starts))
         return self._initial
@@ -72,7 +72,10 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return resolve(limit, self._options, sources, starting=True)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """How much a micro-batch takes, unless the trigger says otherwise. Spark takes but one; `_limited` has all."""
+        """Return how much a micro-batch takes, unless the trigger says otherwise.
+
+        Spark accepts only one limit; `_limited` applies all of them.
+        """
         options = self._options
         if options.max_offsets_per_trigger is not None:
             return ReadMaxRows(options.max_offsets_per_trigger)
@@ -83,7 +86,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Nested, limit: ReadLimit) -> Nested:  # noqa: N802 - Spark's name
-        """Where the next micro-batch ends."""
+        """Return where the next micro-batch ends."""
         before = flat(start)
         logs = self._open()
         answer = logs.plan(lambda sources: self._find_latest(sources, before), must_be_there=False)
@@ -102,15 +105,15 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return nested(answer.ends)
 
     def reportLatestOffset(self) -> Nested | None:  # noqa: N802 - Spark's name
-        """How far the log went when it was last asked for, for the query's progress."""
+        """Return the end of the log at the last `latestOffset`, for the query's progress."""
         return None if self._answer is None else nested(self._answer.latest) or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """What there is now is what this query reads."""
+        """Limit this query to what is in the log now."""
         self._target = self._open().plan(lambda sources: self._latest(sources, {}), must_be_there=False)
 
     def partitions(self, start: Nested, end: Nested) -> list[InputPartition]:
-        """The tasks of a micro-batch. Raises `DataLoss`, if that is to fail a query."""
+        """Plan the tasks of a micro-batch. Raises `DataLoss`, if `failOnDataLoss` is set."""
         starts, ends = flat(start), flat(end)
         answer = self._answer
         seen = None if answer is None or answer.ends != ends else answer.sources
@@ -123,7 +126,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def commit(self, end: Nested) -> None:
-        """Nothing has to be kept for what is done."""
+        """Do nothing: Spark keeps the offsets, and nothing else has to be recorded."""
 
     def stop(self) -> None:
         """Close all files."""
@@ -133,11 +136,11 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ------------------------------------------------------------------------------------------------------- reading
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What one task reads."""
+        """Read the batches of one task."""
         return read_task(self._options, self._schema, partition)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Of one that goes to the tasks: it only reads."""
+        """Return the state of a copy for the tasks, which only reads."""
         return {**self.__dict__, "_logs": None, "_patience": None, "_initial": None, "_target": None, "_answer": None}
 
     # -------------------------------------------------------------------------------------------------------- inside
@@ -154,7 +157,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _Answer(sources, latest, latest)
 
     def _latest(self, sources: Sources, before: Offsets) -> Offsets:
-        """How far each partition goes, never back: the high watermark that is recorded may be behind what was read."""
+        """Return the end of each partition, never before `before`: the recorded high watermark may lag behind it."""
         ends = {}
         for partition, source in sources.items():
             begun = before.get(partition, source.start)
@@ -176,7 +179,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @staticmethod
     def _not_beyond(target: Offsets, sources: Sources, before: Offsets, latest: Offsets) -> Offsets:
-        """The same, but for what came later than `target`; and nothing is given back that was read."""
+        """Limit `latest` to `target`, but never go back before what was read."""
         ends = {}
         for partition, end in latest.items():
             if partition in target or partition in before:
@@ -185,7 +188,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends
 
     def _ranges(self, sources: Sources, starts: Offsets, ends: Offsets) -> list[OffsetRange]:
-        """What a micro-batch reads, as far as it is still there."""
+        """Return the ranges of a micro-batch, as far as they are still in the log."""
         gone = starts.keys() - ends.keys()
         for partition in sorted(gone):
             reason = f"Partitions {told(gone)} have been deleted."
@@ -202,7 +205,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if first > stop:
                 _log.warning("%s: a batch that ends at %d begins at %d: nothing is read", partition, stop, first)
             elif source is not None and first < stop:
-                # The end was once allowed, whatever is recorded as high watermark now.
+                # The end was allowed when it was chosen, whatever high watermark is recorded now.
                 ranges.append(within(self._options, source._replace(end=source.log.end_offset), first, stop))
             elif first < stop:
                 new = partition not in starts
@@ -227,6 +230,6 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _begin(sources: Sources, before: Offsets, partition: TopicPartition) -> int:
-    """Where a partition is read on: a new one from its start."""
+    """Return where to go on in a partition; a new one begins at its start."""
     offset = before.get(partition)
     return sources[partition].start if offset is None else offset

@@ -1,8 +1,8 @@
-"""What a task does: from slices of segments to the batches that Spark takes.
+"""Read the slices of a task and produce the batches that Spark takes.
 
-A slice is read in windows, always into the same memory, so that a task takes no more of it for a large segment than
-for a small one. The file is opened once and then read whatever becomes of its name; where it is gone before that, or
-another has its name, the folder is looked at again and the same offsets are read from what is there now.
+A slice is read in windows, always into the same memory, so that a task needs no more memory for a large segment than
+for a small one. The file is opened once, and then read even if it is renamed or deleted. If the file is gone before
+that, or another has its name, the folder is looked at again and the same offsets are read from the current files.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from octavo.spark.plan import slices_of
 from octavo.spark.ranges import OffsetRange, SourceLog, lose, within
 from octavo.spark.slices import Slice, Task
 
-_WINDOW: Final = 2 << 20  # measured: with more, what lz4 gives takes fresh memory for every window
-_ATTEMPTS: Final = 20  # to read from a folder that changes meanwhile
+_WINDOW: Final = 2 << 20  # measured: with more, the output of lz4 takes fresh memory for every window
+_ATTEMPTS: Final = 20  # to read from a folder while it changes
 
 
 class _Moved(Exception):
-    """The file of a slice is not there any more, or another one is."""
+    """The file of a slice is gone, or another one has its name."""
 
 
 class TaskReader:
@@ -50,10 +50,10 @@ class TaskReader:
         self._columns: Final = Columns(schema)
         self._corruption: Final = Corruption(options)
         self._memory = np.empty(_WINDOW, np.uint8)
-        self._joined = np.empty(0, np.uint8)  # for small slices, where there are several
+        self._joined = np.empty(0, np.uint8)  # for several small slices at once
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
-        """The batches of all slices, in their order."""
+        """Yield the batches of all slices, in order."""
         try:
             yield from join_batches(self._read_slices(task.slices))
         finally:
@@ -80,7 +80,7 @@ class TaskReader:
             yield from self._read_slice(file, piece)
 
     def _load(self, group: Sequence[Slice]) -> int:
-        """Read slices one behind the other; of how many the files are still there, up to the first that is not."""
+        """Read slices one behind the other; return how many were read before the first whose file is gone."""
         if not len(self._joined):
             self._joined = np.empty(_WINDOW, np.uint8)
         start = 0
@@ -100,7 +100,7 @@ class TaskReader:
         return len(group)
 
     def _read_window(self, window: Window) -> Iterator[pa.RecordBatch]:
-        """The batches of several slices that were read. Raises `CorruptFile`, `BadDirectory`."""
+        """Yield the batches of several slices that are in memory. Raises `CorruptFile`, `BadDirectory`."""
         for first, end in window.runs(self._joined, committed=self._options.read_committed):
             if end - first == 1:
                 yield from self._read_alone(window.slices[first])
@@ -109,7 +109,8 @@ class TaskReader:
                 first = yield from self._read_run(window, first, end)
 
     def _read_run(self, window: Window, first: int, end: int) -> Generator[pa.RecordBatch, None, int]:
-        """The batches of the slices from `first` to before `end`, or to the first that is damaged; where to go on."""
+        """Yield the batches of the slices from `first` to before `end`, or to the first damaged one; return where to go
+        on."""
         reader = to_arrow(
             self._joined.data,
             columns=self._columns.stored_joined,
@@ -128,10 +129,10 @@ class TaskReader:
         return end
 
     def _go_on_behind(self, piece: Slice, position: int, error: FormatError) -> Iterator[pa.RecordBatch]:
-        """What a slice has behind damage, where that is not to fail a query."""
+        """Yield the batches that a slice has behind damage, where damage is to be skipped."""
         try:
             file = _open_slice(piece)
-        except _Moved:  # whoever tries again finds what has taken its place
+        except _Moved:  # the next attempt finds what has taken its place
             raise BadDirectory(
                 piece.folder, f"the segment {piece.base_offset} was replaced while it was read"
             ) from None
@@ -143,7 +144,8 @@ class TaskReader:
         yield from self._read_slice(file, piece._replace(position=position))
 
     def _read_anew(self, piece: Slice) -> Iterator[pa.RecordBatch]:
-        """The offsets of a slice from whatever files have them now. Raises `DataLoss`, if that is to fail a query."""
+        """Read the offsets of a slice from the files that have them now. Raises `DataLoss`, if `failOnDataLoss` is
+        set."""
         first = piece.first_offset
         for _ in range(_ATTEMPTS):
             replica = Replica(piece.partition, piece.root, piece.folder_path())
@@ -167,7 +169,7 @@ class TaskReader:
         raise BadDirectory(piece.folder, "its files change faster than they can be read")
 
     def _read_slice(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
-        """The batches of a slice, whose file is closed then. Raises `CorruptFile`, `BadDirectory`."""
+        """Yield the batches of a slice, then close its file. Raises `CorruptFile`, `BadDirectory`."""
         try:
             yield from self._read_windows(file, piece)
         finally:
@@ -177,7 +179,7 @@ class TaskReader:
         self._columns.begin(piece)
         choice = choice_for(self._options, file, piece)
         position = piece.position
-        last_offset = max(piece.base_offset - 1, piece.last_offset)  # of the last batch that is sound
+        last_offset = max(piece.base_offset - 1, piece.last_offset)  # of the last valid batch
         while position < piece.end:
             window = self._fill(file, position, piece.end)
             reader = to_arrow(
@@ -192,7 +194,7 @@ class TaskReader:
             try:
                 for batch in reader:
                     yield self._columns.spark_batch(batch, position)
-            except CorruptFile:  # of another file, in which the choice looked
+            except CorruptFile:  # in another file, which the choice has read
                 raise
             except FormatError as error:
                 last_offset = reader.last_offset
@@ -204,7 +206,10 @@ class TaskReader:
             position += reader.position
 
     def _decided(self, piece: Slice) -> Slice:
-        """What is decided of a slice. Raises `DataLoss` where more was asked for, if that is to fail a query."""
+        """Cut a slice at the last stable offset.
+
+        Raises `DataLoss` where the options ask for later offsets, if `failOnDataLoss` is set.
+        """
         if piece.undecided_below is None:
             return piece
         end = min(piece.end_offset, decided_end(self._options, piece))
@@ -217,19 +222,21 @@ class TaskReader:
         return piece._replace(end_offset=end)
 
     def _fill(self, file: File, position: int, end: int) -> memoryview:
-        """The bytes from `position` on, as many as there is room for; with the head of a batch that begins at `end`."""
+        """Read from `position` as many bytes as there is room for, including the head of a batch that begins at
+        `end`."""
         room = self._memory.data[: end - position + HEAD_SIZE]
         try:
             size = file.read_into(room, position)
         except OSError as error:
-            # An object may be gone though it was there. Who tries again is told, or finds what has its place.
+            # An object may have been removed since it was opened. The next attempt reports it, or finds what has its
+            # place.
             raise BadDirectory(file.path, f"the file cannot be read any more at byte {position}: {error}") from None
         if not size:
             raise BadDirectory(file.path, f"the file was cut at byte {position} or before while it was read")
         return room[:size]
 
     def _make_room(self, file: File, piece: Slice, position: int, window: memoryview) -> int:
-        """Have room for the batch at `position`, which is larger than the window; the position where to go on."""
+        """Enlarge the window for the batch at `position`, which does not fit; return the position where to go on."""
         size = int.from_bytes(window[LENGTH_AT : LENGTH_AT + 4], "big") + LOG_OVERHEAD
         if len(window) < len(self._memory) or position + size > piece.end:
             error = Truncated(position, "the bytes end inside a batch")
@@ -240,9 +247,9 @@ class TaskReader:
 
 @cache
 def spare_the_collector() -> None:
-    """Have the garbage collector leave alone what this worker has loaded by now.
+    """Exclude what this worker has loaded so far from garbage collection.
 
-    Spark runs it after every task, and over Numba's objects it takes a tenth of a second.
+    Spark runs the collector after every task, and for Numba's objects that takes a tenth of a second.
     """
     if TaskContext.get() is not None:
         gc.collect()
@@ -250,7 +257,7 @@ def spare_the_collector() -> None:
 
 
 def _slices_of(wanted: OffsetRange) -> list[Slice]:
-    """As `slices_of`. Raises `_Moved` where a file has gone since it was looked at."""
+    """As `slices_of`, but raises `_Moved` where a file was removed since it was looked at."""
     try:
         return slices_of(wanted)
     except FileNotFoundError:
@@ -258,12 +265,12 @@ def _slices_of(wanted: OffsetRange) -> list[Slice]:
 
 
 def _open_slice(piece: Slice) -> File:
-    """The file of a slice by the name that it had when it was planned. Raises `_Moved`."""
+    """Open the file of a slice by the name that it had when it was planned. Raises `_Moved`."""
     return _open(piece, piece.folder_path() / file_name(piece.base_offset, LOG))
 
 
 def _open(piece: Slice, path: Path) -> File:
-    """The file of a slice. Raises `_Moved`."""
+    """Open the file of a slice, and check that it is the same file. Raises `_Moved`."""
     storage = piece.root.storage()
     try:
         file = storage.open(path)

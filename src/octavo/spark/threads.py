@@ -1,4 +1,4 @@
-"""The same for many partitions at once: most of the time each waits for a disk or a network."""
+"""Do the same for many partitions at once: most of the time each waits for a disk or a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _THREADS: Final = 16
 
 
 def in_threads(function: Callable[[S], T], items: Iterable[S]) -> list[T]:
-    """What a function makes of each item, in their order. Of several errors the first in that order is raised."""
+    """Apply a function to each item and return the results in order. Of several errors, the first in order is
+    raised."""
     items = list(items)
     if len(items) < 2:
         return [function(item) for item in items]

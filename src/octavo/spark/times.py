@@ -1,7 +1,7 @@
-"""From a time to an offset: where a query begins or ends that is limited by timestamps.
+"""Find the offset for a timestamp, where a query begins or ends at one.
 
-As in Kafka's ListOffsets, one segment answers: the first that has a timestamp as late as that. Indexes lead to it.
-Where damage is on the way, they do not: then that segment is searched from batch to batch.
+As in Kafka's ListOffsets, one segment answers: the first that has a timestamp at least as late. The indexes lead to it.
+Where damage is on the way they do not, and that segment is searched batch by batch.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from octavo.records import read_batches
 
 
 def offset_at(segments: Iterable[Segment], timestamp_ms: int, start: int, *, skips: bool) -> int | None:
-    """The first offset from `start` on with this timestamp or a later one.
+    """Find the first offset, from `start` on, with this timestamp or a later one.
 
-    Raises `CorruptFile` where damage is on the way, unless that is to be skipped.
+    Raises `CorruptFile` where damage is on the way, unless `skips` is set.
     """
     for segment in segments:
         with suppress(FormatError):
@@ -37,7 +37,8 @@ def offset_at(segments: Iterable[Segment], timestamp_ms: int, start: int, *, ski
 
 
 def largest_timestamp_ms(segments: Sequence[Segment], *, skips: bool) -> int:
-    """The latest time of all; negative where there is none. Raises `CorruptFile` as `offset_at` does."""
+    """Return the latest timestamp of all segments; negative where there is none.
+    Raises `CorruptFile` as `offset_at` does."""
     return max((_largest(segment, skips=skips) for segment in segments), default=-1)
 
 
@@ -51,12 +52,15 @@ def _largest(segment: Segment, *, skips: bool) -> int:
 
 
 def _is_whole(segment: Segment) -> bool:
-    """Whether its largest timestamp is that of all its batches: its index has the same, or they go on to its end."""
+    """Whether the largest timestamp covers all batches of the segment.
+
+    It does if the time index ends with the same, or if the batches go on to the end of the file.
+    """
     return segment.time_index.last == segment.largest or segment.sound_end_offset() is not None
 
 
 def _leads_to_its_end(segment: Segment) -> bool:
-    """Whether every batch leads to another one, from the first to the last."""
+    """Whether the batches follow one another without a gap up to the end of the segment."""
     position = 0
     for entry in walk(segment.file, 0, segment.size):
         position = entry.end
@@ -64,9 +68,9 @@ def _leads_to_its_end(segment: Segment) -> bool:
 
 
 def _search(segment: Segment, timestamp_ms: int, start: int, *, skips: bool) -> int | None:
-    """The same without an index, over what is damaged or up to there: batch by batch, each with its checksum.
+    """Find the offset without an index, batch by batch, with checksums; pass over damage, or raise at it.
 
-    Without that, a wrong length would lead over others, and to bytes that only look like a batch.
+    Without checksums, a wrong length would lead past other batches, and to bytes that only look like a batch.
     """
     file, size = segment.file, segment.size
     search = BatchSearch()

@@ -1,4 +1,4 @@
-"""Options of one value: truths, numbers, words, durations."""
+"""Parse options of one value: truths, numbers, words, durations."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _UNITS_MS: Final = {
 
 
 class Values:
-    """Options by their names in small letters; each is read by the name that its user knows."""
+    """Options by their names in lower case. Callers ask by the documented name, which error messages show."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options: Final = options
 
     def truth(self, name: str, *, default: bool) -> bool:
-        """Raises `InvalidConfig`."""
+        """Read true or false. Raises `InvalidConfig`."""
         value = self.options.get(name.lower())
         if value is None:
             return default
@@ -37,7 +37,7 @@ class Values:
         return value.lower() == "true"
 
     def positive(self, name: str) -> int | None:
-        """A number above 0. Raises `InvalidInput`."""
+        """Read a number above 0. Raises `InvalidInput`."""
         value = self.options.get(name.lower())
         if value is None:
             return None
@@ -50,7 +50,7 @@ class Values:
         return number
 
     def one_of(self, name: str, allowed: list[str], default: str) -> str:
-        """A word, as it is written in `allowed`. Raises `InvalidConfig`."""
+        """Read one of the words in `allowed`, and return it as it is written there. Raises `InvalidConfig`."""
         value = self.options.get(name.lower(), default)
         for word in allowed:
             if value.strip().lower() == word.lower():
@@ -58,12 +58,12 @@ class Values:
         raise InvalidConfig(name, value, f"it is one of {', '.join(allowed)}")
 
     def words(self, name: str) -> tuple[str, ...] | None:
-        """Words between commas."""
+        """Read words separated by commas."""
         value = self.options.get(name.lower())
         return None if value is None else tuple(word.strip() for word in value.split(",") if word.strip())
 
     def duration_ms(self, name: str) -> int | None:
-        """A duration as Spark writes it: `500`, `30s`, `15m`. Raises `InvalidConfig`."""
+        """Read a duration as Spark writes it: `500`, `30s`, `15m`. Raises `InvalidConfig`."""
         value = self.options.get(name.lower())
         if value is None:
             return None
