@@ -1,10 +1,10 @@
-"""Sending records to a data directory with no server: `Producer`, with Kafka's names and habits.
+"""Send records to a data directory without a server: `Producer`, with Kafka's names and behaviour.
 
     producer = Producer(data, {"linger.ms": 20, "compression.type": "lz4"})
     future = producer.send("events", b"value", key=b"key")
     future.result()                     # RecordMetadata(topic, partition, offset, timestamp_ms)
 
-Importing this imports neither NumPy nor Numba; the first record that is appended does.
+Importing this package imports neither NumPy nor Numba. Appending the first record does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns of records as batches: `Encoder`, and `Parcel`, the batches of one partition that go to its log together."""
+"""Encodes columns as batches: `Encoder`, and `Parcel`, the batches of one partition that are appended together."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _CRC_AT: Final = BATCH_HEADER.at("crc")
 _COVERED: Final = BATCH_HEADER.at("attributes")
 _HEADER_SIZE: Final = BATCH_HEADER.size
 _BASE_OFFSET_BYTES: Final = np.arange(BATCH_HEADER.at("length"))
-_MOST_RECORD_FIELDS: Final = 36  # five varints of 5 bytes, one of 10, and the attributes
+_MOST_RECORD_FIELDS: Final = 36  # maximum: five varints of 5 bytes, one of 10, and the attributes
 _MOST_HEADER_FIELDS: Final = 10
 
-# How Kafka's `CompressionRatioEstimator` learns: quickly that it was wrong, slowly that there is room.
+# Kafka's `CompressionRatioEstimator` learns quickly that it was too optimistic, and slowly that there is room.
 _WORSE: Final = 0.05
 _BETTER: Final = 0.005
 _CAUTION: Final = 1.05
@@ -43,27 +43,27 @@ class Sealed(NamedTuple):
     """One batch as it goes to the log."""
 
     data: Buffer
-    first: int  # its records are these of the parcel's rows
-    last: int  # the one behind the last
+    first: int  # first row in the parcel
+    last: int  # behind the last row
 
 
 class Parcel:
-    """Batches of one partition, in their order, of records of one delivery."""
+    """Batches of one partition, in order, whose records belong to one delivery."""
 
     __slots__ = ("batches", "data", "delivery", "done", "partition", "rows", "tries")
 
     def __init__(self, partition: int, delivery: Delivery, rows: Any, batches: list[Sealed], data: Buffer) -> None:
         self.partition: Final = partition
         self.delivery: Final = delivery
-        self.rows: Final = rows  # which records of the delivery: indexes, or a slice
+        self.rows: Final = rows  # its records in the delivery: indexes, or a slice
         self.batches: Final = batches
         self.data: Final = data  # all batches, one behind the other
         self.tries = 0
-        self.done = 0  # batches that have been delivered one by one
+        self.done = 0  # number of batches that have been delivered one by one
 
     @property
     def count(self) -> int:
-        """How many records there are."""
+        """Number of records."""
         return self.batches[-1].last - self.batches[0].first
 
     def rows_of(self, batch: Sealed) -> Any:
@@ -74,16 +74,16 @@ class Parcel:
 
 
 class Share(NamedTuple):
-    """The rows that go to one partition, and the sequence number of their first."""
+    """The rows that go to one partition, and the sequence number of the first."""
 
     partition: int
     first: int
-    last: int  # the one behind the last
+    last: int  # behind the last row
     sequence: int
 
 
 class Writer(NamedTuple):
-    """What a batch says of who wrote it."""
+    """What a batch says about its producer."""
 
     producer_id: int
     producer_epoch: int
@@ -91,33 +91,33 @@ class Writer(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A batch, uncompressed, in the encoder's memory."""
+    """An uncompressed batch in the encoder's memory."""
 
     start: int
     end: int
-    share: int  # its index
+    share: int  # index of its share
     first: int
-    last: int  # the row behind the last
+    last: int  # behind the last row
 
     @property
     def size(self) -> int:
-        """Bytes of it."""
+        """Size in bytes."""
         return self.end - self.start
 
 
 class Encoder:
-    """Writes batches into memory that it uses again."""
+    """Writes batches into memory that it reuses."""
 
     def __init__(self, codec: Codec, level: int | None, batch_size: int) -> None:
         self._codec: Final = codec
         self._level: Final = level
         self._batch_size: Final = batch_size
-        self._ratio = 1.0  # of compressed to uncompressed bytes, as far as is known
+        self._ratio = 1.0  # estimated ratio of compressed to uncompressed bytes
         self._memory = np.empty(0, np.uint8)
 
     @property
     def max_size(self) -> int:
-        """How large a batch is made before it is compressed, such that it is as large as it may be afterwards."""
+        """The uncompressed size at which a batch is expected to reach `batch.size` when compressed."""
         if self._codec == Codec.NONE:
             return max(1, self._batch_size)
         room = max(0, self._batch_size - _HEADER_SIZE)
@@ -126,7 +126,7 @@ class Encoder:
     def encode(
         self, columns: Columns, order: Int64s | None, shares: Sequence[Share], writer: Writer, kernels: Kernels
     ) -> list[Encoded]:
-        """All batches of all shares, in their order. They stay as they are until the next call."""
+        """Encode all batches of all shares, in order. They are valid until the next call."""
         attributes = int(self._codec) | (Attributes.TRANSACTIONAL if writer.is_transactional else 0)
         who = (writer.producer_id, writer.producer_epoch)
         groups = np.array(
@@ -139,7 +139,8 @@ class Encoder:
         rows = columns.rows(order)
         max_size = self.max_size
         size = columns.size + columns.count * _MOST_RECORD_FIELDS + int(columns.header_ends[-1]) * _MOST_HEADER_FIELDS
-        # A batch ends with its share, or where the next record does not fit: it and that one are larger than it may be.
+        # A batch ends with its share, or where the next record does not fit. In the second case, the batch and that
+        # record together exceed the maximum size.
         most = min(columns.count, len(shares) + 2 * size // max(1, max_size - _HEADER_SIZE) + 2)
         out = self._room(size + most * _HEADER_SIZE)
         table = np.empty((most, encode.BATCH_COLUMNS), np.int64)
@@ -152,11 +153,11 @@ class Encoder:
             view = out.data
             for start, end in table[:count, [encode.START, encode.END]].tolist():
                 view[start + _CRC_AT : start + _COVERED] = crc_of(view[start:end], 2).to_bytes(4, "big")
-        out[table[:count, encode.START, None] + _BASE_OFFSET_BYTES] = 0  # as clients have it: the log gives offsets
+        out[table[:count, encode.START, None] + _BASE_OFFSET_BYTES] = 0  # as in clients: the log assigns offsets
         return _batches(table[:count])
 
     def seal(self, batches: Sequence[Encoded], first: int) -> tuple[list[Sealed], Buffer]:
-        """Some of the batches as they go to the log, of rows that count from `first`; and all of them together."""
+        """Return batches as they go to the log, with rows counted from `first`, and all of them concatenated."""
         view = self._memory.data
         if self._codec == Codec.NONE:
             data: Buffer = view[batches[0].start : batches[-1].end]
@@ -187,13 +188,13 @@ def _batches(table: Int64s) -> list[Encoded]:
     batches = []
     first = 0
     for start, end, share, last_offset, _ in table.tolist():
-        batches.append(Encoded(start, end, share, first, last_offset + 1))  # offsets are the numbers of rows
+        batches.append(Encoded(start, end, share, first, last_offset + 1))  # offsets are row numbers
         first = last_offset + 1
     return batches
 
 
 def renumbered(batch: Buffer, producer_id: int, producer_epoch: int, sequence: int) -> bytes:
-    """A batch of the same records, by this producer and from this sequence number on."""
+    """Return the batch with this producer id and epoch, and sequence numbers from `sequence` on."""
     header = BATCH_HEADER.read(batch)._replace(
         producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=sequence
     )
@@ -201,7 +202,7 @@ def renumbered(batch: Buffer, producer_id: int, producer_epoch: int, sequence: i
 
 
 def halves(sealed: Sealed, level: int | None) -> list[Sealed]:
-    """Two batches of the records of one; their sequence numbers are to be given again."""
+    """Split a batch into two. The caller must assign their sequence numbers again."""
     [batch] = read_batches(bytes(sealed.data))
     records = list(batch)
     middle = len(records) // 2

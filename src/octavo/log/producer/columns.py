@@ -1,4 +1,4 @@
-"""Records out of an inbox as columns, for the kernels. All of them at once: nothing is done for each record."""
+"""Converts the records of an inbox to columns, for the kernels; all at once, with no work for each single record."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Int64s = npt.NDArray[np.int64]
 NO_PARTITION: Final = -1
 _NO_BYTES: Final = np.frombuffer(b"", np.uint8)
 _NO_NUMBERS: Final = np.frombuffer(b"", np.int32)
-_WORTH_ARROW: Final = 1000  # records
-_VARINT_STEPS: Final = (1 << 6, 1 << 13, 1 << 20, 1 << 27)  # from here on it takes one byte more
+_WORTH_ARROW: Final = 1000  # number of records from which Arrow is faster
+_VARINT_STEPS: Final = (1 << 6, 1 << 13, 1 << 20, 1 << 27)  # from each of these on, a varint takes one byte more
 
 
 class Part(NamedTuple):
-    """Byte strings that lie one behind the other; a length is -1 for null."""
+    """Byte strings that lie one behind the other. A length of -1 means null."""
 
     starts: Int32s
     lengths: Int32s
     data: Bytes
 
     def taken(self, order: Int64s | None) -> Part:
-        """In another order."""
+        """Return the byte strings in another order."""
         if order is None:
             return self
         return Part(_read_only(self.starts[order]), _read_only(self.lengths[order]), self.data)
@@ -47,19 +47,19 @@ class Columns:
     timestamps_ms: Int64s
     keys: Part
     values: Part
-    partitions: Int32s  # which they have already, or none
-    header_ends: Int32s  # one more than records
+    partitions: Int32s  # partitions assigned already, or `NO_PARTITION`
+    header_ends: Int32s  # one item more than there are records
     header_keys: Part
     header_values: Part
 
     @property
     def size(self) -> int:
-        """Bytes of all keys, values and headers."""
+        """Total bytes of all keys, values and headers."""
         parts = (self.keys, self.values, self.header_keys, self.header_values)
         return sum(len(part.data) for part in parts)
 
     def sizes(self) -> Int64s:
-        """What each record takes in a batch, or one or two bytes more."""
+        """Bytes that each record takes in a batch, possibly one or two too many."""
         body = _nullable_sizes(self.values.lengths)
         body += 6
         body += _nullable_sizes(self.keys.lengths) if len(self.keys.data) else 1
@@ -71,7 +71,7 @@ class Columns:
         return body + _varint_sizes(body)
 
     def rows(self, order: Int64s | None) -> Rows:
-        """For the kernel `encode`, in that order, with offsets from 0 on. Headers need the order that there is."""
+        """Rows for the kernel `encode`, in this order, with offsets from 0. With headers, `order` must be None."""
         assert order is None or not self.header_ends[-1]
         timestamps = self.timestamps_ms if order is None else self.timestamps_ms[order]
         return Rows(
@@ -86,7 +86,7 @@ class Columns:
 
 
 def columns_of(inbox: Inbox, items: list[Any], clock_unit: int) -> Columns:
-    """The columns of the records in `items`; a millisecond is as many as `clock_unit` of the clock."""
+    """Make columns of the records in `items`. `clock_unit` is the number of clock ticks in a millisecond."""
     make = _part if len(items) < _WORTH_ARROW * ITEMS else _part_by_arrow
     times = items[TIME::ITEMS]
     count = len(times)
@@ -105,7 +105,7 @@ def columns_of(inbox: Inbox, items: list[Any], clock_unit: int) -> Columns:
 
 
 def _take_special(times: list[Any]) -> list[tuple[int, Special]]:
-    """What is special, by the number of the record; the time is put in its place."""
+    """Return what is special, by row, and put the time in its place."""
     special = [(row, time) for row, time in enumerate(times) if type(time) is Special]
     for row, record in special:
         times[row] = record.time
@@ -113,12 +113,12 @@ def _take_special(times: list[Any]) -> list[tuple[int, Special]]:
 
 
 def add_partitions_of_keys(columns: Columns, kernel: Kernel, partition_count: int, partitions: Int32s) -> None:
-    """Give the records with a key, and none yet, the partition of their key."""
+    """Give records that have a key and no partition yet the partition of their key."""
     kernel(columns.keys.data, columns.keys.starts, columns.keys.lengths, partition_count, partitions)
 
 
 def failed_delivery(inbox: Inbox, items: list[Any], error: BaseException) -> None:
-    """Tell the futures of all these records that they will never be appended."""
+    """Fail the futures of all these records."""
     count = len(items) // ITEMS
     none = np.full(count, NO_PARTITION, np.int32)
     delivery = Delivery(inbox.finisher, inbox.topic, none.astype(np.int64), none, none.astype(np.int64))
@@ -129,14 +129,14 @@ def failed_delivery(inbox: Inbox, items: list[Any], error: BaseException) -> Non
 
 
 def reordered(items: list[Any], order: Int64s) -> list[Any]:
-    """The items of records in another order."""
+    """Return the items of records in another order."""
     return list(chain.from_iterable([items[at : at + ITEMS] for at in (order * ITEMS).tolist()]))
 
 
 def _part(contents: list[Any]) -> Part:
     try:
         sizes = list(map(len, contents))
-    except TypeError:  # some are null: to look for them first would take longer
+    except TypeError:  # some are null; looking for them first would take longer
         lengths = np.array([-1 if content is None else len(content) for content in contents], np.int32)
         contents = [content for content in contents if content is not None]
         held = np.maximum(lengths, 0)
@@ -147,7 +147,7 @@ def _part(contents: list[Any]) -> Part:
 
 
 def _part_by_arrow(contents: list[Any]) -> Part:
-    """The same in half the time, once Arrow is there."""
+    """Do the same as `_part` with Arrow, in half the time."""
     import pyarrow as pa
 
     made = pa.array(contents, pa.binary())
@@ -183,13 +183,13 @@ def _numbers(count: int) -> Any:
 
 
 def _read_only(numbers: Any) -> Any:
-    """So that a compiled kernel takes it: those of a tuple have to be of one kind."""
+    """Make an array read-only. A compiled kernel takes tuples whose arrays are all of one kind."""
     numbers.flags.writeable = False
     return numbers
 
 
 def _varint_sizes(numbers: Any) -> Int64s:
-    """What numbers from 0 on take as varints."""
+    """Bytes that numbers from 0 on take as varints."""
     sizes = np.ones(len(numbers), np.int64)
     largest = int(numbers.max())
     for step in _VARINT_STEPS:

@@ -1,10 +1,10 @@
-"""The configuration of a producer, by the names, limits and defaults of Apache Kafka 4.3's `ProducerConfig`.
+"""Configuration of a producer, with the names, limits and defaults of Apache Kafka 4.3's `ProducerConfig`.
 
     ProducerConfig.of({"linger.ms": 20, "compression.type": "lz4"})
     ProducerConfig.of({}, linger_ms=20)
 
-What is about brokers and connections is refused: there are none. Some settings are taken and checked, and change
-nothing, since a log in the same process gives them no meaning: `acks`, `max.in.flight.requests.per.connection`,
+Options about brokers and connections are refused: there are none here. Some options are accepted and checked but change
+nothing, because they have no meaning for a log in the same process: `acks`, `max.in.flight.requests.per.connection`,
 `request.timeout.ms`, `client.id` and those of adaptive partitioning.
 """
 
@@ -19,7 +19,7 @@ from octavo.log.client_options import NO_INTERCEPTORS, Name, Options, Text, opti
 from octavo.log.options import Member, Switch, Word, int32, int64
 from octavo.records.layout import MAX_INT32, Codec
 
-_MAX_IN_FLIGHT: Final = 5  # as many batches as a log remembers of a producer
+_MAX_IN_FLIGHT: Final = 5  # as many batches as a log remembers of each producer
 _ELSEWHERE: Final = {
     "key.serializer": "give the producer a function as key_serializer",
     "value.serializer": "give the producer a function as value_serializer",
@@ -31,9 +31,9 @@ _ELSEWHERE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
-    """How a producer sends. A field has the name that Kafka has, with `_` for `.`; raises `InvalidConfig`."""
+    """How a producer sends. Fields have Kafka's names, with `_` for `.`. Raises `InvalidConfig`."""
 
-    # What goes into a batch, and when it goes.
+    # What goes into a batch, and when the batch is appended.
     batch_size: int = option(16_384, int32(0))
     linger_ms: int = option(5, int64(0))
     buffer_memory: int = option(32 << 20, int64(0))
@@ -55,12 +55,12 @@ class ProducerConfig:
     compression_lz4_level: int = option(9, int32(1, 17))
     compression_zstd_level: int = option(3, int32(-(1 << 17), 22))
 
-    # Where it goes.
+    # Which partition a record goes to.
     partitioner_ignore_keys: bool = option(False, Switch())
     partitioner_adaptive_partitioning_enable: bool = option(True, Switch())
     partitioner_availability_timeout_ms: int = option(0, int64(0))
 
-    # What happens when it fails.
+    # What happens on failure.
     acks: str = option("all", Word(("all", "-1", "0", "1")))
     retries: int = option(MAX_INT32, int32(0))
     retry_backoff_ms: int = option(100, int64(0))
@@ -69,7 +69,7 @@ class ProducerConfig:
     request_timeout_ms: int = option(30_000, int32(0))
     max_in_flight_requests_per_connection: int = option(5, int32(1))
 
-    # Who sends.
+    # Identity of the producer.
     client_id: str = option("", Text())
     enable_idempotence: bool = option(True, Switch())
     transactional_id: str | None = option(None, Name())
@@ -77,9 +77,9 @@ class ProducerConfig:
 
     @classmethod
     def of(cls, properties: Mapping[str, Any] | None = None, **more: Any) -> ProducerConfig:
-        """The configuration that differs from the defaults in `properties`, or `more`, which has `_` for `.`.
+        """Build a configuration from the defaults, `properties` and `more`, whose names have `_` for `.`.
 
-        A value is a text, as in a file of properties, or already what it stands for. Raises `InvalidConfig`.
+        A value is a string, as in a properties file, or the parsed value itself. Raises `InvalidConfig`.
         """
         values = _OPTIONS.read(properties, more)
         config = cls(**_settled(values))
@@ -87,7 +87,7 @@ class ProducerConfig:
         return config
 
     def _check(self, given: Mapping[str, Any]) -> None:
-        """Kafka's rules on what goes together."""
+        """Check Kafka's rules on which options go together."""
         least = min(self.linger_ms + self.request_timeout_ms, MAX_INT32)
         if self.delivery_timeout_ms < least:
             limit = f"it must not be below linger.ms and request.timeout.ms together, which is {least}"
@@ -102,7 +102,7 @@ class ProducerConfig:
 
     @property
     def level(self) -> int | None:
-        """The level of the codec; None is the codec's default."""
+        """The compression level; None means the codec's default."""
         codec = self.compression_type
         if codec == Codec.GZIP:
             return None if self.compression_gzip_level == -1 else self.compression_gzip_level
@@ -115,7 +115,7 @@ _OPTIONS: Final = Options(ProducerConfig, "producer", _ELSEWHERE)
 
 
 def _settled(values: dict[str, Any]) -> dict[str, Any]:
-    """With what Kafka changes by itself where nothing was said: too short a timeout, idempotence that cannot be."""
+    """Apply Kafka's own adjustments of options not given: raise too short a timeout, drop idempotence if impossible."""
     config = ProducerConfig(**values)
     settled = dict(values)
     least = min(config.linger_ms + config.request_timeout_ms, MAX_INT32)
@@ -127,7 +127,7 @@ def _settled(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _against_idempotence(config: ProducerConfig) -> list[tuple[str, Any, bool, str]]:
-    """What idempotence asks for: name, value, whether it will do, what it must be."""
+    """What idempotence requires: option name, value, whether the value is allowed, and what it must be."""
     in_flight = config.max_in_flight_requests_per_connection
     return [
         ("acks", config.acks, config.acks in ("all", "-1"), "it must be all"),

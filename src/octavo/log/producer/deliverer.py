@@ -1,9 +1,9 @@
-"""Batches into the log of their partition, once and in their order: `Deliverer`.
+"""Appends batches to the logs of their partitions, once and in order: `Deliverer`.
 
-What the log refuses was not appended, so that its sequence numbers go to the next batch, as Kafka's client does it.
-What could not be written is written again until `delivery.timeout.ms` is over; an idempotent producer then takes
-another epoch, since nobody can tell what the disk has of it. And where the log says that a sequence does not follow, as
-after it was truncated, the producer goes on with another epoch.
+A batch that the log refuses was not appended, so its sequence numbers go to the next batch, as in Kafka's client. A
+failed write is repeated until `delivery.timeout.ms` is over. An idempotent producer then takes another epoch, because
+nobody can tell what reached the disk. It also takes another epoch if the log reports a sequence number out of order, as
+after a truncation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OUT_OF_ORDER: Final = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 class Deliverer:
-    """Appends what a producer has made into batches."""
+    """Appends a producer's batches."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Deliverer:
         *,
         on_unknown: Callable[[str], None],
     ) -> None:
-        """`on_unknown` is told of a topic that is not what it was."""
+        """`on_unknown` is called with a topic that is gone or has changed."""
         self._on_unknown: Final = on_unknown
         self._data: Final = data
         self._config: Final = config
@@ -54,7 +54,7 @@ class Deliverer:
         self._transactions: Final = transactions
 
     def deliver(self, parcel: Parcel) -> None:
-        """Append the batches. Its delivery knows then what became of every record."""
+        """Append the batches of a parcel. Afterwards its delivery knows the outcome for every record."""
         partition = TopicPartition(parcel.delivery.topic, parcel.partition)
         again = parcel.tries > 0
         parcel.tries += 1
@@ -62,7 +62,7 @@ class Deliverer:
             if self._transactions is not None:
                 self._transactions.add_partition(partition)
             log = self._data.log(*partition)
-        except Exception as error:  # whatever it is, the futures tell it; so below
+        except Exception as error:  # whatever it is, the futures report it; same below
             if isinstance(error, UnknownPartition):
                 self._on_unknown(partition.topic)
             self._fail(parcel, parcel.rows, error)
@@ -113,7 +113,7 @@ class Deliverer:
             return
 
     def _append(self, log: Log, data: Buffer) -> Appended:
-        """Append, and again where the disk fails, for as long as is allowed."""
+        """Append. If the disk fails, try again for as long as the configuration allows."""
         config = self._config
         tries = 0
         pause_ms = config.retry_backoff_ms
@@ -139,7 +139,7 @@ class Deliverer:
         self._identity.advance(partition, self._identity.sequence(partition), count)
 
     def _was_appended(self, parcel: Parcel, partition: TopicPartition, log: Log) -> bool:
-        """Whether somebody who was interrupted has appended it. They are all in the log then, or none."""
+        """Whether an interrupted attempt appended the parcel. Either all of its batches are in the log, or none."""
         identity = self._identity
         entry = log.producers.entries.get(identity.producer_id)
         if not identity.is_idempotent or entry is None or entry.epoch != identity.epoch:
@@ -153,14 +153,14 @@ class Deliverer:
         return True
 
     def _is_next(self, batch: Buffer, partition: TopicPartition) -> bool:
-        """Whether a batch has the epoch and the sequence number that come next."""
+        """Whether a batch has the current producer id and epoch, and the next sequence number."""
         identity = self._identity
         header = BATCH_HEADER.read(batch)
         written = (header.producer_id, header.producer_epoch, header.base_sequence)
         return written == (identity.producer_id, identity.epoch, identity.sequence(partition))
 
     def _numbered(self, batch: Buffer, partition: TopicPartition) -> Buffer:
-        """The batch with what comes next: others before it may have been refused."""
+        """Return the batch with the next sequence number: batches before it may have been refused."""
         if self._is_next(batch, partition):
             return batch
         identity = self._identity
@@ -170,7 +170,7 @@ class Deliverer:
         return self._identity.is_idempotent and self._transactions is None
 
     def _lose(self, parcel: Parcel, rows: Any, error: Exception) -> None:
-        """These records are not in the log, as far as is known."""
+        """Fail these records after an error that leaves it unknown whether they are in the log."""
         self._fail(parcel, rows, error)
         if self._may_bump():
             self._identity.bump()

@@ -1,4 +1,4 @@
-"""Who a producer is to the logs: id, epoch and the sequence number of the next record of each partition."""
+"""Identity of a producer in the logs: producer id, epoch, and the next sequence number of each partition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Identity:
-    """What a producer's batches say of it. One that is not idempotent says nothing."""
+    """What a producer's batches say about their producer. Without idempotence they say nothing."""
 
     def __init__(self, data: DataDirectory, *, idempotent: bool) -> None:
         self._data: Final = data
@@ -24,19 +24,19 @@ class Identity:
         self._sequences: dict[TopicPartition, int] = {}  # of the next record
 
     def ensure(self) -> None:
-        """Have an id, if one is needed."""
+        """Get a producer id, if one is needed."""
         if self.is_idempotent and self.producer_id == NO_PRODUCER_ID:
             self._begin_anew()
 
     def become(self, given: ProducerIdentity) -> None:
-        """Be who the coordinator says. Sequences begin again."""
+        """Adopt the id and epoch that the coordinator assigned. Sequence numbers start again at 0."""
         self._sequences.clear()
         self.producer_id, self.epoch = given
 
     def bump(self) -> None:
-        """Take the next epoch, with which all sequences begin again; after the last one another id.
+        """Take the next epoch; after the last epoch, another id. All sequence numbers start again.
 
-        For a producer without transactions, which nobody else knows the epochs of (KIP-360).
+        Only for a producer without transactions: nobody else keeps track of its epochs (KIP-360).
         """
         if self.epoch >= MAX_INT16 - 1:
             self._begin_anew()
@@ -50,10 +50,10 @@ class Identity:
         self.become(Coordinator.of(self._data).init_producer_id(None))
 
     def sequence(self, partition: TopicPartition) -> int:
-        """The number of the next record."""
+        """The sequence number of the partition's next record."""
         return self._sequences.get(partition, 0) if self.is_idempotent else NO_SEQUENCE
 
     def advance(self, partition: TopicPartition, sequence: int, count: int) -> None:
-        """The records from `sequence` on are in the log."""
+        """Advance the sequence number: `count` records from `sequence` on are in the log."""
         if self.is_idempotent:
             self._sequences[partition] = increment_sequence(sequence, count)

@@ -1,9 +1,9 @@
-"""What was sent to one topic and is in no batch yet: `Inbox`.
+"""Records that were sent to one topic and are in no batch yet: `Inbox`.
 
-Sending has to be quick, from any number of threads, and a lock alone would take as long as all the rest. So a record is
-four items of one plain list, put there by one operation that no other thread can interrupt, and taken from its front.
-What few records have (headers, a partition or a timestamp of their own) is in place of the time, and that there is
-such is noted beside the list, so that nobody looks for it in vain.
+Sending must be quick, from any number of threads, and a lock alone would take as long as all the rest. So a record is
+four items of one plain list. One operation, which no other thread can interrupt, puts them at the end; they are taken
+from the front. What few records have (headers, a partition or a timestamp of their own) takes the place of the time. A
+flag beside the list tells whether there are such records, so that nobody searches for them in vain.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from octavo.records.kernels.varint import varint_size
 from octavo.records.layout import BATCH_HEADER, MAX_INT32, MAX_INT64, Buffer
 from octavo.records.text import write_text
 
-# The items of a record.
+# Indexes of a record's items.
 KEY: Final = 0
 VALUE: Final = 1
-TIME: Final = 2  # as the clock has it, or a `Special`
+TIME: Final = 2  # clock time, or a `Special`
 FUTURE: Final = 3
 ITEMS: Final = 4
 
 Headers = tuple[tuple[bytes, bytes | None], ...]
 HeaderLike = tuple[str, Buffer | None]
 
-_MAX_RECORD_OVERHEAD: Final = 21  # Kafka's: what all varints of a record take at the most
-_FIRST_COUNT: Final = 1024  # records to be taken together, until it is known how large they are
+_MAX_RECORD_OVERHEAD: Final = 21  # Kafka's upper bound for all varints of a record
+_FIRST_COUNT: Final = 1024  # records to take together until their size is known
 _MOST_COUNT: Final = 16_384
 _LEAST_COUNT: Final = 64
 
 
 class Special(NamedTuple):
-    """What most records do not have."""
+    """Fields that most records do not have."""
 
-    time: int  # as the clock has it
+    time: int  # clock time
     timestamp_ms: int | None
     partition: int | None
     headers: Headers
 
 
 class Limits(NamedTuple):
-    """How large things may be."""
+    """Size limits."""
 
     max_request_size: int
     buffer_memory: int
 
 
 class Inbox:
-    """The records of one topic that wait."""
+    """The waiting records of one topic."""
 
     __slots__ = (
         "_limits",
@@ -84,42 +84,42 @@ class Inbox:
         self.partition_count = partition_count
         self.finisher = finisher
         self.rows: Final[list[Any]] = []
-        self.held: list[Any] = []  # taken, and not appended because a batch is not full; before all of `rows`
-        self.assigned: list[int] = []  # the partitions of the first of them
-        self.held_since_ms = 0  # since when the oldest of them waits
-        self.taken_since_ms = 0  # since when the oldest waited that was taken from `rows` last
-        self.since_ms = 0  # since when the oldest of `rows` waits, at the most
+        self.held: list[Any] = []  # records taken but not appended, as their batch is not full; they precede `rows`
+        self.assigned: list[int] = []  # partitions of the first records in `held`
+        self.held_since_ms = 0  # since when the oldest in `held` has waited
+        self.taken_since_ms = 0  # since when the oldest record last taken from `rows` had waited
+        self.since_ms = 0  # lower bound of when the oldest in `rows` was sent
         self.is_idle = True
         self.has_keys = False
         self.has_special = False
         self.large_size = 0  # bytes of records that are not small
         self._limits = limits
         self._lock = make_lock()
-        self.full = _FIRST_COUNT * ITEMS  # a length of `rows` from which on they are to be taken
+        self.full = _FIRST_COUNT * ITEMS  # length of `rows` at which they are to be taken
         self.set_share(limits.buffer_memory)
 
     def set_share(self, share: int) -> None:
-        """Have so many bytes for what waits."""
+        """Set the bytes available for waiting records."""
         self.share = share
         self.set_count(self.full // ITEMS)
 
     def set_count(self, count: int) -> None:
-        """Have so many records taken together."""
+        """Set the number of records to take together."""
         count = max(_LEAST_COUNT, min(count, _MOST_COUNT))
         most = (self._limits.max_request_size - BATCH_HEADER.size - _MAX_RECORD_OVERHEAD - 16) // 2
-        self.small = min(self.share // count // 2, most)  # a key and a value up to here need no further look
+        self.small = min(self.share // count // 2, most)  # a key and a value up to this size need no further check
         self.small_key = self.small if self.has_keys else -1
         self.full = count * ITEMS
         self.set_idle(self.is_idle)
 
     def set_idle(self, is_idle: bool) -> None:
-        """Say whether nobody looks after it: whoever puts something here has to see to it then."""
+        """Set whether nobody watches the inbox. Then the next sender must have it watched."""
         self.is_idle = is_idle
-        self.room = 0 if is_idle else self.full  # a length of `rows` from which on there is something to be done
+        self.room = 0 if is_idle else self.full  # length of `rows` at which a sender has to act
 
     @property
     def is_full(self) -> bool:
-        """Whether all that waits is to be taken before more comes."""
+        """Whether all waiting records must be taken before more are accepted."""
         return len(self.rows) >= self.full or self.large_size >= self.share
 
     def checked(
@@ -131,7 +131,7 @@ class Inbox:
         timestamp_ms: int | None,
         headers: Iterable[HeaderLike] | None,
     ) -> tuple[bytes | None, bytes | None, int | Special]:
-        """Key, value and time of a record that is not the most usual one. Raises `InvalidInput`."""
+        """Check a record that is not of the usual kind; return its key, value and time. Raises `InvalidInput`."""
         key, value = _bytes("key", key), _bytes("value", value)
         written = _written(headers) if headers else ()
         if partition is not None and not 0 <= partition < self.partition_count:
@@ -148,7 +148,7 @@ class Inbox:
         return key, value, Special(time, timestamp_ms, partition, written)
 
     def _count(self, size: int) -> None:
-        """Check the size of a record, and have it counted where it is not a small one."""
+        """Check the size of a record, and count it if it is not small."""
         limits = self._limits
         if size > limits.max_request_size:
             raise RecordTooLarge(size, limits.max_request_size, "max.request.size")
@@ -162,7 +162,7 @@ class Inbox:
 
 
 def _size_at_most(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """What a record takes in a batch of its own, at the most, as Kafka's producer estimates it."""
+    """The most that a record takes in a batch of its own, as Kafka's producer estimates it."""
     size = BATCH_HEADER.size + _MAX_RECORD_OVERHEAD + varint_size(len(headers))
     size += nullable_size(-1 if key is None else len(key)) + nullable_size(-1 if value is None else len(value))
     for name, content in headers:

@@ -1,4 +1,4 @@
-"""When what waits is appended, though its batch is not full: `Linger`, and a thread that looks at the clock for it."""
+"""Appends waiting records after `linger.ms`: `Linger`, and a thread that watches the clock for it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from octavo.log.log import Clock
 from octavo.log.producer.inbox import Inbox
 from octavo.log.producer.sender import Sender
 
-_LOOK_AFTER_MS: Final = 10  # after so long, full batches are looked for and appended, however long others may wait
+_LOOK_AFTER_MS: Final = 10  # full batches are looked for and appended at least this often, however long `linger.ms` is
 
 
 class Linger:
-    """Knows what has waited for `linger.ms`. Somebody with a clock has to ask."""
+    """Knows what has waited for `linger.ms`. A caller with a clock must call `run_once`."""
 
     def __init__(self, sender: Sender, linger_ms: int, clock: Clock) -> None:
         self._sender: Final = sender
@@ -22,7 +22,7 @@ class Linger:
         self._clock: Final = clock
 
     def run_once(self) -> int | None:
-        """Append what is due; in how many milliseconds something will be, None where nothing waits."""
+        """Append what is due. Return the milliseconds until something will be due, None if nothing waits."""
         now_ms = self._clock()
         waits: list[int] = []
         for inbox in list(self._sender.inboxes.values()):
@@ -36,7 +36,7 @@ class Linger:
         return min(waits, default=None)
 
     def _due_ms(self, inbox: Inbox) -> int | None:
-        """When there will be something to do for an inbox."""
+        """When there will be something to do for an inbox; None if it is empty."""
         times = []
         if inbox.held:
             times.append(inbox.held_since_ms + self._linger_ms)
@@ -46,23 +46,23 @@ class Linger:
 
 
 class LingerThread:
-    """Has `Linger` do what is due, when it is."""
+    """Thread that calls `Linger.run_once` whenever something is due."""
 
     def __init__(self, linger: Linger, name: str) -> None:
         self._linger: Final = linger
         self._event: Final = threading.Event()
-        self._sleeps = False  # until somebody wakes it
+        self._sleeps = False  # whether it sleeps until woken
         self._is_over = False
         self._thread: Final = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
-        """There is something that waits."""
+        """Wake the thread: something waits."""
         if self._sleeps:
             self._event.set()
 
     def stop(self) -> None:
-        """End it, and wait for that."""
+        """Stop the thread, and wait for its end."""
         self._is_over = True
         self._event.set()
         if self._thread is not threading.current_thread():
@@ -73,7 +73,7 @@ class LingerThread:
             wait_ms = self._linger.run_once()
             if wait_ms is None:
                 self._sleeps = True
-                wait_ms = self._linger.run_once()  # who has put something in before this line wakes nobody
+                wait_ms = self._linger.run_once()  # a sender before the line above woke nobody
             self._event.wait(None if wait_ms is None else min(wait_ms / 1000, threading.TIMEOUT_MAX))
             self._sleeps = False
             if not self._is_over:

@@ -1,4 +1,4 @@
-"""What waits for a topic, as batches of its partitions: `Packer`."""
+"""Packs the waiting records of a topic into batches of its partitions: `Packer`."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from octavo.log.producer.partitioner import Sticky
 from octavo.records.kernels import kernels
 from octavo.records.layout import BATCH_HEADER, MAX_INT16, NO_OFFSET
 
-_TOGETHER: Final = 512 << 10  # bytes that are packed together: more is not faster
-_FEW: Final = 4  # one of so many records may wait for its batch to be filled
-_MOST_COLUMNS: Final = 1 << 30  # bytes of one column, in which positions have 31 bits
+_TOGETHER: Final = 512 << 10  # bytes that are packed together; more is not faster
+_FEW: Final = 4  # at most one in this many records may be left waiting for a full batch
+_MOST_COLUMNS: Final = 1 << 30  # maximum bytes of one column, in which positions have 31 bits
 
 
 class Packed(NamedTuple):
-    """What became of records."""
+    """The result of packing."""
 
     parcels: list[Parcel]
-    left: list[Any]  # the items of those that wait on
-    assigned: list[int]  # the partitions of these
-    has_waited: bool  # whether some of these have waited before
+    left: list[Any]  # items of the records that keep waiting
+    assigned: list[int]  # partitions of those records
+    has_waited: bool  # whether some of them have waited before
 
 
 class Packer:
@@ -47,7 +47,7 @@ class Packer:
     def __init__(
         self, config: ProducerConfig, identity: Identity, *, clock_unit: int, choose: Callable[[int], int]
     ) -> None:
-        """`clock_unit`: how many of the clock of records are a millisecond. `choose` draws a partition."""
+        """`clock_unit` is the number of clock ticks in a millisecond. `choose` draws a partition."""
         self._identity: Final = identity
         self._is_transactional: Final = config.transactional_id is not None
         self._ignores_keys: Final = config.partitioner_ignore_keys
@@ -57,10 +57,10 @@ class Packer:
         self._sticky: Final[dict[str, Sticky]] = {}
 
     def pack(self, inbox: Inbox, items: list[Any], *, everything: bool, in_bulk: bool = False) -> Packed:
-        """Batches of these records, and the records that wait on because their batch is not full.
+        """Pack these records into batches. Records whose batch is not full keep waiting.
 
-        None do so if it is to be `everything`; nor, `in_bulk`, if they are many, which would all have to be packed
-        again. The futures of the others have their delivery then.
+        With `everything`, none keep waiting. With `in_bulk`, none do if they would be many, since all of them would
+        have to be packed again. The futures of the packed records then have their delivery.
         """
         columns = columns_of(inbox, items, self._clock_unit)
         if columns.size > _MOST_COLUMNS and columns.count > 1:
@@ -98,7 +98,7 @@ class Packer:
         return Packed(parcels, waiting, assigned, _has_any_of(left, order, len(inbox.assigned)))
 
     def _add_sticky(self, inbox: Inbox, columns: Columns, partitions: Int32s) -> None:
-        """Give the records that have no partition yet the one whose turn it is."""
+        """Give records that have no partition yet the sticky partition of their turn."""
         [rows] = np.nonzero(partitions == NO_PARTITION)
         if not len(rows):
             return
@@ -112,7 +112,7 @@ class Packer:
             first = end
 
     def _shares(self, inbox: Inbox, partitions: Int32s) -> list[Share]:
-        """Rows of one partition lie together."""
+        """Divide the rows, in which those of one partition lie together, by partition."""
         starts = [0, *(np.nonzero(np.diff(partitions))[0] + 1).tolist(), len(partitions)]
         shares = []
         for first, last in pairwise(starts):
@@ -122,7 +122,7 @@ class Packer:
         return shares
 
     def _count_together(self, inbox: Inbox, columns: Columns) -> int:
-        """How many records of this size are packed together."""
+        """How many records of this size to pack together."""
         size = min(_TOGETHER, inbox.share)
         return size * columns.count // (columns.size + columns.count)
 
@@ -136,7 +136,7 @@ class Packer:
         shares: list[Share],
         batches: list[Encoded],
     ) -> list[Parcel]:
-        """The batches of each partition, and a delivery for their records."""
+        """Make a parcel with the batches of each partition, and a delivery for their records."""
         if not batches:
             return []
         offsets = np.full(columns.count, NO_OFFSET, np.int64)
@@ -160,7 +160,7 @@ class Packer:
 
 
 def _order(partitions: Int32s, partition_count: int) -> Int64s | None:
-    """Which record is where when those of each partition are together, in their order; None where they are."""
+    """The stable order that puts the records of each partition together; None if they already are."""
     if (partitions[1:] >= partitions[:-1]).all():
         return None
     small = partitions.astype(np.int16) if partition_count <= MAX_INT16 else partitions  # sorts ten times as fast
@@ -168,7 +168,7 @@ def _order(partitions: Int32s, partition_count: int) -> Int64s | None:
 
 
 def _split(batches: list[Encoded], full_size: int) -> tuple[list[Encoded], list[Encoded]]:
-    """The batches that have no room for another record of the usual size, and the last of a partition, if it has."""
+    """Divide into full batches and a partition's last one, if that has room for another record of average size."""
     full: list[Encoded] = []
     left: list[Encoded] = []
     for batch, following in zip(batches, [*batches[1:], None], strict=True):
@@ -178,14 +178,14 @@ def _split(batches: list[Encoded], full_size: int) -> tuple[list[Encoded], list[
 
 
 def _has_any_of(left: list[Encoded], order: Int64s | None, first_count: int) -> bool:
-    """Whether some of the first records are in these batches."""
+    """Whether some of the first `first_count` records are in these batches."""
     return any((batch.first if order is None else order[batch.first]) < first_count for batch in left)
 
 
 def _waiting(
     inbox: Inbox, items: list[Any], order: Int64s | None, shares: list[Share], left: list[Encoded]
 ) -> tuple[list[Any], list[int]]:
-    """The records of batches that are not full, and the partitions that they have by now."""
+    """The records of batches that are not full, and the partitions assigned to them."""
     waiting: list[Any] = []
     assigned: list[int] = []
     for batch in left:

@@ -1,8 +1,8 @@
-"""Where a record without a key goes: Kafka's sticky partitioner (KIP-480, KIP-794).
+"""Choose partitions for records without a key: Kafka's sticky partitioner (KIP-480, KIP-794).
 
-One partition gets `batch.size` bytes, so that its batch is full early, and then another, drawn at random, gets as many.
-All partitions get the same share in the end, whatever the sizes of records are. Apache Kafka also prefers partitions
-whose brokers are quick; here no partition is quicker than another.
+One partition gets `batch.size` bytes, so that its batch fills early. Then another, drawn at random, gets as many. In
+the end all partitions get the same share, whatever the record sizes are. Apache Kafka also prefers partitions whose
+brokers are quick; here no partition is quicker than another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# Topic, key, value and the count of partitions; the number of a partition.
+# Called with topic, key, value and the number of partitions; returns a partition.
 Partitioner = Callable[[str, Buffer | None, Buffer | None, int], int]
 
 
@@ -28,25 +28,25 @@ class Sticky:
     __slots__ = ("_choose", "_used", "count", "partition")
 
     def __init__(self, count: int, choose: Callable[[int], int] = random.randrange) -> None:
-        """`choose` gives one of so many partitions."""
+        """`choose` draws one of that many partitions."""
         self.count = count
         self._choose = choose
-        self._used = 0  # bytes that the partition has got
+        self._used = 0  # bytes that the current partition has got
         self.partition = choose(count)
 
     def assign(self, sizes: npt.NDArray[np.int64], limit: int) -> list[tuple[int, int]]:
-        """A run of records for each turn: its partition, and the index behind its last record.
+        """Return a run of records for each turn: its partition, and the index behind its last record.
 
-        A turn is over when the next record would make it more than `limit` bytes. It has one record at least.
+        A turn ends when the next record would take it beyond `limit` bytes. It has at least one record.
         """
         runs = []
         ends = sizes.cumsum()
         first = 0
-        before = 0  # bytes of the records of earlier turns
+        before = 0  # bytes of the records in earlier turns
         while first < len(sizes):
             end = int(ends.searchsorted(before + limit - self._used, side="right"))
             if end == first and self._used == 0:
-                end += 1  # larger than a turn
+                end += 1  # one record larger than a turn
             if end > first:
                 runs.append((self.partition, end))
                 self._used += int(ends[end - 1]) - before
@@ -59,7 +59,7 @@ class Sticky:
 
 
 def chosen_partition(partitioner: Partitioner, topic: str, key: Buffer | None, value: Buffer | None, count: int) -> int:
-    """What a caller's own partitioner says; raises `InvalidInput` where that is no partition."""
+    """Call the caller's own partitioner. Raises `InvalidInput` if its result is no partition."""
     partition = partitioner(topic, key, value, count)
     if type(partition) is not int or not 0 <= partition < count:
         raise InvalidInput(f"the partitioner gives {partition!r} for topic {topic!r}, which has {count} partitions")

@@ -41,15 +41,15 @@ def _monotonic_ms() -> int:
 
 
 class Producer:
-    """Sends records. Any number of threads may use it. `close` it, or use it in a `with`.
+    """Sends records to topics. Any number of threads may use it. `close` it, or use it in a `with`.
 
-    A record waits until its batch is full (`batch.size`) or until it has waited for `linger.ms`, and no longer than
-    until `flush`, `close` or somebody asks its future. Appended means: in the page cache, as with `Log.append`.
+    A record waits until its batch is full (`batch.size`) or `linger.ms` have passed. `flush`, `close` and asking its
+    future end the wait earlier. "Appended" means: in the page cache, as with `Log.append`.
 
-    config, or keywords with `_` for `.`: by Kafka's names; see `ProducerConfig`
-    key_serializer, value_serializer: make bytes of what is sent
-    partitioner: called with topic, key, value and the count of partitions, of records without a partition
-    clock: milliseconds by which `linger.ms` is counted. If one is given no thread is started: call `run_once`
+    config, or keywords with `_` for `.`: options with Kafka's names; see `ProducerConfig`
+    key_serializer, value_serializer: convert what is sent to bytes
+    partitioner: chooses a partition for a record sent without one, from topic, key, value and the number of partitions
+    clock: milliseconds by which `linger.ms` is measured. If one is given, no thread is started: call `run_once`
 
     Raises `InvalidConfig`.
     """
@@ -74,7 +74,7 @@ class Producer:
         self._prepares: Final = any((key_serializer, value_serializer, partitioner))
         self._identity: Final = Identity(data, idempotent=self.config.enable_idempotence)
         self._choose: Final = choose
-        # The clock of the wall is read in the unit that is quickest to get, and divided for many records at once.
+        # The wall clock is read in the unit that is quickest to get, and divided for many records at once.
         is_wall_clock = data._clock is wall_clock_ms
         self._now: Final[Callable[[], int]] = time.time_ns if is_wall_clock else data._clock
         self._clock_unit: Final = _NS_IN_MS if is_wall_clock else 1
@@ -85,9 +85,9 @@ class Producer:
         self._linger: Final = Linger(self._sender, self.config.linger_ms, self._clock)
         self._has_thread: Final = clock is None
         self._thread: LingerThread | None = None
-        self._lock: Final = make_rlock()  # of whoever opens inboxes, ends transactions, closes
-        self._checked: dict[str, Inbox] = {}  # to which something may be sent now
-        self._inboxes: dict[str, Inbox] = {}  # the same, but none where there is something to prepare
+        self._lock: Final = make_rlock()  # held to open inboxes, end transactions, and close
+        self._checked: dict[str, Inbox] = {}  # inboxes to which records may be sent now
+        self._inboxes: dict[str, Inbox] = {}  # the same, but empty if there are serializers or a partitioner
         self._is_closed = False
         self._transactions: Final = self._make_transactions()
         data.on_close.add(self._stop_sends)
@@ -124,10 +124,10 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Iterable[HeaderLike] | None = None,
     ) -> SendFuture:
-        """Send a record. The future knows its offset once it has been appended, or why it was not.
+        """Send a record. The future tells its offset once it has been appended, or why it was not.
 
         Raises `InvalidInput` for what cannot be a record, or is too large (`RecordTooLarge`); `UnknownPartition`,
-        `ProducerClosed`, `Closed` where the directory is, `WrongTransactionOrder` outside of a transaction, and
+        `ProducerClosed`, `Closed` if the directory is closed, `WrongTransactionOrder` outside of a transaction, and
         `WrongProcess` in a fork of the process that opened the directory.
         """
         try:
@@ -146,7 +146,7 @@ class Producer:
             future = SendFuture()
             future._holder = inbox
             rows = inbox.rows
-            rows += (key, value, self._now(), future)  # at once, whatever other threads do
+            rows += (key, value, self._now(), future)  # one operation: other threads cannot interleave
             if len(rows) >= inbox.room:
                 self._tend(inbox)
             return future
@@ -161,7 +161,7 @@ class Producer:
         timestamp_ms: int | None,
         headers: Iterable[HeaderLike] | None,
     ) -> SendFuture:
-        """Send any record; what `send` does itself are those that are usual, and it is all about time."""
+        """Send any record. `send` itself handles only the usual ones, to be fast."""
         if self._prepares:
             key, value, partition = self._prepared(inbox, key, value, partition)
         key, value, time = inbox.checked(key, value, self._now(), partition, timestamp_ms, headers)
@@ -184,7 +184,7 @@ class Producer:
         return key, value, partition
 
     def _inbox(self, topic: str) -> Inbox:
-        """The inbox of a topic to which something may be sent; raises why not."""
+        """Return the inbox of a topic. Raises if nothing may be sent to it now."""
         with self._lock:
             self._check_open()
             if self._transactions is not None:
@@ -201,13 +201,13 @@ class Producer:
             self._checked[topic] = inbox
             if not self._prepares:
                 self._inboxes[topic] = inbox
-            if not self._data.is_open:  # it was closed meanwhile, and has called `_stop_sends` perhaps before
+            if not self._data.is_open:  # closed meanwhile; its call of `_stop_sends` may have come too early
                 self._stop_sends()
                 self._check_open()
             return inbox
 
     def _forget(self, topic: str) -> None:
-        """Look again how many partitions a topic has when something is next sent to it."""
+        """Count the partitions of a topic again when something is next sent to it."""
         self._inboxes.pop(topic, None)
         self._checked.pop(topic, None)
 
@@ -227,7 +227,7 @@ class Producer:
         return [TopicPartition(topic, number) for number in range(found[-1].partition + 1)]
 
     def _tend(self, inbox: Inbox) -> None:
-        """Have somebody look after an inbox that was empty, and append what is in one that is full."""
+        """Have an inbox that was empty watched for `linger.ms`, and append what is in one that is full."""
         if inbox.is_idle:
             inbox.since_ms = self._clock()
             inbox.set_idle(False)
@@ -237,14 +237,14 @@ class Producer:
             self._sender.send_full(inbox)
 
     def run_once(self) -> int | None:
-        """Append what has waited for `linger.ms`; in how many milliseconds there will be more, None for nothing.
+        """Append what has waited for `linger.ms`. Return the milliseconds until more is due, None if nothing waits.
 
-        For a producer that was given a clock; any other has a thread for it.
+        Only for a producer that was given a clock; any other has a thread for this.
         """
         return self._linger.run_once()
 
     def flush(self, timeout: float | None = None) -> None:
-        """Append all that was sent until now. Whether that failed their futures tell.
+        """Append all that was sent until now. The futures tell which records failed.
 
         Raises `TimeoutError`, and `WrongProcess` in a fork of the process that opened the directory.
         """
@@ -253,22 +253,22 @@ class Producer:
     # ---------------------------------------------------------------------------------------------------- transactions
 
     def init_transactions(self) -> None:
-        """Take over the `transactional.id`: who had it is fenced off, and what it left is ended.
+        """Take over the `transactional.id`: its previous producer is fenced, and a transaction it left open is ended.
 
-        Raises `CoordinatorRefused`, and `WrongTransactionOrder`, as all that follow.
+        Raises `CoordinatorRefused` and, like all methods below, `WrongTransactionOrder`.
         """
         with self._lock:
             self._transactional("init_transactions").init()
 
     def begin_transaction(self) -> None:
-        """Begin a transaction: all that is sent from now on is part of it."""
+        """Begin a transaction. Everything sent from now on is part of it."""
         with self._lock:
             self._transactional("begin_transaction").begin()
 
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group_id: str
     ) -> None:
-        """Have a consumer group go on from these offsets if the transaction is committed."""
+        """Commit these offsets for a consumer group, if the transaction is committed."""
         from octavo.log.coordinator import OffsetAndMetadata
 
         with self._lock:
@@ -279,9 +279,9 @@ class Producer:
             self._transactional("send_offsets_to_transaction").send_offsets(given, group_id)
 
     def commit_transaction(self) -> None:
-        """Append all that was sent, and let readers see it: all of it, on the disk, when this returns.
+        """Append all that was sent, and make it visible to readers. All of it is on the disk when this returns.
 
-        Raises `TransactionFailed` where something could not be appended: abort it then.
+        Raises `TransactionFailed` if something could not be appended: abort the transaction then.
         """
         with self._lock:
             transactions = self._transactional("commit_transaction")
@@ -289,14 +289,14 @@ class Producer:
             transactions.commit(self.flush)
 
     def abort_transaction(self) -> None:
-        """Drop what was sent and not appended yet, and keep readers from seeing what was."""
+        """Drop what was sent but not appended yet, and hide from readers what was appended."""
         with self._lock:
             transactions = self._transactional("abort_transaction")
             self._stop_sends()
             transactions.abort(self._drop_transaction)
 
     def _stop_sends(self) -> None:
-        """Have `send` look whether anything may be sent at all."""
+        """Make the next `send` check whether anything may be sent at all."""
         self._inboxes = {}
         self._checked = {}
 
@@ -312,10 +312,10 @@ class Producer:
     # ----------------------------------------------------------------------------------------------------------- close
 
     def close(self, timeout: float | None = None) -> None:
-        """Append all that was sent, and take no more. A transaction that is open is aborted.
+        """Append all that was sent, and accept no more. An open transaction is aborted.
 
-        Raises `TimeoutError`, and is closed nevertheless. In a fork of the process that opened the directory nothing is
-        appended: what was sent before the fork is up to the parent.
+        Raises `TimeoutError`; the producer is closed nevertheless. In a fork of the process that opened the directory
+        nothing is appended: what was sent before the fork is up to the parent.
         """
         if self._data.is_elsewhere:
             self._is_closed = True
@@ -344,7 +344,7 @@ class Producer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it. Where the body has raised, what fails now becomes a note of that error."""
+        """Close the producer. If the body raised, an error of closing becomes a note on that error."""
         with keeping(error):
             self.close()
 

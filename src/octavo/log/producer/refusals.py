@@ -1,4 +1,4 @@
-"""What a producer refuses, or gives up."""
+"""Errors of a producer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class ProducerClosed(Closed):
 
 
 class RecordTooLarge(InvalidInput):
-    """A record that no batch of this producer may hold; `size` is what it may take, at the most."""
+    """A record is too large for any batch of this producer. `size` is the upper bound of its size."""
 
     code = ErrorCode.MESSAGE_TOO_LARGE
 
@@ -25,13 +25,13 @@ class RecordTooLarge(InvalidInput):
 
 
 class SendTimedOut(LogError):
-    """The log could not be written for `delivery.timeout.ms`, or was not free for `max.block.ms`."""
+    """The log could not be written for `delivery.timeout.ms`, or was in use for `max.block.ms`."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
 
 
 class WrongTransactionOrder(LogError):
-    """What a transactional producer was asked for does not come next; `state` is where it is."""
+    """A transactional producer cannot do this in its present state, which is `state`."""
 
     code = ErrorCode.INVALID_TXN_STATE
 
@@ -52,6 +52,6 @@ class TransactionAborted(LogError):
 
 
 class TransactionFailed(LogError):
-    """Something in the transaction failed: it can only be aborted. The cause is its `__cause__`."""
+    """Something in the transaction failed. It can only be aborted. `__cause__` is the cause."""
 
     code = ErrorCode.TRANSACTION_ABORTABLE

@@ -1,9 +1,9 @@
-"""From the inboxes into the logs: `Sender`.
+"""Moves records from the inboxes into the logs: `Sender`.
 
-One thread at a time sends, be it the producer's own or one that calls it; so the records of a partition are appended in
-the order in which they were put in. What has been made into batches is in the outbox until it is known what became of
-it: whoever is interrupted in between leaves it there, and the next to come sends the same batches with the same
-sequence numbers, of which the log knows whether it has them.
+One thread at a time sends: the producer's own, or one that calls it. So the records of a partition are appended in the
+order in which they were sent. Batches stay in the outbox until their outcome is known. A thread that is interrupted in
+between leaves them there. The next one sends the same batches with the same sequence numbers, and the log knows whether
+it has them.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Sender:
         *,
         check_process: Callable[[], None],
     ) -> None:
-        """Packer and deliverer bring NumPy, and are made when there is something to send.
+        """Packer and deliverer import NumPy, and are made when there is something to send.
 
-        `check_process` raises where this process may not write, because it is a fork of the one that may.
+        `check_process` raises if this process may not write, because it is a fork of the one that may.
         """
         self.inboxes: Final[dict[str, Inbox]] = {}
-        self.on_waiting: Callable[[], object] = lambda: None  # told where something waits on
+        self.on_waiting: Callable[[], object] = lambda: None  # called when records keep waiting
         self._buffer_memory: Final = config.buffer_memory
         self._max_block_ms: Final = config.max_block_ms
         self._make_packer: Final = make_packer
@@ -52,14 +52,14 @@ class Sender:
         self._check_process: Final = check_process
         self._packer: Packer | None = None
         self._deliverer: Deliverer | None = None
-        self._sending: Final = make_rlock()  # of the one thread that sends; it knows whose it is
+        self._sending: Final = make_rlock()  # held by the one thread that sends; reentrant
         self._outbox: list[Parcel] = []
         self._closed: Exception | None = None
         self._waiting: list[tuple[SendFuture, DoneCallback]] = []
-        self._callbacks: Final = make_lock()  # of `_waiting`
+        self._callbacks: Final = make_lock()  # guards `_waiting`
 
     def add(self, inbox: Inbox) -> None:
-        """Look after one more inbox; all together have the memory, of which half may be in batches in the making."""
+        """Watch one more inbox. All inboxes share half of the memory; the other half is for batches in the making."""
         self.inboxes[inbox.topic] = inbox
         for each in list(self.inboxes.values()):
             each.set_share(self._buffer_memory // 2 // len(self.inboxes))
@@ -67,18 +67,18 @@ class Sender:
     # --------------------------------------------------------------------------------------------------------- futures
 
     def finish(self, timeout_s: float | None) -> None:
-        """Append all that was put in until now. Raises `TimeoutError`."""
+        """Append all that was sent until now. Raises `TimeoutError`."""
         self.send(list(self.inboxes.values()), everything=True, timeout_s=timeout_s)
 
     def call_back(self, future: SendFuture, callback: DoneCallback) -> None:
-        """Have `callback` called when `future` is done, be that now."""
+        """Call `callback` when `future` is done; at once if it is."""
         with self._callbacks:
             self._waiting.append((future, callback))
         if future.done():
             self._call_back()
 
     def _call_back(self) -> None:
-        with self._callbacks:  # none is out of sight of whoever has just appended its record
+        with self._callbacks:  # so that a thread that has just appended a record sees its callback
             looked_at = [(*entry, entry[0].done()) for entry in self._waiting]
             self._waiting = [(future, callback) for future, callback, is_done in looked_at if not is_done]
         for future, callback, is_done in looked_at:
@@ -96,13 +96,14 @@ class Sender:
     def send(
         self, inboxes: Sequence[Inbox], *, everything: bool, in_bulk: bool = False, timeout_s: float | None = None
     ) -> None:
-        """Append what waits in some inboxes; unless it is to be `everything`, only what fills batches (see `Packer`).
+        """Append what waits in some inboxes; without `everything`, only what fills batches (see `Packer`).
 
-        Raises `TimeoutError` where others send for so long, and `WrongProcess`. Futures tell what cannot be appended.
+        Raises `TimeoutError` if other threads send for that long, and `WrongProcess`. Futures report what cannot be
+        appended.
         """
         self._check_process()
         if timeout_s is None:
-            with self._sending:  # which no exception from outside can leave locked
+            with self._sending:  # no exception from outside can leave it locked
                 self._send(inboxes, everything=everything, in_bulk=in_bulk)
         else:
             try:
@@ -110,7 +111,7 @@ class Sender:
                     raise TimeoutError("the record was not appended in time")
                 self._send(inboxes, everything=everything, in_bulk=in_bulk)
             finally:
-                # Neither a look first nor `suppress`: an exception may come between those and the release.
+                # Neither check first nor use `suppress`: an exception may come between those and the release.
                 try:  # noqa: SIM105
                     self._sending.release()
                 except RuntimeError:
@@ -123,23 +124,23 @@ class Sender:
         for inbox in inboxes:
             self._pack(inbox, everything=everything, in_bulk=in_bulk)
             self._deliver()
-            while everything and inbox.held:  # there was too much for one time
+            while everything and inbox.held:  # there was too much for one round
                 self._pack(inbox, everything=True, in_bulk=in_bulk)
                 self._deliver()
-            inbox.set_idle(True)  # before it is looked at: who puts something in meanwhile sees it
+            inbox.set_idle(True)  # before the check: a sender that comes in between sees it
             if inbox.held or inbox.rows:
                 inbox.set_idle(False)
                 self.on_waiting()
 
     def let_go(self) -> None:
-        """Let other threads send, also where an exception from outside has kept this one from doing so."""
+        """Let other threads send, even if an exception from outside kept this one from releasing the lock."""
         while self._sending._is_owned():  # type: ignore[attr-defined]
             self._sending.release()
 
     def send_full(self, inbox: Inbox) -> None:
-        """Append what fills batches in an inbox that has no more room; who puts more in waits for it.
+        """Append what fills batches in an inbox that has no more room. Senders wait for it.
 
-        Raises `SendTimedOut` where others send for longer than `max.block.ms`.
+        Raises `SendTimedOut` if other threads send for longer than `max.block.ms`.
         """
         try:
             timeout_s = min(self._max_block_ms / 1000, threading.TIMEOUT_MAX)
@@ -148,12 +149,12 @@ class Sender:
             raise SendTimedOut(f"there was no room for records for {self._max_block_ms} ms (max.block.ms)") from None
 
     def close(self, error: Exception) -> None:
-        """Give up everything that has not been appended, for that reason, and whatever comes after."""
+        """Fail everything that has not been appended, and all that comes later, with this error."""
         self._closed = error
         self.drop(error)
 
     def drop(self, error: Exception) -> None:
-        """Give up everything that has not been appended, for that reason."""
+        """Fail everything that has not been appended, with this error."""
         with self._sending:
             for parcel in self._outbox:
                 parcel.delivery.fail(parcel.rows, error)
@@ -167,7 +168,7 @@ class Sender:
         self._call_back()
 
     def _deliver(self) -> None:
-        """Have the outbox empty."""
+        """Deliver all parcels of the outbox."""
         outbox = self._outbox
         if outbox and self._deliverer is None:
             self._deliverer = self._make_deliverer()
@@ -177,7 +178,7 @@ class Sender:
             del outbox[0]
 
     def _pack(self, inbox: Inbox, *, everything: bool, in_bulk: bool) -> None:
-        """Make batches of what waits in an inbox, for the outbox, which is empty."""
+        """Pack what waits in an inbox into the outbox, which is empty."""
         items = self._all_items(inbox)
         if not items:
             return
@@ -188,7 +189,7 @@ class Sender:
                 self._packer = self._make_packer()
             packed = self._packer.pack(inbox, items, everything=everything, in_bulk=in_bulk)
             parcels, left, assigned, has_waited = packed
-        except Exception as error:  # whatever it is, the futures tell it
+        except Exception as error:  # whatever it is, the futures report it
             self._give_up(inbox, items, error)
             parcels, left, assigned, has_waited = [], [], [], False
         if not has_waited:
@@ -204,7 +205,7 @@ class Sender:
         failed_delivery(inbox, items, error)
 
     def _all_items(self, inbox: Inbox) -> list[Any]:
-        """Everything that waits in an inbox, what waited longest first."""
+        """Return everything that waits in an inbox, oldest first."""
         rows = inbox.rows
         if rows:
             held = inbox.held
@@ -215,6 +216,6 @@ class Sender:
             inbox.large_size = 0
             items = held + rows
             count = len(items) - len(held)
-            inbox.held = items  # no signal is handled between this and the next line: nothing is lost, or there twice
+            inbox.held = items  # no signal is handled between this line and the next: nothing is lost or there twice
             del rows[:count]
         return inbox.held

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
-    """Where a transactional producer is, in words that complete a sentence."""
+    """State of a transactional producer, worded to complete a sentence."""
 
     UNINITIALIZED = "before init_transactions"
     READY = "outside a transaction"
@@ -41,7 +41,7 @@ _FATAL: Final = (ProducerFenced, UnknownProducer)
 
 
 class Transactions:
-    """What a transactional producer has begun, and tells the coordinator."""
+    """The transaction state of a producer; it reports to the coordinator."""
 
     def __init__(
         self,
@@ -58,22 +58,22 @@ class Transactions:
         self._identity: Final = identity
         self._on_error: Final = on_error
         self._added: set[TopicPartition] = set()
-        self._has_begun = False  # as far as the coordinator knows
+        self._has_begun = False  # whether the coordinator knows of the transaction
         self.state = State.UNINITIALIZED
-        self.error: Exception | None = None  # why it is in a state of error
+        self.error: Exception | None = None  # cause of an error state
 
     @property
     def ident(self) -> ProducerIdentity:
-        """By what the coordinator knows the producer."""
+        """The producer id and epoch by which the coordinator knows the producer."""
         return ProducerIdentity(self._identity.producer_id, self._identity.epoch)
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a transaction to be ended."""
+        """Whether there is a transaction to end."""
         return self.state in _OPEN
 
     def failure(self) -> Exception:
-        """What to raise in a state of error."""
+        """The exception to raise in an error state."""
         error = self.error
         assert error is not None
         if self.state is State.FATAL_ERROR:
@@ -83,7 +83,7 @@ class Transactions:
         return failed
 
     def _check(self, what: str, *states: State, hint: str = "call begin_transaction first") -> None:
-        """Raises `WrongTransactionOrder` unless the producer is in one of `states`, or why it is in one of error."""
+        """Raises `WrongTransactionOrder` unless the state is one of `states`; in an error state, raises its cause."""
         if self.state in states:
             return
         if self.error is not None:
@@ -95,23 +95,23 @@ class Transactions:
     # ------------------------------------------------------------------------------------------------------- the order
 
     def init(self) -> None:
-        """Take the transactional id over from whoever had it."""
+        """Take over the transactional id from its previous producer."""
         self._check("init_transactions", State.UNINITIALIZED, hint="it is done once, at first")
         with self._noting_fences():
             self._identity.become(self._coordinator.init_producer_id(self._id, self._timeout_ms))
         self.state = State.READY
 
     def begin(self) -> None:
-        """Begin a transaction; the coordinator hears of it with its first partition."""
+        """Begin a transaction. The coordinator learns of it with its first partition."""
         self._check("begin_transaction", State.READY, hint="end the one that is open first")
         self.state = State.IN_TRANSACTION
 
     def check_may_send(self) -> None:
-        """Raises where nothing can be sent."""
+        """Raise if nothing can be sent."""
         self._check("send", State.IN_TRANSACTION)
 
     def add_partition(self, partition: TopicPartition) -> None:
-        """Have a partition in the transaction, before anything is written to it."""
+        """Add a partition to the transaction, before anything is written to it."""
         self.check_may_send()
         if partition not in self._added:
             with self._noting_fences():
@@ -120,7 +120,7 @@ class Transactions:
             self._added.add(partition)
 
     def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_id: str) -> None:
-        """Have a group's positions committed with the transaction."""
+        """Commit a group's offsets with the transaction."""
         self._check("send_offsets_to_transaction", State.IN_TRANSACTION)
         if offsets:
             try:
@@ -132,14 +132,14 @@ class Transactions:
             self._has_begun = True
 
     def commit(self, flush: Callable[[], None]) -> None:
-        """End the transaction such that everybody sees it, once `flush` has appended what was sent."""
+        """Commit the transaction, after `flush` has appended what was sent."""
         self._check("commit_transaction", State.IN_TRANSACTION)
         flush()
         self._check("commit_transaction", State.IN_TRANSACTION)
         self._end(commit=True)
 
     def abort(self, drop: Callable[[], None]) -> None:
-        """End the transaction such that nobody sees it, once `drop` has given up what was not appended."""
+        """Abort the transaction, after `drop` has dropped what was not appended."""
         self._check("abort_transaction", *_OPEN)
         drop()
         self._end(commit=False)
@@ -149,7 +149,7 @@ class Transactions:
             with self._noting_fences():
                 self._coordinator.end_transaction(self._id, self.ident, commit)
         if self.error is not None:
-            # Nobody can tell which sequence numbers the logs have seen: another epoch begins with 0 (KIP-360).
+            # Nobody can tell which sequence numbers the logs have seen. A new epoch begins with 0 (KIP-360).
             with self._noting_fences():
                 self._identity.become(self._coordinator.init_producer_id(self._id, self._timeout_ms))
         self._has_begun = False
@@ -160,7 +160,7 @@ class Transactions:
     # ---------------------------------------------------------------------------------------------------------- errors
 
     def fail(self, error: Exception) -> None:
-        """Something of the transaction could not be done."""
+        """Enter the abortable error state: something in the transaction failed."""
         if self.error is None:
             self.error = error
             self.state = State.ABORTABLE_ERROR
@@ -168,7 +168,7 @@ class Transactions:
 
     @staticmethod
     def unless_fenced() -> AbstractContextManager[None]:
-        """For whoever gives up: where another producer has the transactional id, it has ended all of this."""
+        """Suppress fencing while giving up: the producer that took over the transactional id ended the transaction."""
         return suppress(*_FATAL)
 
     @contextmanager
