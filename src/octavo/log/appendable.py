@@ -1,16 +1,17 @@
 """The growing side of a log: append, roll, flush.
 
-One thread at a time changes a log. What `append` has returned from is in the page cache, and survives the process; what
-`flush` has returned from is on the disk, and survives the power. A roll flushes the old segment before there is a new
-one, so that what a power cut leaves is a prefix of what was written.
+One thread at a time changes a log. When `append` returns, the records are in the page cache and survive a crash of the
+process. When `flush` returns, they are on the disk and survive a power cut. A roll flushes the old segment before it
+creates the new one, so that a power cut leaves a prefix of what was written.
 
-What fails and can be undone leaves the log as it was. Where it cannot, because the disk does not even do what takes no
-room, the log keeps the error in `failure` and takes no more: what it has is checked when it is opened again.
+A change that fails is undone, and the log is as it was. If it cannot be undone, because the disk fails even at what
+takes no room, the log keeps the error in `failure` and refuses further changes. Its data are checked when it is opened
+again.
 
-The same holds for an exception from outside, such as `KeyboardInterrupt`, which may come between any two instructions,
-in an `except` or `finally` too. So a change notes in `_unfinished` that it has begun, before it touches anything, and
-takes the note back when it is over; the next change that finds a note settles it first. An append or a roll is undone.
-Any other change leaves the log with a `failure`.
+The same holds for an exception from outside, such as `KeyboardInterrupt`. It may come between any two instructions,
+also in an `except` or `finally`. So a change notes in `_unfinished` that it has begun before it touches anything, and
+clears the note when it is over. The next change that finds a note settles it first: an append or a roll is undone, any
+other change leaves the log with a `failure`.
 """
 
 from __future__ import annotations
@@ -49,28 +50,28 @@ _MAX_TIMESTAMP: Final[Callable[[BatchSpan], int]] = attrgetter("max_timestamp_ms
 _NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
 Clock = Callable[[], int]  # milliseconds since 1970
 
-# What `_unfinished` says; from 0 on it is the offset at which the log ended before an append or a roll.
+# Values of `_unfinished`. From 0 on it is the offset at which the log ended before an append or a roll.
 SETTLED: Final = -2
 NOT_UNDOABLE: Final = -1
 
 
 def wall_clock_ms() -> int:
-    """The time of day."""
+    """Return the time of day."""
     return time.time_ns() // 1_000_000
 
 
 class Appended(NamedTuple):
-    """Where batches have been put, or are already; -1 and -1 where there were none."""
+    """The offsets of appended batches, or of the duplicate that was found; -1 and -1 if there were no batches."""
 
     base_offset: int
     last_offset: int
-    append_time_ms: int  # -1 unless the topic's timestamps are those of appending; of a duplicate its largest timestamp
+    append_time_ms: int  # -1 unless the topic uses the time of appending; for a duplicate, its largest timestamp
     log_start_offset: int
-    is_duplicate: bool = False  # it has been appended before, and was not again
+    is_duplicate: bool = False  # it was appended before, and not again now
 
 
 class AppendableLog(ReadableLog):
-    """A log that is open to be written, as far as it grows."""
+    """Append, roll and flush, for a log that is open for writing."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class AppendableLog(ReadableLog):
     ) -> None:
         self.folder: Final = folder
         self.partition: Final = partition
-        self.failure: BaseException | None = None  # what could not be finished; nothing more is changed then
+        self.failure: BaseException | None = None  # a change that could not be finished; no more follow
         self.recovery_point = 0  # everything before it is on the disk
         self.last_flush_ms = clock()
         self._storage = storage
@@ -96,24 +97,27 @@ class AppendableLog(ReadableLog):
         self._replay = replay
         self._producers = replay.states
         self._owner: Final = owner
-        self._lock = make_rlock()  # of whoever changes the log
+        self._lock = make_rlock()  # held while the log is changed
         self._is_open = True
-        self._unfinished = SETTLED  # set while the log is changed, and left so by an exception from outside
+        self._unfinished = SETTLED  # set during a change, and left set by an exception from outside
         self._follows_end = True
-        self._data_end: int | None = None  # where it is below the end, since a truncation went through a batch
+        self._data_end: int | None = None  # set if below the end: a truncation cut through a batch
         latest = epochs.latest
         self._leader_epoch = leader_epoch if latest is None else max(leader_epoch, latest.epoch)
         self._set_config(config)
 
     def _set_config(self, config: LogConfig) -> None:
-        self._validator: Validator | None = None  # brings NumPy, which a reader does without
+        self._validator: Validator | None = None  # made late: it imports NumPy, which a reader does not need
         self._max_offset_entries = config.segment_index_bytes // OffsetIndex.ENTRY_SIZE
-        self._max_time_entries = config.segment_index_bytes // TimeIndex.ENTRY_SIZE - 1  # one is for the roll
+        self._max_time_entries = config.segment_index_bytes // TimeIndex.ENTRY_SIZE - 1  # one is left for the roll
         self._roll_after_ms = config.max_segment_ms - config.random_jitter_ms()
-        self._config = config  # last, so that an exception in between leaves a validator of the configuration before
+        self._config = config  # last, so that after an exception in between, validators get the old configuration
 
     def advance_high_watermark(self, offset: int) -> int:
-        """Let consumers see up to `offset`, at most to the end; from now on appends do not. What it is then."""
+        """Set the high watermark to `offset`, at most to the log end offset. Returns the new high watermark.
+
+        From now on, appends no longer advance it.
+        """
         with self._lock:
             self._follows_end = False
             view = self._view
@@ -125,11 +129,11 @@ class AppendableLog(ReadableLog):
 
     @property
     def producers(self) -> ProducerStates:
-        """What is known of the producers of the partition."""
+        """The state of the producers of the partition."""
         return self._producers
 
     def expire_producers(self, now_ms: int | None = None, *, expiration_ms: int = EXPIRATION_MS) -> list[int]:
-        """Forget the producers that have written nothing for so long, and have nothing open; which."""
+        """Forget producers without an open transaction that wrote nothing for `expiration_ms`. Returns their ids."""
         with self._lock:
             return self._producers.expire(self._clock() if now_ms is None else now_ms, expiration_ms)
 
@@ -138,10 +142,10 @@ class AppendableLog(ReadableLog):
     def append(self, batches: Buffer, *, origin: Origin = Origin.CLIENT, now_ms: int | None = None) -> Appended:
         """Append as the leader: check as Kafka's broker does, assign offsets, write.
 
-        One batch is judged as Kafka judges a client's; several are ours alone, each judged so. All or none are
-        appended; nothing is, where an idempotent producer has sent them before. Raises `AppendRefused`, with Kafka's
-        error code; `OSError`, and then nothing was appended, unless it is a flush that failed (`flush.messages`): the
-        log has a `failure` then.
+        A single batch is checked as Kafka checks a client's. Several batches in one call are possible only here; each
+        is checked in the same way. Either all are appended or none. None is appended if an idempotent producer has
+        sent them before. Raises `AppendRefused`, with Kafka's error code, and `OSError`. After an `OSError` nothing
+        was appended, unless it was a flush that failed (`flush.messages`): then the log has a `failure`.
         """
         with self._lock:
             self._check_ready()
@@ -159,7 +163,7 @@ class AppendableLog(ReadableLog):
             return self._append(checked, now_ms)
 
     def append_as_follower(self, batches: Buffer) -> Appended:
-        """Append what a leader wrote, with the offsets and epochs that it gave. Raises as `append` does."""
+        """Append what a leader wrote, with the offsets and epochs that it assigned. Raises as `append` does."""
         with self._lock:
             self._check_ready()
             validator = self._validator or self._make_validator()
@@ -205,15 +209,15 @@ class AppendableLog(ReadableLog):
         return _NEW(Appended, (first.base_offset, last.last_offset, checked.append_time_ms, view.start_offset, False))
 
     def _is_ahead(self) -> bool:
-        """Whether the active segment has what readers do not see, and producers may know of."""
+        """Return whether the active segment holds more than readers see. Producer states may include it already."""
         return self._view.segments[-1].size != self._view.size
 
     @abstractmethod
     def _truncate(self, offset: int, now_ms: int) -> None:
-        """Take back what was appended from `offset` on."""
+        """Remove what was appended from `offset` on."""
 
     def _write_one_by_one(self, checked: Validated, now_ms: int) -> None:
-        """Write batches that do not go into one segment together."""
+        """Write batches that do not fit into one segment together."""
         data = memoryview(b"".join(checked.parts))
         at = 0
         for span in checked.spans:
@@ -230,7 +234,10 @@ class AppendableLog(ReadableLog):
         spans: Sequence[BatchSpan],
         producers: Sequence[ProducerBatch] = (),
     ) -> None:
-        """Producers are known before readers see what they wrote: no undecided batch is ever taken for a decided."""
+        """Write batches to the active segment, then let readers see them.
+
+        Producer states are updated before that, so that a batch of an open transaction never looks committed.
+        """
         view = self._view
         segment = view.segments[-1]
         segment.append(parts, size, spans, self._config.index_interval_bytes)
@@ -244,7 +251,7 @@ class AppendableLog(ReadableLog):
         self._view = _NEW(View, fields)
 
     def _know(self, producers: Sequence[ProducerBatch], index: TransactionIndex, high_watermark: int) -> int:
-        """Know what producers wrote; the first offset that is not decided then, -1 for none."""
+        """Update the producer states with these batches. Returns the first unstable offset, -1 if there is none."""
         states = self._producers
         for batch in producers:
             states.take(batch, index)
@@ -252,11 +259,11 @@ class AppendableLog(ReadableLog):
         return states.first_unstable_offset
 
     def _note_epochs(self, spans: Sequence[BatchSpan]) -> None:
-        """Know which leader wrote what, before it is written. Old messages tell no epoch, and make all unknown."""
+        """Record the leader epochs of batches before these are written. Old messages have none, and clear them all."""
         latest = self._epochs.latest
         known = None if latest is None else latest.epoch
         if spans[0].leader_epoch == known == spans[-1].leader_epoch:
-            return  # epochs never fall: those between are the same
+            return  # epochs never decrease: those in between are the same
         for span in spans:
             if span.magic < 2:
                 self._epochs.clear()
@@ -269,7 +276,7 @@ class AppendableLog(ReadableLog):
     # ----------------------------------------------------------------------------------------------------------- roll
 
     def _must_roll(self, segment: Segment, size: int, spans: Sequence[BatchSpan], now_ms: int) -> bool:
-        """Whether these batches go into a new segment (`LogSegment.shouldRoll`)."""
+        """Return whether these batches need a new segment (`LogSegment.shouldRoll`)."""
         return (
             segment.size > self._config.segment_bytes - size
             or (segment.size > 0 and self._waited_ms(segment, spans, now_ms) > self._roll_after_ms)
@@ -280,21 +287,21 @@ class AppendableLog(ReadableLog):
 
     @staticmethod
     def _waited_ms(segment: Segment, spans: Sequence[BatchSpan], now_ms: int) -> int:
-        """How old a segment is, by the timestamps of records where they have any."""
+        """Return the age of a segment, by the timestamps of its records if they have any."""
         first_ms = segment.first_timestamp_ms()
         if first_ms < 0:
             return now_ms - segment.created_ms
         return max(map(_MAX_TIMESTAMP, spans)) - first_ms
 
     def roll(self) -> int:
-        """Begin a new segment at the end of the log, unless the active one is empty; its base offset."""
+        """Begin a new segment at the end of the log, unless the active one is empty. Returns its base offset."""
         with self._lock:
             self._check_ready()
             self._roll_at_end(self._clock())
             return self._view.bases[-1]
 
     def _roll_at_end(self, now_ms: int) -> None:
-        """Roll as a change of its own."""
+        """Roll at the end of the log, as a change of its own that is settled if it is interrupted."""
         end_offset = self._unfinished = self._view.end_offset
         try:
             self._roll(end_offset, now_ms)
@@ -307,12 +314,12 @@ class AppendableLog(ReadableLog):
         self._unfinished = SETTLED
 
     def _base_for(self, first: BatchSpan) -> int:
-        """The base of a segment that begins with this batch; old ones do not tell their first offset."""
+        """Return the base offset of a segment that begins with this batch. Old batches do not tell their first."""
         end_offset = self._view.end_offset
         return end_offset if first.magic < 2 else max(first.base_offset, end_offset)
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
-        """Leave the active segment as it is to stay, on the disk, and make a new one."""
+        """Seal the active segment, flush it to the disk, and create a new one."""
         self._owner.check_lock()
         active = self._view.segments[-1]
         if active.size == 0 and active.base_offset == base_offset:
@@ -336,7 +343,7 @@ class AppendableLog(ReadableLog):
         active.forget()
 
     def _take_back_roll(self, base_offset: int) -> None:
-        """Remove what there is of a new segment: behind it, what is appended to the old one would not be found."""
+        """Remove the files of a half-made segment, which would hide what is appended to the old one."""
         with self._or_fail():
             self._remove_files(base_offset)
 
@@ -345,7 +352,7 @@ class AppendableLog(ReadableLog):
             self._storage.remove(path)
 
     def _fill_hole(self, start_offset: int, end_offset: int) -> None:
-        """Say that nothing was between these offsets, by an empty batch; else a segment would seem to be missing."""
+        """Write an empty batch over a range of offsets without records, so that no segment seems to be missing."""
         epoch = self._epochs.epoch_for_offset(start_offset)
         epoch = self._leader_epoch if epoch is None else epoch
         batch = empty_batch(base_offset=start_offset, last_offset=end_offset - 1, leader_epoch=epoch)
@@ -355,14 +362,18 @@ class AppendableLog(ReadableLog):
     # ---------------------------------------------------------------------------------------------------------- flush
 
     def flush(self) -> None:
-        """Have everything on the disk that is in the log now. Appends go on meanwhile. Raises `OSError`: then what was
-        written is in doubt, and the log has a `failure`.
+        """Write everything that is in the log now to the disk. Appends go on meanwhile.
+
+        Raises `OSError`. Then it is uncertain what was written, and the log has a `failure`.
         """
         self._check_open()
         self._flush(self._clock())
 
     def _flush(self, now_ms: int, *, also_active: bool = False) -> None:
-        """Sync what is behind the recovery point, and set that. `also_active`: its indexes have changed without it."""
+        """Sync the segments that reach beyond the recovery point, and raise that point.
+
+        `also_active`: sync the active segment in any case, because its indexes have changed even if its data have not.
+        """
         view = self._view
         active = view.segments[-1]
         ends = (*view.bases[1:], view.end_offset)
@@ -371,20 +382,20 @@ class AppendableLog(ReadableLog):
             for segment, end in zip(view.segments, ends, strict=True)
             if end > self.recovery_point or segment.is_new or (also_active and segment is active)
         ]
-        names = [segment.name_count for segment in behind]  # before they are synced: more may come meanwhile
-        with self._or_fail():  # what a system could not write it forgets: another sync would say that all is well
+        names = [segment.name_count for segment in behind]  # before the sync: more files may be made meanwhile
+        with self._or_fail():  # a system drops what it failed to write: a second sync would report success
             for segment in behind:
                 try:
                     segment.sync()
                 except FileNotFoundError:
                     if segment in self._view.segments:
-                        raise  # else it was deleted meanwhile
+                        raise  # otherwise it was deleted meanwhile
             if any(segment.is_new for segment in behind):
                 self._storage.sync_folder(self.folder)
         with self._lock:
             for segment, name_count in zip(behind, names, strict=True):
                 segment.synced_names = name_count
-            if self._view.generation == view.generation:  # else what was synced may have been cut, and written anew
+            if self._view.generation == view.generation:  # otherwise what was synced may be truncated and rewritten
                 self.recovery_point = max(self.recovery_point, view.end_offset)
             self.last_flush_ms = now_ms
 
@@ -392,16 +403,16 @@ class AppendableLog(ReadableLog):
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch that `append` gives to batches."""
+        """The leader epoch that `append` gives to batches."""
         return self._leader_epoch
 
     @property
     def epochs(self) -> LeaderEpochs:
-        """Which leader wrote what."""
+        """The leader epochs of the log, each with the offset at which it begins."""
         return self._epochs
 
     def become_leader(self, epoch: int) -> None:
-        """Append from now on with this epoch, which starts at the end of the log."""
+        """Append with this leader epoch from now on. It starts at the end of the log."""
         with self._lock:
             self._check_ready()
             if epoch < self._leader_epoch:
@@ -410,14 +421,14 @@ class AppendableLog(ReadableLog):
             self._leader_epoch = epoch
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
-        """Where the largest epoch up to `epoch` ends in this log, for a follower that has to find where it diverged."""
+        """Return where the largest epoch up to `epoch` ends here. A follower finds by it where its log diverged."""
         return self._epochs.end_offset_for(epoch, self._view.end_offset)
 
     # ---------------------------------------------------------------------------------------------------------- state
 
     @contextmanager
     def _or_fail(self) -> Iterator[None]:
-        """What is not undone where it fails: the log takes no more then, until it is opened again."""
+        """Run steps that cannot be undone. If one fails, the log refuses changes until it is opened again."""
         try:
             yield
         except OSError as error:
@@ -440,9 +451,9 @@ class AppendableLog(ReadableLog):
             self._check_open()
 
     def _settle(self) -> None:
-        """Undo the change that an exception has interrupted, or have it as the log's `failure`.
+        """Undo the change that an exception has interrupted, or else set the log's `failure`.
 
-        What undoes it may be interrupted as well. It is then neither done nor undone, and cannot be settled here.
+        The undoing may be interrupted as well. Then the change is neither done nor undone, and cannot be settled here.
         Raises `OSError`, and `LockLost` before anything is touched.
         """
         self._owner.check_lock()
@@ -456,7 +467,7 @@ class AppendableLog(ReadableLog):
             self.failure = LogError("a change of it was interrupted and left half done")
 
     def _take_back(self, end_offset: int) -> None:
-        """Remove everything that was written from `end_offset` on, known or not, and segments that nobody knows."""
+        """Remove everything written from `end_offset` on, visible or not, and segment files that no view has."""
         try:
             for path in self.folder.glob("*" + LOG):
                 base_offset = base_offset_of(path.name)
@@ -478,9 +489,9 @@ class AppendableLog(ReadableLog):
         size: int | None = None,
         is_cut: bool = False,
     ) -> None:
-        """Let readers see this from now on. `size`: how far the last segment goes, where that is about to be cut.
+        """Replace the view that readers see. `size`: the end of the last segment, if it is about to be cut.
 
-        `is_cut`: what is left of transactions is not known yet, and so nothing counts as decided.
+        `is_cut`: it is not known yet which transactions remain, so none counts as decided.
         """
         high_watermark = end_offset if self._follows_end else min(high_watermark, end_offset)
         high_watermark = max(high_watermark, start_offset)

@@ -1,11 +1,11 @@
-"""A data directory: `DataDirectory`, a folder of partitions or several, with what says what they are.
+"""A data directory: `DataDirectory`, one or several folders of partitions, with the metadata of their topics.
 
-To be written, it is locked as Kafka locks it, so that they keep each other out; to be read it needs no lock. The mark
-of a clean shutdown goes before the first partition is opened, and comes back when the last is closed: between these,
-a crash is noticed.
+A directory that is opened for writing is locked as Kafka locks it, so that Kafka and Octavo keep each other out.
+Reading needs no lock. The mark of a clean shutdown is removed before the first partition is opened, and written again
+when the last is closed. So a crash in between is noticed.
 
-All partitions are looked at before anything is changed. Where one of them is not as it should be, the directory stays
-as it was found.
+All partitions are checked before anything is changed. If one of them is not as it should be, the directory stays as it
+was found.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 
 class TopicExists(LogError):
-    """There is a topic of this name."""
+    """A topic of this name exists already."""
 
     code = ErrorCode.TOPIC_ALREADY_EXISTS
 
 
 class DataDirectory:
-    """Topics and their partitions. `open` gives it; `close` it, or use it in a `with`."""
+    """Topics and their partitions. Get one from `open`; `close` it, or use it in a `with`."""
 
     def __init__(
         self,
@@ -66,20 +66,20 @@ class DataDirectory:
         clock: Clock,
         on_progress: OnProgress | None,
     ) -> None:
-        """Not for callers: see `open`."""
+        """Use `open` instead."""
         self._folders = folders
         self._metadata = metadata
         self._defaults = defaults
         self._storage = storage
         self._clock = clock
         self._on_progress = on_progress
-        self._lock = make_rlock()  # of whoever makes, changes and deletes topics
+        self._lock = make_rlock()  # held while topics are created, changed and deleted
         self._is_open = True
         self._is_in_charge = metadata.others_decide() is None
-        self.on_close: Final = WeakCallbacks()  # of clients that keep in mind that the directory is open
-        self._is_closed = False  # all is done that closing has to do; `_is_open` is false from its beginning
-        self._half_made: str | None = None  # a topic in the making
-        self._half_deleted: str | None = None  # a topic in the course of being deleted
+        self.on_close: Final = WeakCallbacks()  # callbacks of clients that remember that the directory is open
+        self._is_closed = False  # closing is complete; `_is_open` is false as soon as it begins
+        self._half_made: str | None = None  # a topic that is being created
+        self._half_deleted: str | None = None  # a topic that is being deleted
         self._coordinator: Coordinator | None = None  # made when it is needed
 
     @overload
@@ -112,19 +112,19 @@ class DataDirectory:
         even_if_replicated: bool = False,
         on_progress: OnProgress | None = None,
     ) -> DataDirectory | WatchedDirectory:
-        """Open a directory to be written, or make it; several folders are one directory on several disks.
+        """Open a directory for writing, or create it. Several folders form one directory on several disks.
 
-        read_only: only look at it, without a lock, whoever writes it
-        broker_config: the `server.properties` of the Apache Kafka that has written it; without them nothing goes from
-            its topics but from those that set cleanup.policy themselves, and what it goes by: retention.ms and
-            retention.bytes, or delete.retention.ms and min.compaction.lag.ms
-        may_have_gaps: take a log from which a segment is missing in the middle for one that never had it
-        even_if_replicated: open it though other nodes of a cluster decide on it, to repair a replica by hand. Its logs
-            then keep the high watermark that is recorded, and topics and transactions cannot be changed
-        on_progress: told how far the checking of a partition has come, after an unclean stop
+        read_only: only read it, without a lock, whoever writes to it
+        broker_config: the `server.properties` of the Apache Kafka that has written it. Without them, nothing is deleted
+            from a topic unless the topic itself sets cleanup.policy and the settings that this policy uses:
+            retention.ms and retention.bytes, or delete.retention.ms and min.compaction.lag.ms
+        may_have_gaps: if a segment is missing in the middle of a log, open the log as if it had never had that segment
+        even_if_replicated: open it although other nodes of a cluster decide on it, to repair a replica by hand. Its
+            logs then keep the recorded high watermark, and topics and transactions cannot be changed
+        on_progress: called with the progress of checking a partition, after an unclean shutdown
 
-        Raises `DirectoryLocked`; `OthersDecide` where other nodes decide on its partitions; `BadDirectory` and
-        `OSError` where it is no data directory, or cannot be read or written.
+        Raises `DirectoryLocked`. Raises `OthersDecide` if other nodes decide on its partitions. Raises `BadDirectory`
+        and `OSError` if it is not a data directory, or cannot be read or written.
         """
         several = folder_paths(paths)
         for path in several:
@@ -144,7 +144,7 @@ class DataDirectory:
             if not even_if_replicated:
                 known.check_charge()
             _check(folders, known, BrokerDefaults(known, broker_config), storage, may_have_gaps=may_have_gaps)
-            storage = folders[0].storage  # from here on there are changes, which no fork may make
+            storage = folders[0].storage  # changes begin here, and no fork may make them
             metadata = MetadataStore.open(several, storage=storage, read_only=False)
             defaults = BrokerDefaults(metadata, broker_config)
             directory = DataDirectory(
@@ -168,8 +168,8 @@ class DataDirectory:
                 try:
                     self._make_partition(topic, TopicPartition(topic.name, number))
                 except OSError as error:
-                    # A full disk keeps nobody from opening the directory to delete something. The next to open it makes
-                    # the partition; until then it is not known here.
+                    # A full disk must not prevent opening the directory, perhaps to delete something. The partition is
+                    # made when the directory is next opened; until then it is not known here.
                     if not is_full(error):
                         raise
 
@@ -186,7 +186,7 @@ class DataDirectory:
         )
 
     def _make_partition(self, topic: Topic, partition: TopicPartition) -> None:
-        """Make the folder of a partition, if there is none and this node has it in one of these folders."""
+        """Make the folder of a partition, if there is none and the metadata place it in one of these folders."""
         if any(partition in folder.partitions for folder in self._folders):
             return
         path = self._metadata.new_folder_of(topic.partitions[partition.partition])
@@ -204,7 +204,7 @@ class DataDirectory:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The topics by name, as the metadata has them."""
+        """The topics in the metadata, by name."""
         return self._metadata.topics
 
     def create_topic(
@@ -215,7 +215,7 @@ class DataDirectory:
         *,
         topic_id: uuid.UUID | None = None,
     ) -> Topic:
-        """Make a topic. Raises `InvalidInput`, `InvalidConfig`, `TopicExists`."""
+        """Create a topic. Raises `InvalidInput`, `InvalidConfig`, `TopicExists`."""
         check_topic_name(name)
         if partitions < 1:
             raise InvalidInput(f"a topic has at least one partition, not {partitions}")
@@ -228,20 +228,20 @@ class DataDirectory:
             known = [partition for partition in self.partitions() if partition.topic == name]
             if known:
                 raise TopicExists(f"there are partitions of a topic {name!r}, which the metadata does not know")
-            self._half_made = name  # of which there are no partitions yet
+            self._half_made = name  # it has no partitions yet
             try:
                 topic = self._metadata.create_topic(name, partitions, config, topic_id)
                 for number in range(partitions):
                     self._make_partition(topic, TopicPartition(name, number))
             except BaseException:
-                with contextlib.suppress(OSError):  # where there is no room it is tried again by the next change
+                with contextlib.suppress(OSError):  # if the disk is full, the next change tries again
                     self._settle()
                 raise
             self._half_made = None
             return topic
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic and all that is in it. Raises `UnknownPartition`."""
+        """Delete a topic and all its records. Raises `UnknownPartition`."""
         with self._lock:
             self._check_open()
             if name not in self.topics:
@@ -251,14 +251,14 @@ class DataDirectory:
                 self._metadata.delete_topic(name)
                 self._put_away(name)
             except (OctavoError, OSError):
-                self._half_deleted = None  # as much of it as could be done is done
+                self._half_deleted = None  # everything that was possible is done
                 raise
             self._half_deleted = None
-        if CONSUMER_OFFSETS in self.topics:  # without the lock, which a commit takes last
+        if CONSUMER_OFFSETS in self.topics:  # without the lock, because a commit takes that last
             self.coordinator.forget_topic(name)
 
     def _put_away(self, topic: str) -> None:
-        """Put away all partitions of a topic, each whatever becomes of the others."""
+        """Rename the folders of all partitions of a topic for deletion, even if this fails for some of them."""
         attempts = Attempts()
         for folder in self._folders:
             for partition in [partition for partition in folder.partitions if partition.topic == topic]:
@@ -267,7 +267,7 @@ class DataDirectory:
         attempts.finish()
 
     def _settle(self) -> None:
-        """Undo the creation of a topic that an exception has interrupted, and finish a deletion."""
+        """Undo the creation of a topic that an exception has interrupted, and finish an interrupted deletion."""
         self._metadata.settle()
         if self._half_made is not None:
             if self._half_made in self.topics:
@@ -280,9 +280,9 @@ class DataDirectory:
             self._half_deleted = None
 
     def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
-        """Change a topic's configuration; None for the default. Raises `InvalidConfig`, `UnknownPartition`.
+        """Change a topic's configuration; None restores a default. Raises `InvalidConfig`, `UnknownPartition`.
 
-        A topic that the metadata do not know, but of which there are partitions, they know from then on.
+        If the topic has partitions but is missing from the metadata, it is added to them.
         """
         with self._lock:
             self._check_open()
@@ -294,7 +294,7 @@ class DataDirectory:
             changed = self._defaults.config_of(self.topics[name])
             for log in self.logs:
                 if log.partition.topic == name:
-                    with log._lock:  # so that it is not taken for known in between
+                    with log._lock:  # so that it does not count as known in between
                         log.config = changed.config
                         log.config_is_known = changed.is_known
 
@@ -318,11 +318,11 @@ class DataDirectory:
     # ----------------------------------------------------------------------------------------------------- partitions
 
     def partitions(self) -> list[TopicPartition]:
-        """All partitions that there are."""
+        """Return all partitions of the directory."""
         return sorted(partition for folder in self._folders for partition in folder.partitions)
 
     def log(self, topic: str, partition: int) -> Log:
-        """A partition's log. Raises `UnknownPartition`."""
+        """Return a partition's log. Raises `UnknownPartition`."""
         wanted = TopicPartition(topic, partition)
         for folder in self._folders:
             log = folder.logs.get(wanted)
@@ -332,29 +332,29 @@ class DataDirectory:
 
     @property
     def logs(self) -> list[Log]:
-        """All logs that are open."""
+        """All open logs."""
         return [log for folder in self._folders for log in list(folder.logs.values())]
 
     @property
     def reports(self) -> list[RecoveryReport]:
-        """What opening each partition found and did."""
+        """What was found and done when each partition was opened."""
         return [log.recovery for log in self.logs]
 
     @property
     def ignored(self) -> list[Ignored]:
-        """The checkpoints of all partitions that could not be used when the directory was opened, and why."""
+        """The checkpoints that could not be used when the directory was opened, and why."""
         return [found for folder in self._folders for found in folder.checkpoints.ignored]
 
     # -------------------------------------------------------------------------------------------------- of coordinators
 
     @property
     def is_in_charge(self) -> bool:
-        """Whether this node alone decides on its partitions; else it was opened with `even_if_replicated`."""
+        """Whether this node alone decides on its partitions. If not, it was opened with `even_if_replicated`."""
         return self._is_in_charge
 
     @property
     def coordinator(self) -> Coordinator:
-        """Who keeps committed offsets, transactions and producer ids. Raises `OthersDecide`."""
+        """The coordinator of committed offsets, transactions and producer ids. Raises `OthersDecide`."""
         if not self._is_in_charge:
             self._metadata.check_charge()
         with self._lock:
@@ -365,31 +365,31 @@ class DataDirectory:
             return self._coordinator
 
     def allocate_producer_ids(self, at_least: int = 0) -> range:
-        """A block of producer ids for the coordinator to give out; see `MetadataStore.allocate_producer_ids`."""
+        """Allocate a block of producer ids for the coordinator; see `MetadataStore.allocate_producer_ids`."""
         with self._lock:
             self._check_open()
             return self._metadata.allocate_producer_ids(at_least)
 
     def feature_level(self, name: str) -> int:
-        """Of a feature of the cluster, such as `transaction.version`; 0 where it has none."""
+        """Return the level of a feature of the cluster, such as `transaction.version`; 0 if it has none."""
         return self._metadata.image.features.get(name, 0)
 
     def now_ms(self) -> int:
-        """The time, by the clock that the directory was opened with."""
+        """Return the time of the clock that the directory was opened with."""
         return self._clock()
 
     # ----------------------------------------------------------------------------------------------------------- files
 
     def delete_files(self, now_ms: int | None = None) -> int:
-        """Remove the folders of deleted topics whose delay is over; how many."""
+        """Remove the folders of deleted topics whose delay is over. Returns the number of folders."""
         with self._lock:
-            self._check_lock()  # and no more: where a full disk keeps a change from being settled, this makes room
+            self._check_lock()  # but settle nothing: on a full disk that may fail, and this call makes room
             now_ms = self._clock() if now_ms is None else now_ms
             return sum(folder.remove_deleted(now_ms) for folder in self._folders)
 
     def write_checkpoints(self) -> None:
-        """Have on the disk what is to be remembered: how far each log is flushed, where it starts, what is visible."""
-        with self._lock:  # closed meanwhile, it would be somebody else's
+        """Write the checkpoints: how far each log is flushed, where it starts, and its high watermark."""
+        with self._lock:  # if closed meanwhile, the directory could belong to another process
             self._check_lock()
             attempts = Attempts()
             for folder in self._folders:
@@ -401,7 +401,7 @@ class DataDirectory:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be changed."""
+        """Whether the directory can still be changed."""
         return self._is_open
 
     @property
@@ -410,12 +410,12 @@ class DataDirectory:
         return any(folder.lock.is_elsewhere for folder in self._folders)
 
     def close(self) -> None:
-        """Close all logs, mark the directory as closed in good order, give back the lock.
+        """Close all logs, write the mark of a clean shutdown, and release the lock.
 
-        Whatever fails, all of it is closed then. The first error is raised, with the others as notes; a folder in which
-        a log could not be closed well is not marked, and its logs are checked when it is opened again. Where an
-        exception interrupts even this, it can be called again to finish. In a fork of the process that opened the
-        directory nothing is written, and the directory stays open to its owner.
+        Whatever fails, everything is closed afterwards. The first error is raised, with the others as notes. If a log
+        could not be closed properly, its folder gets no mark, and its logs are checked when it is opened again. If an
+        exception from outside interrupts this call, call it again to finish. In a fork of the process that opened the
+        directory nothing is written, and the directory stays open for its owner.
         """
         if self.is_elsewhere:
             self._is_open = False
@@ -444,17 +444,17 @@ class DataDirectory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it. Where the body has raised, what fails now becomes a note of that error."""
+        """Close the directory. If the body has raised an error, a failure to close becomes a note of that error."""
         with keeping(error):
             self.close()
 
     def check_owner(self) -> None:
-        """Raise `WrongProcess` or `LockLost` where this process may not write."""
+        """Raise `WrongProcess` or `LockLost` if this process may not write."""
         for folder in self._folders:
             folder.lock.check()
 
     def check_open(self) -> None:
-        """Raise as `check_owner`, and `Closed`."""
+        """Raise `Closed` if the directory is closed, and the errors of `check_owner`."""
         self.check_owner()
         if not self._is_open:
             raise Closed("the data directory is closed")
@@ -471,7 +471,7 @@ class DataDirectory:
 
 
 def _make(path: Path, storage: Storage) -> None:
-    """Make a folder that is not there; refuse one that is something else."""
+    """Make the folder if there is none. Refuse a path that is something else than a folder."""
     if not path.exists():
         if not path.parent.is_dir():
             raise BadDirectory(path, "there is no such folder, and none to make it in")
@@ -489,7 +489,7 @@ def _check(
     *,
     may_have_gaps: bool,
 ) -> None:
-    """Raises what is wrong with any of the partitions, having changed nothing."""
+    """Raise an error if anything is wrong with one of the partitions. Changes nothing."""
     for folder in folders:
         for partition, path in folder.partitions.items():
             topic = metadata.topics.get(partition.topic)

@@ -34,14 +34,14 @@ from octavo.log.storage import Storage
 Paths = Path | str | Sequence[Path | str]
 
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
-_NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})  # folders that Kafka knows, and that are nothing here
+_NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})  # folders that only Kafka uses
 _TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def folder_paths(paths: Paths) -> list[Path]:
-    """The folders of one data directory. Raises `InvalidInput` for none at all, and for what is no path.
+    """Return the folders of one data directory. Raises `InvalidInput` if there are none, or one is not a path.
 
-    An empty text is refused: as a `Path` it would be the current folder, which nobody asked for.
+    An empty string is refused: as a `Path` it would be the current folder, which nobody asked for.
     """
     several = [paths] if isinstance(paths, Path | str) else list(paths)
     if not several:
@@ -53,9 +53,9 @@ def folder_paths(paths: Paths) -> list[Path]:
 
 
 def check_data_folder(path: Path, *, read_only: bool = False) -> None:
-    """Raises `BadDirectory` for what cannot be a data directory: a partition's folder, or one inside a directory.
+    """Raise `BadDirectory` for a folder of a partition, or one inside another data directory.
 
-    read_only: a directory inside another may be read: somebody may have put a copy there
+    read_only: allow a directory inside another, because somebody may have put a copy there to read it
     """
     path = path.absolute()
     if not read_only and (path.parent / META_PROPERTIES).exists():
@@ -69,9 +69,9 @@ def check_data_folder(path: Path, *, read_only: bool = False) -> None:
 
 
 def find_partitions(folder: Path, *, strict: bool = False) -> dict[TopicPartition, Path]:
-    """The folders of partitions, but of the one that holds Kafka's own metadata.
+    """Return the folders of all partitions except the one that holds Kafka's own metadata.
 
-    `strict`: raises `BadDirectory` for a folder that is no partition's, which Kafka would not start on either.
+    `strict`: raise `BadDirectory` for a folder that belongs to no partition. Kafka would not start on it either.
     """
     partitions = {}
     for path in sorted(folder.iterdir()):
@@ -87,13 +87,13 @@ def find_partitions(folder: Path, *, strict: bool = False) -> dict[TopicPartitio
 
 
 class Attempts:
-    """Several steps, each in a `with`, that are all done whichever of them fail."""
+    """Run several steps, each in a `with`, and go on when some of them fail."""
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
 
     def __enter__(self) -> None:
-        """Nothing is needed for a step."""
+        """Begin a step."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -106,7 +106,7 @@ class Attempts:
         return True
 
     def insist(self, step: Callable[[], None]) -> None:
-        """Do a step that may be called again: once more, where an exception from outside has interrupted it."""
+        """Run a step, and once more if an exception has interrupted it. The step must allow a second call."""
         with self:
             step()
             return
@@ -120,11 +120,14 @@ class Attempts:
             if error is not None:
                 raise error
         finally:
-            del error  # which has the frames of its callers: a circle, that would keep files open
+            del error  # its traceback refers to this frame: the cycle would keep files open
 
 
 def find_all_partitions(folders: Iterable[Path]) -> dict[TopicPartition, Path]:
-    """The same of all folders of a directory, strictly. Raises `BadDirectory` for a partition that is in two."""
+    """Return the partitions in all folders of a directory, as `find_partitions` with `strict` does for one folder.
+
+    Raises `BadDirectory` for a partition that is in two folders.
+    """
     found: dict[TopicPartition, Path] = {}
     for folder in folders:
         for partition, path in find_partitions(folder, strict=True).items():
@@ -135,23 +138,23 @@ def find_all_partitions(folders: Iterable[Path]) -> dict[TopicPartition, Path]:
 
 
 class DataFolder:
-    """A folder that is open to be written."""
+    """A folder of partitions that is open for writing."""
 
     def __init__(self, path: Path, storage: Storage) -> None:
-        """Take its lock, and look at what there is; nothing else is changed yet. Raises `LogError`, `OSError`."""
+        """Take the folder's lock and read what it holds. Changes nothing else yet. Raises `LogError`, `OSError`."""
         self.path: Final = path
         self.logs: Final[dict[TopicPartition, Log]] = {}
         self._has_begun = False
         self._is_open = True
         self._is_loading = False  # a log is being opened, or an exception has interrupted that
-        self._deleted: list[tuple[int, Path]] = []  # put away, and when they may be removed
+        self._deleted: list[tuple[int, Path]] = []  # renamed folders, each with the time of its removal
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise BadDirectory(path, "there is no permission to read and write in this folder")
         self.lock: Final = DirectoryLock.acquire(path, storage)
         self.storage: Final[Storage] = OwnedStorage(storage, self.lock)
         try:
             self.was_clean: Final = was_clean(path)
-            self.broker_epoch = read_broker_epoch(storage, path)  # to go back into the mark, for Kafka
+            self.broker_epoch = read_broker_epoch(storage, path)  # written back into the mark, for Kafka
             self.checkpoints: Final = Checkpoints(self.storage, path, self.lock)
             self.partitions: Final = find_partitions(path, strict=True)
         except BaseException:
@@ -159,16 +162,16 @@ class DataFolder:
             raise
 
     def begin(self) -> None:
-        """From now on the folder counts as not closed."""
+        """Remove the mark of a clean shutdown: from now on, a crash is noticed."""
         self._has_begun = True
         asides = ((path, AsideFolder.parse(path.name)) for path in sorted(self.path.iterdir()))
         self._deleted = [(0, path) for path, aside in asides if aside is not None and aside.why is Aside.DELETE]
         if not remove_mark(self.storage, self.path):
-            # What a process that died has renamed here is seen, and so it must last.
+            # A process that died may have renamed something without a sync. We have seen the new names: they must last.
             self.storage.sync_folder(self.path)
 
     def check(self, partition: TopicPartition, *, may_have_gaps: bool) -> None:
-        """Raises what is wrong with one of the partitions, before anything is changed."""
+        """Raise an error if something is wrong with one of the partitions, before anything is changed."""
         check_partition(
             self.storage,
             self.partitions[partition],
@@ -187,7 +190,7 @@ class DataFolder:
         clock: Clock,
         on_progress: OnProgress | None,
     ) -> Log:
-        """Open one of the partitions."""
+        """Open the log of one of the partitions."""
         self._is_loading = True
         try:
             log = self.logs[partition] = Log(
@@ -204,16 +207,16 @@ class DataFolder:
                 on_progress=on_progress,
             )
         except (OctavoError, OSError):
-            self._is_loading = False  # opening it again does the same over
+            self._is_loading = False  # opening the log again repeats all of this
             raise
         self._is_loading = False
         return log
 
     def make_partition(self, partition: TopicPartition) -> Path:
-        """An empty folder for a partition; one of that name, that nobody knows any more, is put aside."""
+        """Make an empty folder for a partition. An unknown folder of the same name is renamed to a stray one."""
         path = self.path / partition.folder
         if self.checkpoints.may_know(partition):
-            self.checkpoints.forget([partition])  # what is left of one that was deleted on a full disk
+            self.checkpoints.forget([partition])  # of a partition that was deleted on a full disk
         if path.exists():
             self.storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))
         self.partitions[partition] = path  # before it is made, so that `put_away` finds what an exception leaves
@@ -226,7 +229,7 @@ class DataFolder:
         return path
 
     def take_back(self, partition: TopicPartition) -> None:
-        """Have a partition not be there that could not be made whole. Its folder may stay, and is made use of later."""
+        """Drop a partition that could not be made completely. If its folder cannot be removed, it is used later."""
         path = self.partitions.pop(partition, None)
         self.logs.pop(partition, None)
         if path is not None:
@@ -234,17 +237,17 @@ class DataFolder:
                 self._remove_folder(path)
 
     def put_away(self, partition: TopicPartition, now_ms: int) -> None:
-        """Close a partition, and let its folder have the name of a deleted one, until its files' delay is over.
+        """Close a partition, and give its folder the name of a deleted one until the delay for its files is over.
 
-        It may be called again for a partition of which an exception has interrupted it.
+        If an exception interrupts this, it may be called again for the same partition.
         """
         log = self.logs.get(partition)
         delay_ms = 0
         if log is not None:
             delay_ms = log.config.file_delete_delay_ms
-            with contextlib.suppress(OSError):  # it goes in any case
+            with contextlib.suppress(OSError):  # it is deleted in any case
                 log.close()
-        if self.partitions[partition].exists():  # else it has been renamed, and goes when the directory is next opened
+        if self.partitions[partition].exists():  # if not, it is renamed, and is removed after the next opening
             deleted = self.path / aside_folder_name(partition, Aside.DELETE)
             self.storage.rename(self.partitions[partition], deleted)
             self._deleted.append((now_ms + delay_ms, deleted))
@@ -254,7 +257,7 @@ class DataFolder:
         self.checkpoints.forget([partition])
 
     def remove_deleted(self, now_ms: int) -> int:
-        """Remove the folders of deleted partitions whose delay is over; how many."""
+        """Remove the folders of deleted partitions whose delay is over. Returns the number of folders."""
         attempts = Attempts()
         before = len(self._deleted)
         for deleted in [deleted for deleted in self._deleted if deleted[0] <= now_ms]:
@@ -265,7 +268,7 @@ class DataFolder:
         return before - len(self._deleted)
 
     def _remove_folder(self, path: Path) -> None:
-        """Remove a folder with its files. Of a link only the link goes, as in Kafka."""
+        """Remove a folder with its files. If it is a symbolic link, only the link is removed, as in Kafka."""
         if path.is_symlink():
             self.storage.remove(path)
             return
@@ -278,21 +281,24 @@ class DataFolder:
         self.storage.remove_folder(path)
 
     def write_checkpoints(self) -> None:
-        """Have what is to be remembered of the open logs on the disk."""
+        """Write the checkpoints of the open logs to the disk."""
         self.checkpoints.write(self._kept())
 
     def _kept(self) -> Iterator[tuple[TopicPartition, Kept]]:
-        """Of each log what it is when asked; but of one that failed, what the disk has is what it can begin with."""
+        """Yield what to record of each log, read when its turn comes.
+
+        A failed log is left out: what the disk has recorded of it is what it can be opened with.
+        """
         for partition, log in list(self.logs.items()):
             if log.failure is None:
                 yield partition, log.kept()
 
     def close(self) -> None:
-        """Close the logs, mark the folder as closed in good order, give the lock back. Raises the first `OSError`.
+        """Close the logs, write the mark of a clean shutdown, and release the lock. Raises the first `OSError`.
 
-        After an unclean stop the mark is made only if every partition was opened, and by that checked; where a log
-        could not be closed well it is not made at all, nor where the lock was lost. Where an exception interrupts even
-        this, it can be called again. In a fork of the process that opened the folder nothing is written.
+        After an unclean shutdown, the mark is written only if every partition was opened and thereby checked. It is not
+        written if a log could not be closed properly, or the lock was lost. If an exception from outside interrupts
+        this call, call it again. In a fork of the process that opened the folder nothing is written.
         """
         if not self._is_open:
             return
@@ -309,7 +315,7 @@ class DataFolder:
             self.lock.check_lock()
             self.write_checkpoints()
         is_well = attempts.error is None and all(log.failure is None for log in self.logs.values())
-        is_well = is_well and not self._is_loading  # whose log is in nobody's hands
+        is_well = is_well and not self._is_loading  # such a log is not in `logs`, and is not closed
         if is_well and (self.was_clean or self.logs.keys() == self.partitions.keys()):
             with attempts:
                 write_mark(self.storage, self.path, self.broker_epoch)
@@ -318,7 +324,7 @@ class DataFolder:
         attempts.finish()
 
     def leave(self) -> None:
-        """Close it after opening has failed, whatever has come of that."""
+        """Close the folder after opening the directory has failed, however far that came."""
         if self._has_begun:
             self.close()
         else:
@@ -326,9 +332,9 @@ class DataFolder:
 
 
 def share_broker_epoch(folders: Sequence[DataFolder]) -> None:
-    """Have the marks of new folders tell the same epoch of the broker as those beside them.
+    """Give new folders the broker epoch that the marks of the other folders agree on.
 
-    Kafka takes marks that do not agree for an unclean shutdown, and elects new leaders for all partitions.
+    Kafka treats marks that do not agree as an unclean shutdown, and elects new leaders for all partitions.
     """
     epochs = {folder.broker_epoch for folder in folders if folder.was_clean}
     for folder in folders:
@@ -338,12 +344,12 @@ def share_broker_epoch(folders: Sequence[DataFolder]) -> None:
 
 
 def abandon(folders: Sequence[DataFolder], error: BaseException) -> None:
-    """Give the folders back after opening has failed with `error`: those that were clean are marked so again."""
+    """Close the folders after opening has failed with `error`. Those that were clean get their mark again."""
     if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
-        traceback.clear_frames(error.__traceback__)  # who was about to open a log still has its files
+        traceback.clear_frames(error.__traceback__)  # frames of the failed opening still hold files
     for folder in folders:
         for log in list(folder.logs.values()):
-            log.forget_files()  # of all, before any is closed: that needs files
+            log.forget_files()  # of all logs, before any is closed: closing needs files
     for folder in folders:
         with contextlib.suppress(OctavoError, OSError):
             folder.leave()

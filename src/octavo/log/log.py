@@ -1,8 +1,9 @@
-"""One partition: `Log`.
+"""The log of one partition: `Log`.
 
-What grows is in `appendable`; here are opening and closing, and what takes away: truncation, retention, deletion. A
-truncation is on the disk before anything is written in its place, the start offset before segments below it go. So no
-crash leaves a hole, and none brings back what was cut.
+Appending, rolling and flushing are in `appendable`. This module opens and closes a log, and removes records from it, by
+truncation, retention and deletion. A truncation is on the disk before anything is written in its place. A new start
+offset is on the disk before the segments below it are deleted. So no crash leaves a hole, and none brings back what was
+cut.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = ["Appended", "Clock", "Log", "PolicyViolation", "wall_clock_ms"]
 
 
 class Log(CompactableLog):
-    """One partition on disk. `DataDirectory.log` gives it, or `Log.open` for a single one."""
+    """One partition on disk. Get it from `DataDirectory.log`, or open a single one with `Log.open`."""
 
     def __init__(
         self,
@@ -52,10 +53,10 @@ class Log(CompactableLog):
         config_is_known: bool = True,
         on_progress: OnProgress | None = None,
     ) -> None:
-        """Open it to be written; the caller has the directory's lock, and has had `check_partition` look at it.
+        """Open the log to write to it. The caller holds the directory's lock and has called `check_partition`.
 
-        is_only_replica: as Kafka's leader of such a partition does, let readers see everything. Else they see up to
-            the high watermark that is recorded: what is behind it may be on no other replica
+        is_only_replica: let readers see everything, as Kafka's leader of such a partition does. Otherwise they see up
+            to the recorded high watermark: what comes after it may be on no other replica
         """
         epochs, damage = LeaderEpochs.open(storage, folder / LEADER_EPOCHS)
         loaded = Loader(
@@ -82,17 +83,17 @@ class Log(CompactableLog):
             storage=storage,
             clock=clock,
         )
-        self.config_is_known = config_is_known  # else nothing is deleted
+        self.config_is_known = config_is_known  # if not, nothing is deleted
         self.recovery: Final[RecoveryReport] = loaded.report
         self.recovery_point = loaded.end_offset
-        self.on_close: Callable[[], None] | None = None  # closes this log, and the folder opened for it alone
+        self.on_close: Callable[[], None] | None = None  # closes this log, and the folder that was opened only for it
         self._checkpoints = checkpoints
-        self._leaving: list[Segment] = []  # no longer in the log, and not yet put away
-        self._deleted: list[tuple[int, Segment]] = []  # put away, and when they may be removed
+        self._leaving: list[Segment] = []  # segments that have left the log, files not yet renamed
+        self._deleted: list[tuple[int, Segment]] = []  # renamed segments, each with the time of its removal
         self._compacting = make_rlock()
-        self._is_closed = False  # all is done that closing has to do; `_is_open` is false from its beginning
+        self._is_closed = False  # closing is complete; `_is_open` is false as soon as it begins
         self._follows_end = is_only_replica
-        high_watermark = checkpoints.high_watermark(partition) or 0  # none is 0 to Kafka
+        high_watermark = checkpoints.high_watermark(partition) or 0  # Kafka takes a missing one for 0
         self._publish(loaded.segments, loaded.start_offset, loaded.end_offset, high_watermark, generation=0)
         self.forget_files()
 
@@ -128,10 +129,10 @@ class Log(CompactableLog):
         even_if_replicated: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Log | WatchedLog:
-        """One partition by itself. Takes the lock of its data directory, and uses that one's checkpoints.
+        """Open one partition by itself. Takes the lock of its data directory and uses that directory's checkpoints.
 
-        Without `config` it is the topic's, as the metadata in the directory have it. `read_only` needs no lock. The
-        other options are those of `DataDirectory.open`. Raises `LogError`, `FormatError` and `OSError`.
+        Without `config`, the topic's configuration is read from the metadata in the directory. `read_only` needs no
+        lock. The other options are those of `DataDirectory.open`. Raises `LogError`, `FormatError` and `OSError`.
         """
         from octavo.log.directory import open_partition, watch_partition
         from octavo.log.folder import folder_paths
@@ -153,7 +154,7 @@ class Log(CompactableLog):
 
     @property
     def config(self) -> LogConfig:
-        """How it is kept."""
+        """The configuration of this log."""
         return self._config
 
     @config.setter
@@ -163,7 +164,7 @@ class Log(CompactableLog):
             self.config_is_known = True
 
     def kept(self) -> Kept:
-        """What the directory is to remember of this log."""
+        """Return what the directory's checkpoints record of this log."""
         view = self._view
         is_seen = self._follows_end or view.high_watermark > view.start_offset
         return Kept(
@@ -180,9 +181,10 @@ class Log(CompactableLog):
     # ------------------------------------------------------------------------------------------------------- truncate
 
     def truncate_to(self, offset: int) -> bool:
-        """Remove everything from `offset` on; whether there was anything. A batch that holds `offset` goes whole.
+        """Remove everything from `offset` on. Returns whether there was anything to remove.
 
-        Raises `OSError`; where that came half-way, the log has a `failure`.
+        A batch that contains `offset` is removed as a whole. Raises `OSError`; if that happens half-way, the log has a
+        `failure`.
         """
         if offset < 0:
             raise InvalidInput(f"a log cannot be truncated to offset {offset}")
@@ -190,13 +192,13 @@ class Log(CompactableLog):
             self._check_ready()
             self._owner.check_lock()
             if offset >= self._view.end_offset:
-                self._epochs.truncate_from_end(self._view.end_offset)  # that of a leader who has appended nothing
+                self._epochs.truncate_from_end(self._view.end_offset)  # the epoch of a leader that appended nothing
                 return False
             self._truncate(offset, self._clock())
             return True
 
     def _truncate(self, offset: int, now_ms: int) -> None:
-        """Newest first, each step on the disk before the next, so that no crash leaves a hole."""
+        """Remove the newest segments first, each step on the disk before the next, so that no crash leaves a hole."""
         self.recovery_point = min(self.recovery_point, offset)
         self._checkpoints.lower_recovery_point(self.partition, self.recovery_point)
         view = self._view
@@ -222,14 +224,14 @@ class Log(CompactableLog):
             self._epochs.truncate_from_end(offset)
             had_producers = self._producers.has_any
             self._replay.begin(start_offset, offset, now_ms)
-            self._storage.sync_folder(self.folder)  # no snapshot of what is gone may come back
+            self._storage.sync_folder(self.folder)  # no snapshot of removed records may come back
             if had_producers:
                 self._replay.run(stay, offset)
         self._publish(stay, start_offset, offset, self._view.high_watermark, view.generation + 2)
         self._unfinished = SETTLED
 
     def _start_anew(self, offset: int, now_ms: int) -> None:
-        """An empty log, that begins at `offset`."""
+        """Replace the log by an empty one that begins at `offset`."""
         view = self._view
         self._unfinished = NOT_UNDOABLE
         with self._or_fail():
@@ -246,10 +248,10 @@ class Log(CompactableLog):
     # --------------------------------------------------------------------------------------------------------- delete
 
     def delete_records_before(self, offset: int) -> int:
-        """Let the log start at `offset`; -1 for the high watermark. The start offset then.
+        """Move the start of the log to `offset`, or to the high watermark for -1. Returns the new start offset.
 
-        Nothing is removed but by `apply_retention`, which takes whole segments. Raises `OffsetOutOfRange` for what is
-        behind the high watermark, and `LogError` where the topic's configuration does not have records deleted.
+        This removes no files. `apply_retention` does that, whole segments at a time. Raises `OffsetOutOfRange` for an
+        offset above the high watermark, and `LogError` if the topic's configuration does not let records be deleted.
         """
         with self._lock:
             self._check_ready()
@@ -264,9 +266,9 @@ class Log(CompactableLog):
             return self._view.start_offset
 
     def _raise_start_offset(self, offset: int) -> None:
-        """Have readers, then the disk, begin at `offset`; on the disk also where an earlier call could not write it.
+        """Raise the start offset for readers, then on the disk. Retries a write that failed in an earlier call.
 
-        Readers first: whoever writes the checkpoints at this moment then writes nothing that is over.
+        Readers come first: if the checkpoints are being written at this moment, the old start offset is not in them.
         """
         view = self._view
         if offset > view.start_offset:
@@ -281,13 +283,13 @@ class Log(CompactableLog):
         self._epochs.truncate_from_start(view.start_offset)
 
     def _start_is_told(self) -> bool:
-        """Whether there are segments on the disk that begin before the start offset."""
+        """Return whether the start offset has to be recorded, because segments on the disk begin before it."""
         return self._view.start_offset > self._view.bases[0] or bool(self._leaving)
 
     def apply_retention(self, now_ms: int | None = None) -> list[Expired]:
-        """Delete the segments that the retention policies let go; which and why, from the oldest on.
+        """Delete the segments that the retention policies let expire. Returns which and why, oldest first.
 
-        Nothing goes by guess: where the topic's configuration is not known, nothing goes at all.
+        Nothing is deleted by guess: if the topic's configuration is not known, nothing is deleted at all.
         """
         with self._lock:
             self._check_ready()
@@ -320,7 +322,7 @@ class Log(CompactableLog):
         )
 
     def delete_oldest(self, count: int, now_ms: int | None = None) -> list[int]:
-        """Delete the `count` oldest segments, whatever they hold; their base offsets."""
+        """Delete the `count` oldest segments, whatever they hold. Returns their base offsets."""
         with self._lock:
             self._check_ready()
             self._owner.check_lock()
@@ -340,13 +342,13 @@ class Log(CompactableLog):
             return [segment.base_offset for segment in gone]
 
     def _put_away(self, now_ms: int) -> None:
-        """Rename what has left the log, also what could not be renamed before."""
+        """Rename the files of segments that have left the log, also those that could not be renamed before."""
         while self._leaving:
             segment = self._leaving[0]
             segment.put_away()
             self._deleted.append((now_ms + self._config.file_delete_delay_ms, segment))
             if len(self._leaving) == 1:
-                self._storage.sync_folder(self.folder)  # before the start offset is no longer told
+                self._storage.sync_folder(self.folder)  # before the start offset is no longer recorded
             del self._leaving[0]
 
     def _put_away_for_good(self, segment: Segment, now_ms: int) -> None:
@@ -355,7 +357,7 @@ class Log(CompactableLog):
         self._storage.sync_folder(self.folder)
 
     def delete_files(self, now_ms: int | None = None) -> int:
-        """Remove the files of deleted segments whose delay is over; how many segments that were."""
+        """Remove the files of deleted segments whose delay is over. Returns the number of these segments."""
         with self._lock:
             self._check_ready()
             now_ms = self._clock() if now_ms is None else now_ms
@@ -371,11 +373,11 @@ class Log(CompactableLog):
     # ---------------------------------------------------------------------------------------------------------- close
 
     def close(self) -> None:
-        """Have everything on the disk, and the files as they are to stay. Readers may finish what they read.
+        """Close the log: write everything to the disk, and seal the active segment. Readers may finish what they read.
 
-        Raises `OSError` and `LockLost`, and is closed nevertheless. One with a `failure` is left as it is: opening it
-        again mends it. Where another exception interrupts it, it can be called again to finish. In a fork of the
-        process that opened it nothing is written, and nothing is raised.
+        Raises `OSError` and `LockLost`; the log is closed nevertheless. A log with a `failure` is left as it is:
+        opening it again repairs it. If another exception interrupts this call, call it again to finish. In a fork of
+        the process that opened the log, nothing is written and nothing is raised.
         """
         if self.on_close is None:
             self.close_alone()
@@ -383,7 +385,7 @@ class Log(CompactableLog):
             self.on_close()
 
     def close_alone(self) -> None:
-        """Close the log, and not the folder that may have been opened for it alone."""
+        """Close the log, but not the folder that may have been opened only for it."""
         if self._owner.is_elsewhere:
             self._is_open = False
             self.forget_files()
@@ -406,9 +408,9 @@ class Log(CompactableLog):
             self._is_closed = True
 
     def _fill_hole_before_start(self) -> None:
-        """Where a truncation has left nothing from the start offset on, let a batch tell where the log ends.
+        """Write a batch that marks the end of the log, if a truncation has left no data from the start offset on.
 
-        A log that was closed well and ends before its start offset would be taken for one whose start offset is wrong.
+        A log that was closed cleanly and ends before its start offset would look as if its start offset were wrong.
         """
         start, end_offset = self._view.start_offset, self._view.end_offset
         if self._data_end is not None and self._data_end < start:
@@ -424,7 +426,7 @@ class Log(CompactableLog):
             self._flush(now_ms, also_active=True)
             if self._replay.take_snapshot(self._view.end_offset, sync=True):
                 self._storage.sync_folder(self.folder)
-        with contextlib.suppress(OSError):  # they are out of the log, and go when it is opened again
+        with contextlib.suppress(OSError):  # these have left the log, and are removed when it is opened again
             self._put_away(now_ms)
             for _, segment in self._deleted:
                 segment.remove_deleted()
