@@ -1,13 +1,14 @@
 """The `octavo` command.
 
-One module a sub-command, each with `add_to` (its options and help, cheap) and a function that does the work and imports
-what that needs. So `--help` and `--version` import nothing but argparse, and a small command starts in a moment.
+Each sub-command is a module with `add_to`, which adds its options and help and is cheap, and a function that does the
+work and imports what that needs. So `--help` and `--version` import nothing but argparse, and a small command starts at
+once.
 
     exit 0      fine
          1      damage was found
          2      could not run: a wrong option, a missing file, a full disk
          130    interrupted
-         141    whoever was reading the output went away
+         141    the reader of the output went away
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command line, that of the process unless given; returns the exit code."""
-    if sys.stdout is None:  # it was closed before Python started, and files that are opened now would take its place
+    """Run one command line, by default that of the process; return the exit code."""
+    if sys.stdout is None:  # closed before Python started: a file that is opened now would take its place
         print("octavo: standard output is closed", file=sys.stderr)
         return COULD_NOT_RUN
     try:
@@ -68,7 +69,7 @@ def _run(argv: Sequence[str] | None) -> int:
     handover.add_to(commands)
     try:
         arguments = parser.parse_args(argv)
-    except SystemExit as told:  # --help, --version, or a wrong option: argparse has said it all
+    except SystemExit as told:  # --help, --version, or a wrong option: argparse has printed everything
         return told.code if isinstance(told.code, int) else COULD_NOT_RUN
     if "run" not in arguments:
         parser.print_help(sys.stderr)
@@ -78,7 +79,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _let_go_of_output() -> None:
-    """Where output cannot be written, Python would try again at exit, and complain."""
+    """Discard output that cannot be written: else Python would try again at exit, and complain."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""`python -m octavo.cli` is `octavo`."""
+"""Run the `octavo` command as `python -m octavo.cli`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A map of a batch's bytes, drawn for a terminal."""
+"""Draw the map of a batch's bytes on a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STYLES: Final = {"key": "green", "value": "green", "crc": "magenta", "magic": "
 
 
 def draw(fields: Iterable[Field], *, bytes_a_line: int) -> Table:
-    """One row a field: where it is, its bytes in hex, its name, what it says; what is wrong, in red."""
+    """Draw one row per field: position, bytes in hex, name, meaning; problems are red."""
     drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     drawn.add_column("at", justify="right", style="dim")
     drawn.add_column("bytes", width=2 * bytes_a_line, overflow="fold", no_wrap=False)

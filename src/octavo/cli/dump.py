@@ -1,4 +1,4 @@
-"""`octavo dump`: the records of files, as lines of JSON."""
+"""`octavo dump`: print the records of files as lines of JSON."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LINES_A_WRITE: Final = 512
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to the parser."""
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "dump",
         help="print the records of segment files",
@@ -71,7 +71,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Dumps all files, in their order; the exit code is the worst of all."""
+    """Dump all files, in order; return the worst of their exit codes."""
     return max([_dump(file, arguments) for file in arguments.files])
 
 
@@ -103,7 +103,7 @@ def _dump(file: str, arguments: argparse.Namespace) -> int:
 
 
 def _write_lines(dump: Dump) -> None:
-    """Writes in UTF-8, whatever the terminal's locale says, and all that there is before damage."""
+    """Write all lines before damage, in UTF-8 whatever the terminal's locale is."""
     from octavo.cli.progress import progress
 
     lines: list[str] = []
@@ -122,7 +122,7 @@ def _write_lines(dump: Dump) -> None:
 
 
 def _write(data: bytes) -> None:
-    """Writes all of it: where PYTHONUNBUFFERED is set, standard output may take only a part at once."""
+    """Write all of it: where PYTHONUNBUFFERED is set, standard output may take only a part at once."""
     rest = memoryview(data)
     while rest:
         rest = rest[sys.stdout.buffer.write(rest) :]
@@ -144,7 +144,7 @@ def _say(file: str, text: str) -> None:
 
 
 def _offsets(text: str) -> tuple[int | None, int | None]:
-    """Parses `A:B`, `A:` and `:B`."""
+    """Parse `A:B`, `A:` and `:B`."""
     first, colon, behind = text.partition(":")
     try:
         if not colon:

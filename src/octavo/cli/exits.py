@@ -1,4 +1,4 @@
-"""What the command tells its caller by the way it ends."""
+"""The exit codes of the command."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Final
 FINE: Final = 0
 DAMAGE_FOUND: Final = 1
 COULD_NOT_RUN: Final = 2
-INTERRUPTED: Final = 130  # as shells have it: 128 and SIGINT
+INTERRUPTED: Final = 130  # as in shells: 128 and SIGINT
 BROKEN_PIPE: Final = 141  # 128 and SIGPIPE

@@ -1,4 +1,4 @@
-"""`octavo handover`: a data directory for Apache Kafka."""
+"""`octavo handover`: prepare a data directory for Apache Kafka."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ example:
 Exit codes: 0 it can be started on, 2 it cannot, or is in use.
 """
 
-_SHOWN: Final = 10  # names in a list; the rest is a number
+_SHOWN: Final = 10  # the most names in a list; the rest are only counted
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to the parser."""
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "handover",
         help="make a data directory one that Apache Kafka serves",
@@ -47,7 +47,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Hands the directory over, and says what to do next."""
+    """Hand the directory over, and print what to do next."""
     from octavo.log.folder import folder_paths
     from octavo.log.metadata import handover
 

@@ -1,4 +1,4 @@
-"""A progress bar on the terminal, for whoever has sent the output elsewhere and waits."""
+"""A progress bar on the terminal, shown where the output goes elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORTH_A_BAR: Final = 8 << 20  # bytes, about a second of work
 
 @contextmanager
 def progress(size: int) -> Iterator[Callable[[int], object]]:
-    """Gives a function to call with the position reached of `size` bytes; it does nothing where nobody would see."""
+    """Yield a function to call with the position reached in `size` bytes; it does nothing where no bar is shown."""
     if size < WORTH_A_BAR or sys.stdout.isatty() or not sys.stderr.isatty():
         yield lambda position: None
         return

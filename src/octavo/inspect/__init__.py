@@ -1,9 +1,9 @@
-"""Looking at bytes.
+"""Show what is in a batch or a segment file.
 
-    explain    a map of one batch: every field by name, with its bytes and what they say
+    explain    a map of one batch: every field with its name, bytes and meaning
     Dump       the records of one file as lines of JSON
 
-Imports `octavo.records` and `octavo.errors` only, and neither pyarrow nor Numba: looking at a file starts at once.
+Imports only `octavo.records` and `octavo.errors`, and neither pyarrow nor Numba, so that it starts at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A map of one batch: every field by name, with its bytes and what they say.
+"""Map one batch: every field with its name, bytes and meaning.
 
-Names and places come from the layouts in `records.layout` and from the kernels that walk records; nothing about
-a layout is said here again. Damage does not end the map: what cannot be read is one field that names the rule, and
-the map goes on behind it as far as lengths can be believed.
+Names and places come from the layouts in `records.layout` and from the kernels that walk records; nothing about a
+layout is repeated here. Damage does not end the map. What cannot be read becomes one field that names the broken rule,
+and the map goes on behind it as far as lengths can be trusted.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from octavo.records.text import read_text
 
 
 def explain(buffer: Buffer | mmap.mmap, position: int = 0, *, max_decompressed: int = DEFAULT_LIMIT) -> list[Field]:
-    """All fields of the batch at `position`, in their order; none where the buffer ends there.
+    """Return all fields of the batch at `position`, in order; none where the buffer ends there.
 
-    The first field is the batch itself, a group. Those that are no groups tile its bytes, and behind a compressed
-    stream the inflated ones tile what it decompresses to, which is at most `max_decompressed` bytes.
+    The first field is the batch itself, a group. The fields that are not groups tile its bytes. After a compressed
+    stream, the inflated fields tile its decompressed bytes, of which there are at most `max_decompressed`.
 
-    Raises `InvalidInput` for a position outside the buffer, and nothing for damage: fields have a `problem`.
+    Raises `InvalidInput` for a position outside the buffer. Damage raises nothing: fields have a `problem`.
     """
     view = memoryview(buffer).cast("B")
     if not 0 <= position <= len(view):
@@ -61,7 +61,7 @@ def explain(buffer: Buffer | mmap.mmap, position: int = 0, *, max_decompressed: 
 
 
 def _map_broken(section: Section, start: int, end: int, rule: int) -> None:
-    """What has no believable length or magic: the fields up to the one that breaks the rule."""
+    """Map bytes without a credible length or magic: the fields up to the one that breaks the rule."""
     text = rules.broken(rule, start).rule
     header = _read_as_far_as_there(section.view, start, end)
     broken = "length"
@@ -81,7 +81,7 @@ def _map_broken(section: Section, start: int, end: int, rule: int) -> None:
 
 
 def _map_batch(section: Section, start: int, end: int, torn: str | None, max_decompressed: int) -> None:
-    """A batch of magic 2."""
+    """Map a batch of magic 2."""
     view = section.view
     section.group("batch", start, end, f"magic 2, {end - start} bytes", 0, torn)
     header = _read_as_far_as_there(view, start, end)
@@ -110,12 +110,12 @@ def _map_batch(section: Section, start: int, end: int, torn: str | None, max_dec
 
 
 def _read_as_far_as_there(view: memoryview, start: int, end: int) -> BatchHeader:
-    """The header with zeros for what is cut off; the map shows only fields that are there."""
+    """Read the header, with zeros for what is cut off; the map shows only fields that are there."""
     return BATCH_HEADER.read(bytes(view[start : min(end, start + BATCH_HEADER.size)]).ljust(BATCH_HEADER.size, b"\0"))
 
 
 def _map_records(section: Section, at: int, end: int, header: BatchHeader, depth: int) -> None:
-    """The records of a batch, up to its count and its end."""
+    """Map the records of a batch, up to its count and its end."""
     count = header.record_count
     if count < 0 or count > (end - at) // MIN_RECORD_SIZE:
         section.leaf("records", at, at, "", depth, rules.broken(rules.RECORD_COUNT, 0).rule)
@@ -130,7 +130,7 @@ def _map_records(section: Section, at: int, end: int, header: BatchHeader, depth
 
 
 def _map_record(section: Section, start: int, end: int, header: BatchHeader, number: int, depth: int) -> int:
-    """One record; returns where the next begins."""
+    """Map one record; return where the next begins."""
     data = section.view
     walked = walk_record(data, start, end)
     record_end, timestamp_delta_ms, offset_delta, key_at, key_length, value_at, value_length, headers_at, count = walked
@@ -167,7 +167,7 @@ def _map_record(section: Section, start: int, end: int, header: BatchHeader, num
 
 
 def _map_broken_record(section: Section, start: int, end: int, rule: int, number: int, depth: int) -> int:
-    """A record that breaks a rule, in one piece. With a length that can be, the damage is in this record only."""
+    """Map a record that breaks a rule, as one field. If its length is possible, the damage ends with this record."""
     length, behind = read_varint(section.view, start, end)
     is_bounded = behind > 0 and 0 < length <= end - behind
     next_at = behind + length if is_bounded else end
@@ -177,7 +177,7 @@ def _map_broken_record(section: Section, start: int, end: int, rule: int, number
 
 
 def _map_headers(section: Section, at: int, end: int, count: int, depth: int) -> None:
-    """The headers of a record, which fill the rest of it."""
+    """Map the headers of a record, which fill the rest of it."""
     data = section.view
     for number in range(count):
         next_at, key_at, key_length, value_at, value_length = walk_header(data, at, end)

@@ -1,4 +1,4 @@
-"""What control records say, in Kafka's own names for it (those of its JSON for these messages)."""
+"""Convert control records to JSON, with the names of Kafka's own JSON for these messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from octavo.records.control import (
 
 
 def control_content(control: Control) -> dict[str, Any]:
-    """The name of the type and everything else, ready for JSON."""
+    """Return the name of the type and all other fields, ready for JSON."""
     return {"type": control.type.name, **_content(control)}
 
 
@@ -75,5 +75,5 @@ def _kraft_voter(voter: KRaftVoter) -> dict[str, Any]:
 
 
 def _uuid(uuid: UUID) -> str:
-    """Kafka's text form of a UUID."""
+    """Return Kafka's text form of a UUID."""
     return urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode("ascii")

@@ -1,4 +1,4 @@
-"""The map of a control record's key and value."""
+"""Map the key and value of a control record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from octavo.records.record import Record
 
 
 def map_control_key(section: Section, start: int, length: int, depth: int) -> None:
-    """The key at `start`, which names the type; a negative `length` means null."""
+    """Map the key at `start`, which names the type; a negative `length` means null."""
     key = _bytes_or_none(section, start, length)
     try:
         type_id = read_control_type(key)
@@ -27,7 +27,7 @@ def map_control_key(section: Section, start: int, length: int, depth: int) -> No
 
 
 def map_control_value(section: Section, key: bytes | None, start: int, length: int, depth: int) -> None:
-    """The value at `start`, by the type that `key` names; a negative `length` means null."""
+    """Map the value at `start`, by the type that `key` names; a negative `length` means null."""
     value = _bytes_or_none(section, start, length)
     end = start + max(length, 0)
     try:
@@ -39,7 +39,7 @@ def map_control_value(section: Section, key: bytes | None, start: int, length: i
 
 
 def _plain(said: object) -> str:
-    """Nested content without the signs that only machines need."""
+    """Format nested content without JSON's punctuation."""
     if isinstance(said, dict):
         return "(" + ", ".join(f"{name} {_plain(inner)}" for name, inner in said.items()) + ")"
     if isinstance(said, list):

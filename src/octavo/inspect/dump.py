@@ -1,4 +1,4 @@
-"""The records of one file as lines of JSON, one object a record.
+"""Convert the records of one file to lines of JSON, one object per record.
 
     topic, partition    from the folder `<topic>-<partition>` of a `.log` file, else null
     offset, timestamp   the timestamp in milliseconds as stored: -1 where there is none
@@ -7,7 +7,7 @@
     headers             a list of [key, value], keys always as text
     producerId, producerEpoch, sequence, isTransactional, isControl, magic, compression
     file, position      the path as it was given, and the byte at which the record's batch begins
-    control             only in control records: the name of the type, and what Kafka keeps in one of that type
+    control             only in control records: the name of the type, and the fields that Kafka stores for it
 
 The file is mapped, not read: memory is bounded by the largest batch. A batch without records has no line.
 """
@@ -47,7 +47,7 @@ from octavo.records.order import base_offset_at, is_misplaced, misplaced
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 _CHECKPOINT: Final = "-checkpoint"
-_OTHER_KINDS: Final = {  # by how their names end
+_OTHER_KINDS: Final = {  # by the end of the name
     TIME_INDEX: "an index of timestamps",
     TXN_INDEX: "an index of aborted transactions",
     INDEX: "an index of offsets",
@@ -60,10 +60,10 @@ Offsets = tuple[int | None, int | None]
 
 
 class Binary(StrEnum):
-    """How keys, values and the values of headers are written.
+    """How keys, values and header values are printed.
 
-    `TEXT` is UTF-8. What is not UTF-8 becomes an object, `{"hex": "ff00"}`: nothing is lost, every reader of JSON can
-    read it, and it cannot be mistaken for text.
+    `TEXT` is UTF-8. Bytes that are not UTF-8 become an object, `{"hex": "ff00"}`: nothing is lost, every JSON parser
+    can read it, and it cannot be mistaken for text.
     """
 
     HEX = "hex"
@@ -74,15 +74,15 @@ class Binary(StrEnum):
 class Dump(Iterable[str]):
     """Iterates, once, over the lines of one file, each with its newline.
 
-    verify: compare checksums; those of batches that are not wanted only where their offsets leave gaps
-    resync: go on behind damage, and keep account in `damage`
-    offsets: first offset, and the one behind the last; None for an open end. Batches outside are not decoded
+    verify: compare checksums. Of batches outside the range, only where their offsets leave gaps
+    resync: go on behind damage, and record it in `damage`
+    offsets: the first offset, and the one behind the last; None for no limit. Batches outside are not decoded
 
-    In a file that is named as a segment is, batches whose offsets do not go forward are damage too.
+    In a file that is named like a segment, batches whose offsets do not increase are damage, too.
 
-    Raises `OSError` where the file cannot be opened or mapped, `InvalidInput` for a range that ends before it begins,
-    and for the other files that Kafka keeps beside segments.
-    Iterating raises `FormatError` at damage if not `resync`, after everything before it.
+    Raises `OSError` where the file cannot be opened or mapped. Raises `InvalidInput` for a range that ends before it
+    begins, and for the other kinds of files that Kafka keeps beside segments.
+    Without `resync`, iterating raises `FormatError` at damage, after it has yielded everything before it.
     """
 
     def __init__(
@@ -105,26 +105,26 @@ class Dump(Iterable[str]):
         self.size: Final = len(self._file)
         self._resync: Final = resync
         self._verify: Final = verify
-        # Where there is no resync the wanted batches alone are verified, here.
+        # Without resync only the wanted batches are verified, in `__iter__`.
         self._reader: Final = read_batches(self._file, verify=verify and resync, resync=resync)
         base_offset = base_offset_of(path.name) if path.suffix == LOG else None
-        # Of the last batch, in a segment of a log.
+        # The last offset of the batch before, in a segment of a log.
         self._last_offset = None if base_offset is None else base_offset - 1
         self._bytes_as_json: Final = _BYTES_AS_JSON[binary]
 
     @property
     def position(self) -> int:
-        """Behind the batch that was begun last."""
+        """The position behind the batch that was begun last."""
         return self._reader.position
 
     @property
     def damage(self) -> list[Damage]:
-        """What was passed over so far, with `resync`."""
+        """The damage that was passed over so far, with `resync`."""
         return self._reader.damage
 
     @property
     def torn_tail(self) -> int | None:
-        """Where a last batch begins that is not all there; known in the end."""
+        """The position of an incomplete last batch; known at the end."""
         return self._reader.torn_tail
 
     def __iter__(self) -> Iterator[str]:
@@ -146,12 +146,12 @@ class Dump(Iterable[str]):
             raise Truncated(self.torn_tail, "a batch ends behind the file, and there are others behind its header")
 
     def _goes_on_behind(self, position: int) -> bool:
-        """Whether there is a batch behind what seems to be a last one that is not all there."""
+        """Whether there is another batch behind what seems to be an incomplete last one."""
         found = next(read_batches(self._file, start=position, resync=True), None)
         return found is not None and (self._last_offset is None or found.last_offset > self._last_offset)
 
     def _check_place(self, batch: Batch, before: int, behind: int | None) -> None:
-        """Raise `BadRecord` for a batch of a log that cannot be where it is."""
+        """Raise `BadRecord` for a batch of a log that cannot belong where it is."""
         base_offset = batch.last_offset if batch.count is None else batch.base_offset
         if is_misplaced(base_offset, batch.last_offset, before, behind):
             raise misplaced(batch.position)
@@ -161,9 +161,10 @@ class Dump(Iterable[str]):
         return base_offset_at(self._file, batch.position + batch.size)
 
     def _is_wanted(self, batch: Batch) -> bool:
-        """Whether there may be records of the range in it.
+        """Whether the batch may hold records of the range.
 
-        The header of an old wrapper tells the last offset only; not even that where it is 0, as some producers left it.
+        The header of an old wrapper has only the last offset, and not even that where it is 0, as some producers left
+        it.
         """
         is_wrapper = batch.count is None
         ends_anywhere = is_wrapper and batch.last_offset == 0
@@ -208,13 +209,13 @@ class Dump(Iterable[str]):
 
 
 def topic_and_partition(path: Path) -> tuple[str | None, int | None]:
-    """What the folder of a log's segment is named after; nothing where it is not named so."""
+    """Return the topic and partition that a segment's folder is named after, or None for both."""
     named = TopicPartition.parse(path.absolute().parent.name)
     return (None, None) if named is None or path.suffix != LOG else named
 
 
 def _other_kind(name: str) -> str | None:
-    """What a file is, if its name says that it is none of batches."""
+    """Return what kind of file this is, if its name says that it does not hold batches."""
     for suffix in (DELETED, SWAP, CLEANED):
         name = name.removesuffix(suffix)
     if name.endswith(_CHECKPOINT):
@@ -224,7 +225,7 @@ def _other_kind(name: str) -> str | None:
 
 def _mapped(path: Path) -> mmap.mmap | bytes:
     mode = path.stat().st_mode
-    if not stat.S_ISREG(mode):  # a pipe would keep us waiting, and cannot be mapped
+    if not stat.S_ISREG(mode):  # opening a pipe would wait, and it cannot be mapped
         raise OSError("it is a directory" if stat.S_ISDIR(mode) else "it is no ordinary file")
     with path.open("rb") as file:
         try:

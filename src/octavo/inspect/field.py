@@ -1,4 +1,4 @@
-"""What a map of bytes is made of: `Field`, and `Section`, which writes fields down."""
+"""The parts of a map of bytes: `Field`, and `Section`, which collects fields."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from octavo.records.layout import Layout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field of a batch; or, where `is_group`, a name for those that follow it at a greater depth.
+    """One field of a batch; or, if `is_group`, a name for the fields that follow at a greater depth.
 
-    The fields that are no groups tile their bytes: each byte is in exactly one. `inflated` ones tile what the batch's
-    compressed stream decompresses to. One of no bytes is there for its problem only: something is missing here.
+    The fields that are not groups tile their bytes: each byte is in exactly one. Those that are `inflated` tile the
+    decompressed bytes of the batch. A field of no bytes is there only for its problem: something is missing here.
     """
 
-    name: str  # as the layouts and the docs have it
+    name: str  # as in the layouts and the docs
     position: int  # in the buffer; of an inflated field, in the decompressed bytes
     size: int
-    value: str  # what the bytes say, for a person to read
+    value: str  # the meaning of the bytes, for a person to read
     data: memoryview
     depth: int
     is_group: bool = False
@@ -29,7 +29,7 @@ class Field:
 
 
 class Section:
-    """A stretch of bytes whose fields are written down, one after another, into `fields`."""
+    """A range of bytes whose fields are added to `fields`, one after another."""
 
     def __init__(self, view: memoryview, fields: list[Field], *, inflated: bool = False) -> None:
         self.view = view
@@ -37,12 +37,12 @@ class Section:
         self.inflated = inflated
 
     def leaf(self, name: str, start: int, end: int, value: str, depth: int, problem: str | None = None) -> None:
-        """Writes down a field; nothing where it has neither bytes nor a problem."""
+        """Add a field, unless it has neither bytes nor a problem."""
         if end > start or problem:
             self._add(name, start, end, value, depth, problem)
 
     def group(self, name: str, start: int, end: int, value: str, depth: int, problem: str | None = None) -> None:
-        """Writes down a name for the fields that follow at a greater depth."""
+        """Add a name for the fields that follow at a greater depth."""
         self._add(name, start, end, value, depth, problem, is_group=True)
 
     def layout(
@@ -54,7 +54,7 @@ class Section:
         depth: int,
         problems: Mapping[str, str | None],
     ) -> int:
-        """Writes down the fields of a structure, as far as they lie before `end`; returns where they end."""
+        """Add the fields of a structure, as far as they lie before `end`; return where they end."""
         for name, position, size in layout.places():
             at = start + position
             if at + size > end:

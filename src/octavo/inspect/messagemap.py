@@ -1,4 +1,4 @@
-"""The map of messages of magic 0 and 1, alone or as the wrapper of compressed ones."""
+"""Map messages of magic 0 and 1, both single ones and wrappers of compressed ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from octavo.records.layout import MAGIC_AT, MESSAGE_V0, MESSAGE_V1, Attributes, 
 
 
 def map_message(section: Section, start: int, end: int, *, torn: str | None, max_decompressed: int) -> None:
-    """The message at `start` of a log, which ends at `end`, with the messages that its value holds, if it does."""
+    """Map the message from `start` to `end`; of a wrapper, also the messages in it."""
     value = _map_fields(section, start, end, 0, torn, 0)
     header = _header(section.view, start, end)
     codec = header.attributes & Attributes.CODEC
@@ -29,7 +29,7 @@ def map_message(section: Section, start: int, end: int, *, torn: str | None, max
 
 
 def _map_fields(section: Section, start: int, end: int, depth: int, torn: str | None, to_add: int) -> memoryview | None:
-    """One message; `to_add` is what its offset lacks. Returns its value where it can be read and is not null."""
+    """Map one message; `to_add` makes its offset absolute. Return its value where it can be read and is not null."""
     view = section.view
     header = _header(view, start, end)
     offset = wrap64(header.offset + to_add)
@@ -60,7 +60,7 @@ def _map_fields(section: Section, start: int, end: int, depth: int, torn: str | 
 
 
 def _map_inner(section: Section, magic: int, offset: int) -> None:
-    """All messages that a wrapper of `magic` and `offset` held, now decompressed in `section`."""
+    """Map all messages of a wrapper with this `magic` and `offset`, decompressed in `section`."""
     view = section.view
     end = len(view)
     _, to_add, rule = measure_wrapper(view, 0, end, magic, offset)
@@ -74,11 +74,11 @@ def _map_inner(section: Section, magic: int, offset: int) -> None:
         _map_fields(section, at, next_at, 1, None, to_add)
         at = next_at
     if at < end:
-        # A message that is cut ends a wrapper without a word; what else is wrong, the measuring has said.
+        # A wrapper may end with a cut message, which is no error; any other problem was reported above.
         section.leaf("unread", at, end, words.content(view[at:end]), 1)
 
 
 def _header(view: memoryview, start: int, end: int) -> MessageV0 | MessageV1:
-    """The header with zeros for what is cut off; the map shows only fields that are there."""
+    """Read the header, with zeros for what is cut off; the map shows only fields that are there."""
     layout = MESSAGE_V1 if view[start + MAGIC_AT] else MESSAGE_V0
     return layout.read(bytes(view[start : min(end, start + layout.size)]).ljust(layout.size, b"\0"))

@@ -1,4 +1,4 @@
-"""What the numbers of the format say, in words for a person."""
+"""Describe the numbers of the format in words for a person."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TIMESTAMP_TYPES: Final = {  # as Kafka prints them
 _EPOCH: Final = datetime(1970, 1, 1)
 _TO_MILLISECONDS: Final = len("1970-01-01 00:00:00.000")
 _UTF_8: Final = codecs.getincrementaldecoder("utf-8")
-_LONGEST_TEXT: Final = 60  # characters of a key or value that are shown
+_LONGEST_TEXT: Final = 60  # the most characters of a key or value that are shown
 
 
 def time_of(timestamp_ms: int) -> str:
-    """A time in UTC, with milliseconds where there are any."""
+    """Format a time in UTC, with milliseconds where there are any."""
     if timestamp_ms == NO_TIMESTAMP:
         return "none"
     try:
@@ -43,31 +43,31 @@ def time_of(timestamp_ms: int) -> str:
 
 
 def timestamp(timestamp_ms: int, what: str = "") -> str:
-    """A timestamp as stored, and the time it means."""
+    """Format a timestamp as stored, and the time that it means."""
     return f"{timestamp_ms} ({what}{time_of(timestamp_ms)})"
 
 
 def number_or_none(number: int) -> str:
-    """A number of which -1 means that there is none."""
+    """Format a number where -1 means that there is none."""
     return "-1 (none)" if number == -1 else str(number)
 
 
 def length_or_null(length: int) -> str:
-    """The length of a key or value; every negative one means null."""
+    """Format the length of a key or value; every negative one means null."""
     return f"{length} (null)" if length < 0 else str(length)
 
 
 def codec_name(attributes: int) -> str:
-    """The codec that attributes name, or its number where that is nobody's."""
+    """Name the codec in the attributes, or give its number where no codec has it."""
     number = attributes & int(Attributes.CODEC)
     return Codec(number).name.lower() if number < len(Codec) else f"codec {number}, which does not exist"
 
 
 def content(data: Buffer) -> str:
-    """Bytes as text in quotes where they are text, else what they begin with, in hex."""
+    """Format bytes as quoted text where they are text, else their beginning in hex."""
     head = bytes(data[: 4 * _LONGEST_TEXT])
     try:
-        # A character that the cut goes through does not make it less of a text.
+        # It is still text where the cut goes through a character.
         text = _UTF_8().decode(head, final=len(head) == len(data))
     except UnicodeDecodeError:
         text = ""
@@ -79,7 +79,7 @@ def content(data: Buffer) -> str:
 
 
 def attributes_of(attributes: int, magic: int) -> str:
-    """What the flags say. Of the two bytes in magic 2 only the low one counts."""
+    """Describe the flags. Of the two bytes in magic 2 only the low one counts."""
     width = 4 if magic == 2 else 2
     number = attributes & (0xFFFF if magic == 2 else 0xFF)
     said = [codec_name(attributes) if attributes & Attributes.CODEC else "uncompressed"]
@@ -92,7 +92,7 @@ def attributes_of(attributes: int, magic: int) -> str:
 
 
 def checksum(stored: int, computed: int) -> tuple[str, str | None]:
-    """A stored checksum, and what is wrong with it."""
+    """Format a stored checksum, and say what is wrong with it, if anything."""
     if stored == computed:
         return f"{stored:#010x} (right)", None
     return f"{stored:#010x}", f"wrong: the bytes give {computed:#010x}"
@@ -103,7 +103,7 @@ def _size(length: int) -> str:
 
 
 def batch_values(header: BatchHeader) -> dict[str, str]:
-    """What each field of a batch's header says."""
+    """Describe each field of a batch header."""
     is_horizon = header.attributes & Attributes.DELETE_HORIZON
     is_append_time = header.attributes & Attributes.LOG_APPEND_TIME
     last_offset = wrap64(header.base_offset + header.last_offset_delta)
@@ -125,7 +125,7 @@ def batch_values(header: BatchHeader) -> dict[str, str]:
 
 
 def message_values(header: MessageV0 | MessageV1, offset: int) -> dict[str, str]:
-    """What each field of an old message's header says; `offset` is the one that it means."""
+    """Describe each field of an old message's header. `offset` is the absolute one."""
     values = {
         "offset": str(offset) if offset == header.offset else f"{header.offset} (offset {offset})",
         "length": _size(header.length),

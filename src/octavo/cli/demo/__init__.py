@@ -1,4 +1,4 @@
-"""`octavo demo`: what Octavo does, shown in a terminal in well under a minute."""
+"""`octavo demo`: show in a terminal what Octavo does, in well under a minute."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from octavo.cli.exits import FINE
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to the parser."""
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "demo",
         help="show what Octavo does, in under a minute",
@@ -25,7 +25,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Shows all chapters."""
+    """Show all chapters."""
     from pathlib import Path
 
     from octavo.cli.demo import bytes_, conversion, crash, damage, delivering, formats, keeping, logs, million, tables

@@ -1,4 +1,4 @@
-"""One batch, byte by byte, and as records."""
+"""Show one batch byte by byte, and as records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from octavo.records import read_batches
 
 
 def show(stage: Stage) -> None:
-    """Draws the map of a batch and decodes it."""
+    """Draw the map of a batch and decode it."""
     data = notebook_batch()
     stage.chapter("Look: every byte of a batch has a name")
     stage.say(f"Two records of a transaction, {len(data)} bytes:")

@@ -1,4 +1,4 @@
-"""Batches in other magics and codecs, and what that costs."""
+"""Convert batches to other magics and codecs, and show what is lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from octavo.records import Codec, convert
 
 
 def show(stage: Stage) -> None:
-    """Converts one batch down, up and across."""
+    """Convert one batch down, up and across."""
     stage.chapter("Convert: by Kafka's own rules, and what is lost is said")
     data = notebook_batch(Codec.ZSTD)
     drawn = table("from", "to", "bytes", "lost on the way", right=("bytes",))

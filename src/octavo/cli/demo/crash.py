@@ -1,7 +1,8 @@
-"""A log is crashed, for real and worse, and recovered.
+"""Crash a log, for real and worse, and recover it.
 
-For real: a process is killed with SIGKILL while it appends. That alone loses nothing, as what was appended is in the
-page cache. Worse: what a power cut does to the end of a file is then done by hand, since no demo can cut the power.
+For real: a process is killed with SIGKILL while it appends. That alone loses nothing, because what was appended is in
+the page cache. Worse: the demo then does by hand what a power cut does to the end of a file, since no demo can cut the
+power.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from octavo.log.names import TopicPartition
 from octavo.log.report import RecoveryReport
 from octavo.records import read_batches
 
-APPENDS: Final = 100  # that the process is to report before it is killed
+APPENDS: Final = 100  # the number that the process reports before it is killed
 
 
 class Report(NamedTuple):
-    """An append that has returned."""
+    """A report of the process: an append that has returned."""
 
     partition: TopicPartition
     last_offset: int
 
 
 class Damage(NamedTuple):
-    """What happens to the end of a partition's last file."""
+    """The damage done to the end of a partition's last file."""
 
     what: str
     do: Callable[[Path], None]
 
 
 def show(stage: Stage, folder: Path) -> None:
-    """Kills a process that writes to the directory, damages what it left, opens it, and says what became of it."""
+    """Kill a process that writes to the directory, damage what it left, open the directory, and show the recovery."""
     stage.chapter("Crash: kill the writer, then do what a power cut does")
     with stage.waiting("Another process appends to the directory ..."):
         reported, code = kill_a_writer(folder)
@@ -63,7 +64,7 @@ def show(stage: Stage, folder: Path) -> None:
 def _tell(
     stage: Stage, data: DataDirectory, done: dict[TopicPartition, Damage], before: dict[TopicPartition, int]
 ) -> None:
-    """Says what recovery found and did, and that the logs go on."""
+    """Show what recovery found and did, and that the logs can be written again."""
     drawn = table("partition", "its last file", "recovery", "records", right=("records",))
     for partition, (what, _) in done.items():
         log = data.log(*partition)
@@ -82,7 +83,7 @@ def _tell(
 
 
 def kill_a_writer(folder: Path) -> tuple[list[Report], int]:
-    """Every append that a process reported before it was killed, and how it ended."""
+    """Start a process and kill it; return every append that it reported, and its exit code."""
     command = [sys.executable, "-m", "octavo.cli.demo.victim", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
@@ -104,13 +105,13 @@ def _report(line: str) -> Report:
 
 
 def _end_offsets(folder: Path) -> dict[TopicPartition, int]:
-    """Where each log ends, seen without touching it."""
+    """Return the log end offset of each partition, read without changing the log."""
     with DataDirectory.open(folder, read_only=True) as data:
         return {partition: data.log(*partition).end_offset for partition in data.partitions()}
 
 
 def damage(folder: Path) -> dict[TopicPartition, Damage]:
-    """Damages the last file of three partitions, each in another way; what was done to which."""
+    """Damage the last file of three partitions, each in another way; return what was done to each."""
     damages = {
         TopicPartition("orders", 0): Damage("as the kill left it", lambda path: None),
         TopicPartition("orders", 1): Damage("a cut tail: 300 bytes never came to the disk", _cut),

@@ -1,4 +1,4 @@
-"""Damage: how it is named, and how reading goes on behind it."""
+"""Show how damage is reported, and how reading goes on behind it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from octavo.errors import FormatError
 from octavo.inspect import explain
 from octavo.records import BatchReader, Codec, read_batches
 
-DAMAGED: Final = 2  # the third of the batches
+DAMAGED: Final = 2  # the index of the damaged batch: the third one
 BATCHES: Final = 6
 
 
 def show(stage: Stage) -> None:
-    """Damages a log, then reads what can be read of it."""
+    """Damage a log, then read what can be read of it."""
     stage.chapter("Damage: named where it stands, and got over")
     data, position = damaged_log()
     stage.say(
@@ -40,7 +40,7 @@ def show(stage: Stage) -> None:
 
 
 def damaged_log() -> tuple[bytes, int]:
-    """The log, and where its damaged batch begins."""
+    """Return the log, and the position of its damaged batch."""
     batches = [build(2, Codec.LZ4, orders(50), 50 * n) for n in range(BATCHES)]
     position = sum(map(len, batches[:DAMAGED]))
     data = bytearray(b"".join(batches))

@@ -1,4 +1,4 @@
-"""From a producer to a consumer: transactions that are seen whole or not at all, and the last value of every key."""
+"""Send from a producer to a consumer: transactions are seen whole or not at all; compaction keeps each last value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPACTED: Final = {"cleanup.policy": "compact", "delete.retention.ms": "0", "s
 
 
 def show(stage: Stage, folder: Path) -> None:
-    """Sends in transactions, and compacts."""
+    """Send in transactions, and compact."""
     with DataDirectory.open(folder) as data:
         stage.chapter("Deliver: transactions, seen whole or not at all")
         stage.code(
@@ -37,7 +37,7 @@ def show(stage: Stage, folder: Path) -> None:
 
 
 def seen(data: DataDirectory, isolation: str) -> int:
-    """How many payments a consumer sees."""
+    """Count the payments that a consumer sees."""
     with Consumer(data, {"auto.offset.reset": "earliest", "isolation.level": isolation}) as consumer:
         consumer.subscribe([PAYMENTS])
         return len(consumer.poll(timeout_s=0, max_records=1000))

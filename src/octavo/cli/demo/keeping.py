@@ -1,4 +1,4 @@
-"""A data directory: what is in it, file by file, and how a log is read."""
+"""Show what is in a data directory, file by file, and how a log is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from octavo.records import Codec, read_batches
 TOPICS: Final = {"orders": 2, "returns": 2}
 BATCH_COUNT: Final = 10  # records in a batch
 BATCHES: Final = 24
-# A segment a minute of orders, so that there are several; and nothing goes, though all of it is from 2023.
+# One segment per minute of orders, so that there are several. Nothing is deleted, though all records are from 2023.
 CONFIG: Final = {"segment.ms": "60000", "retention.ms": "-1", "index.interval.bytes": "2000"}
 
 _FILES: Final = {  # short enough for 80 columns
@@ -34,12 +34,12 @@ _FILES: Final = {  # short enough for 80 columns
 
 
 def order_batch(number: int) -> bytes:
-    """The batch of that number, from 0 on."""
+    """Build the batch with this number, counted from 0."""
     return build(2, Codec.NONE, orders(BATCH_COUNT, BATCH_COUNT * number))
 
 
 def show(stage: Stage, folder: Path) -> None:
-    """Writes a data directory, lists it, and reads from it."""
+    """Write a data directory, list it, and read from it."""
     stage.chapter("Keep: a data directory, as Apache Kafka has it")
     stage.code(
         "with DataDirectory.open(folder) as data:\n"
@@ -60,7 +60,7 @@ def show(stage: Stage, folder: Path) -> None:
 
 
 def write(folder: Path) -> None:
-    """Writes the directory, and closes it in good order."""
+    """Write the directory, and close it cleanly."""
     with DataDirectory.open(folder) as data:
         for topic, partitions in TOPICS.items():
             data.create_topic(topic, partitions, CONFIG)
@@ -71,7 +71,8 @@ def write(folder: Path) -> None:
 
 
 def listing(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Name, size and meaning of what is in a data directory: the first partition file by file, the others whole."""
+    """Yield name, size and meaning of what is in a data directory: the first partition file by file, others in one
+    line."""
     is_first = True
     paths = sorted(folder.iterdir(), key=lambda path: (path.is_dir(), path.name.startswith("__"), path.name))
     for path in paths:
@@ -89,7 +90,7 @@ def listing(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _partition(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """The first segment with its indexes, the others without, and what is beside them."""
+    """Yield the files of a partition; of the indexes only those of the first segment."""
     first = min(folder.glob("*.log"))
     last_snapshot = max(folder.glob("*.snapshot"), default=None)
     for path in sorted(folder.iterdir()):
@@ -117,7 +118,7 @@ def _size(folder: Path) -> str:
 
 
 def _answers(log: Log) -> Iterator[tuple[str, str]]:
-    """Questions, and what the log answers."""
+    """Yield calls to the log, and what it answers."""
     found = log.read(85, 2000)
     assert found.file_slice is not None
     batches = list(read_batches(found.records))

@@ -1,4 +1,4 @@
-"""What the demo leaves behind: two small logs and a data directory, and commands to try on them."""
+"""Leave two small logs and a data directory behind, and suggest commands to try on them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from octavo.cli.demo.samples import segment
 from octavo.cli.demo.stage import Stage
 from octavo.errors import InvalidInput
 
-_SEGMENT: Final = "00000000000000000000.log"  # as Kafka names the first of a partition
+_SEGMENT: Final = "00000000000000000000.log"  # Kafka's name for the first segment of a partition
 
 
 def write(folder: Path | None) -> Path:
-    """Writes them into `folder`, or a new temporary one; returns which. `InvalidInput` where others have such files."""
+    """Write the logs into `folder`, or a new temporary one; return the folder.
+
+    Raises `InvalidInput` where other files have their names.
+    """
     if folder is None:
         folder = Path(tempfile.mkdtemp(prefix="octavo-"))
     _write(folder / "notebooks-0" / _SEGMENT, b"".join(segment()))
@@ -28,7 +31,7 @@ def write(folder: Path | None) -> Path:
 
 
 def place_for_data(folder: Path) -> Path:
-    """A new folder for a data directory: what another run has left, one may still be looking at."""
+    """Create a folder for a data directory. That of an earlier run is left alone; it may still be in use."""
     for number in itertools.count(1):
         place = folder / ("data" if number == 1 else f"data-{number}")
         try:
@@ -40,7 +43,7 @@ def place_for_data(folder: Path) -> Path:
 
 
 def show(stage: Stage, folder: Path, data: Path) -> None:
-    """Says how to go on."""
+    """Suggest what to try next."""
     stage.chapter("Go on")
     command, place = _command(), shlex.quote(str(folder))
     stage.say("Left for you to try: a log that has seen every format, the damaged one, and the data directory.")
@@ -53,7 +56,7 @@ def show(stage: Stage, folder: Path, data: Path) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Writes a file of ours, and never over somebody else's."""
+    """Write a file of the demo, but never overwrite another."""
     if path.exists() and path.read_bytes() != data:
         raise InvalidInput(f"{path} exists and is not what the demo would write: give another --dir")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +64,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _command() -> str:
-    """How this very command is called from where one is."""
+    """Return how to call this command from here."""
     called = sys.argv[0]
     if shutil.which("octavo"):
         return "octavo"

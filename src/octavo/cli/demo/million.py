@@ -1,4 +1,4 @@
-"""A million records through Arrow, and how fast that was on this machine."""
+"""Send a million records through Arrow, and show how fast that was on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CODECS: Final = (Codec.NONE, Codec.LZ4, Codec.ZSTD)
 
 
 def show(stage: Stage) -> None:
-    """Writes and reads them, with three codecs."""
+    """Write and read a million records, with three codecs."""
     stage.chapter("Many: a million records as Arrow columns")
     columns = orders_as_columns()
     seconds = _load_kernels(stage, columns)
@@ -37,7 +37,7 @@ def show(stage: Stage) -> None:
 
 
 def _load_kernels(stage: Stage, columns: pa.RecordBatch) -> float:
-    """Has the kernels loaded, by a first pass; the first run on a machine compiles them. Says how long that took."""
+    """Load the kernels with a first pass; the first run on a machine compiles them. Return how many seconds it took."""
     from octavo.records.kernels.cache import folders_to_load_from
 
     is_first = not any(any(folder.iterdir()) for folder in folders_to_load_from())
@@ -49,7 +49,7 @@ def _load_kernels(stage: Stage, columns: pa.RecordBatch) -> float:
 
 
 def orders_as_columns() -> pa.RecordBatch:
-    """A million orders, made without a Python object for any of them."""
+    """Make a million orders, without a Python object for any of them."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -74,7 +74,7 @@ def orders_as_columns() -> pa.RecordBatch:
 
 
 def _round_trip(columns: pa.RecordBatch, codec: Codec) -> tuple[bytes, float, float]:
-    """The bytes, and the seconds that writing and reading them took."""
+    """Write and read the records; return the bytes, and the seconds for writing and for reading."""
     from octavo.records import from_arrow, to_arrow
 
     began = perf_counter()
@@ -86,14 +86,14 @@ def _round_trip(columns: pa.RecordBatch, codec: Codec) -> tuple[bytes, float, fl
 
 
 def _best_round_trip(columns: pa.RecordBatch, codec: Codec) -> tuple[bytes, float, float]:
-    """The better of two: in the first a codec's library may be imported, and memory is cold."""
+    """Take the better of two round trips: the first may import a codec's library, and memory is cold."""
     data, wrote, read = _round_trip(columns, codec)
     _, wrote_again, read_again = _round_trip(columns, codec)
     return data, min(wrote, wrote_again), min(read, read_again)
 
 
 def _count_customers(data: bytes) -> tuple[int, float]:
-    """How many keys there are; only the column that is asked for is decoded."""
+    """Count the distinct keys; only the requested column is decoded."""
     import pyarrow as pa
 
     from octavo.records import to_arrow

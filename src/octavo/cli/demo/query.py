@@ -1,4 +1,4 @@
-"""A Spark for the demo, in a process of its own as it is talkative: `query DIR SQL` prints rows as JSON."""
+"""Run Spark for the demo, in its own process because it prints a lot: `query DIR SQL` prints rows as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def main(folder: str, sql: str) -> None:
-    """Asks the directory, as the view `log`."""
+    """Query the directory, as the view `log`."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("octavo demo")

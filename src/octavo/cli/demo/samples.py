@@ -1,4 +1,4 @@
-"""What the demo's records hold. Nothing depends on the clock or on chance, so that every run shows the same."""
+"""The demo's records. Nothing depends on the clock or on chance, so that every run shows the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CAGE: Final = "Ein Käfig ging einen Vogel suchen."
 
 
 def orders(count: int, first: int = 0) -> list[Record]:
-    """Orders of a small stationer's, one a second."""
+    """Make orders of a small stationer's, one a second."""
     return [
         Record(
             offset=n,
@@ -33,7 +33,7 @@ def orders(count: int, first: int = 0) -> list[Record]:
 
 
 def build(magic: int, codec: Codec, records: list[Record], base_offset: int = 0) -> bytes:
-    """One batch, or as many old messages."""
+    """Build one batch; in old magics, messages."""
     builder = BatchBuilder(magic, codec=codec, base_offset=base_offset)
     for record in records:
         builder.append(record.key, record.value, timestamp_ms=record.timestamp_ms)
@@ -41,7 +41,7 @@ def build(magic: int, codec: Codec, records: list[Record], base_offset: int = 0)
 
 
 def notebook_batch(codec: Codec = Codec.NONE, base_offset: int = 1917) -> bytes:
-    """A batch with a bit of everything: a header, a tombstone, a transactional producer."""
+    """Build a batch with a bit of everything: a header, a tombstone, a transactional producer."""
     builder = BatchBuilder(
         codec=codec,
         base_offset=base_offset,
@@ -57,7 +57,7 @@ def notebook_batch(codec: Codec = Codec.NONE, base_offset: int = 1917) -> bytes:
 
 
 def segment() -> list[bytes]:
-    """The batches of a log that has seen every format."""
+    """Build the batches of a log that has seen every format."""
     batches: list[bytes] = []
     offset = 0
     for magic, codecs in CODECS.items():

@@ -1,4 +1,4 @@
-"""Where the demo's chapters appear: titles, sentences, code and tables, in colour on a terminal and plain in a pipe."""
+"""Print the demo's titles, sentences, code and tables, in colour on a terminal and plain in a pipe."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rich.text import Text
 from octavo import __version__
 
 WIDEST: Final = 120  # columns; longer lines are hard to read
-WIDE: Final = 110  # from here on there is room for more
+WIDE: Final = 110  # columns from which there is room for more
 
 
 class Stage:
-    """The terminal, or whatever standard output is."""
+    """The terminal, or whatever standard output goes to."""
 
     def __init__(self) -> None:
         self._console: Final = Console(highlight=False, soft_wrap=False)
@@ -38,36 +38,36 @@ class Stage:
         self.say("All that follows is computed as you look, on bytes as Apache Kafka stores them.")
 
     def chapter(self, title: str) -> None:
-        """Begins a chapter."""
+        """Begin a chapter."""
         self._chapter += 1
         self._console.print()
         self._print(Rule(Text(f"{self._chapter}. {title}", style="bold"), align="left", style="cyan"))
 
     def say(self, text: str) -> None:
-        """Says a sentence or two, in rich's markup."""
+        """Print a sentence or two, in rich's markup."""
         self._print(text)
 
     def code(self, text: str) -> None:
-        """Shows Python as one would type it."""
+        """Print Python code as a user would type it."""
         syntax = Syntax(text, "python", theme="ansi_dark", background_color="default", word_wrap=True)
         self.show(syntax)
 
     def command(self, text: str, what: str) -> None:
-        """Shows a command, and what it does. It can be copied: a line that is too long is left to the terminal."""
+        """Print a command and what it does. A long line is left for the terminal to wrap, so that it can be copied."""
         self._console.print(Text(f"  # {what}", style="dim"))
         self._console.print(Text(f"  {text}", style="green"), soft_wrap=True)
 
     def show(self, what: RenderableType) -> None:
-        """Shows anything that rich can draw, a little to the right."""
+        """Print anything that rich can draw, slightly indented."""
         self._print(Padding(what, (0, 0, 0, 2)))
 
     def show_wide(self, what: RenderableType) -> None:
-        """Shows something that needs all columns there are."""
+        """Print something that needs the full width."""
         self._print(what)
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
-        """Says what is being waited for: with a spinner on a terminal, else with a line."""
+        """Say what the demo is waiting for: with a spinner on a terminal, else with a line."""
         if self._console.is_terminal:
             with self._console.status(text):
                 yield
@@ -79,7 +79,7 @@ class Stage:
         if self._console.is_terminal:
             self._console.print(what)
             return
-        # Tables are filled up with blanks, which are in the way in a file.
+        # Tables are padded with blanks, which are in the way in a file.
         with self._console.capture() as drawn:
             self._console.print(what)
         for line in drawn.get().splitlines():
@@ -87,7 +87,7 @@ class Stage:
 
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    """An empty table; the columns named in `right` hold numbers."""
+    """Make an empty table; the columns named in `right` are aligned to the right."""
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for column in columns:
         drawn.add_column(column, justify="right" if column in right else "left", overflow="fold")

@@ -1,4 +1,4 @@
-"""A log as a table: Spark SQL asks the data directory, where there is a Spark to be had."""
+"""Query the data directory as a table with Spark SQL, where Spark is available."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIMEOUT_S: Final = 180
 
 
 def show(stage: Stage, folder: Path) -> None:
-    """Asks the directory that the chapters before have left."""
+    """Query the directory that the earlier chapters have written."""
     stage.chapter("Ask: the log as a table, by Spark SQL")
     stage.code(f'spark.read.format("octavo").load(folder).createOrReplaceTempView("log")\nspark.sql("""{SQL}""")')
     missing = what_is_missing()
@@ -45,7 +45,7 @@ def show(stage: Stage, folder: Path) -> None:
 
 
 def what_is_missing() -> str:
-    """What Spark would need; nothing where all is there."""
+    """Say what Spark needs and is missing; an empty string where nothing is."""
     if find_spec("pyspark") is None:
         return "PySpark is not installed; pip install 'octavo[spark]' brings it"
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -54,7 +54,7 @@ def what_is_missing() -> str:
 
 
 def ask(folder: Path) -> list[dict[str, str]]:
-    """The rows that Spark finds; none where it cannot be had after all."""
+    """Return the rows that Spark finds; none where it does not start after all."""
     command = [sys.executable, "-m", "octavo.cli.demo.query", str(folder), SQL]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     try:

@@ -1,6 +1,6 @@
-"""A process that appends until somebody kills it: `python -m octavo.cli.demo.victim DIR`.
+"""Append until the process is killed: `python -m octavo.cli.demo.victim DIR`.
 
-For every append that has returned there is a line on standard output: topic, partition, and the last offset.
+Every append that has returned prints a line: topic, partition and last offset.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from octavo.log import DataDirectory
 
 
 def main() -> None:
-    """Never comes to an end by itself; without a reader it does."""
+    """Append for ever; only when nobody reads the output, writing to it fails and ends the process."""
     data = DataDirectory.open(sys.argv[1])
     for number in itertools.count(BATCHES):
         batch = order_batch(number)
