@@ -1,15 +1,15 @@
 """Compaction: keep the last record of each key, as Kafka's cleaner does (`LogCleaner`, `LogCleanerManager`).
 
-    plan           what of a log is dirty, what of that can be cleaned, and whether it is time to
-    filling        the first pass, over what is dirty: the last offset of every key, in an `offset_map`
+    plan           which part of a log is dirty, which of that can be cleaned, and whether cleaning is due
+    filling        the first pass, over the dirty part: put the last offset of every key into an `offset_map`
     grouping       which segments become one
-    filtering      the second pass, over all up to where the map reaches: what stays, by map and `transactions`
-    output         the segment that comes of it, with its indexes
-    cleaner        both passes, and what may come between
-    swap           the output in the place of what it came from
+    filtering      the second pass, from the start to where the map ends: what stays, by map and `transactions`
+    output         the resulting segment, with its indexes
+    cleaner        runs both passes
+    swap           puts the output in the place of its source segments
 
-Everything works on blocks of batches, by kernels; only compressed batches, and those of transactions, are looked at one
-by one. Memory is that of the map and some blocks; a batch that is larger than a block takes its own size more.
+Kernels work on blocks of batches. Only compressed and transactional batches are looked at one by one. Memory is that of
+the map and a few blocks; a batch that is larger than a block takes its own size in addition.
 """
 
 from octavo.log.compaction.stats import CompactionAborted, CompactionProgress, CompactionStats

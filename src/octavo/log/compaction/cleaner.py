@@ -1,7 +1,7 @@
-"""Both passes of a clean, over one log (Kafka's `Cleaner`).
+"""Runs both passes of a clean over one log (Kafka's `Cleaner`).
 
-Nothing of the log is held meanwhile: it goes on to be appended to and read. What comes of a group of segments is put
-in their place as soon as it is written, by who owns the log; so a clean that is broken off has cleaned some groups.
+The log is not locked meanwhile: appends and reads go on. The output of a group of segments takes their place as soon as
+it is written, through the log's owner. So a clean that is interrupted has cleaned some groups.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Replace = Callable[[Sequence[Segment], CleanedSegment], None]
 
 
 class Job(NamedTuple):
-    """A log that is to be cleaned, as it was when that was decided, and what its owner does for the cleaner."""
+    """A log to clean, in its state when that was decided, and what its owner does for the cleaner."""
 
     storage: Storage
     folder: Path
@@ -46,13 +46,13 @@ class Job(NamedTuple):
     view: View
     plan: Plan
     now_ms: int
-    last_batches: Callable[[], Mapping[int, LastBatch]]  # of the producers that are known now
-    check: Callable[[], None]  # raises where there is no use in going on
-    replace: Replace  # puts the output in the place of a group; raises where that is no longer there
+    last_batches: Callable[[], Mapping[int, LastBatch]]  # last batches of the producers known now
+    check: Callable[[], None]  # raises if there is no use in going on
+    replace: Replace  # puts the output in the place of a group; raises if the group is gone
 
 
 class Cleaner:
-    """One clean."""
+    """One clean of one log."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Cleaner:
         self._segments_after = 0
 
     def run(self) -> CompactionStats:
-        """Clean. Raises `FormatError` where data are damaged, `OSError`, and what the owner's functions raise."""
+        """Clean the log. Raises `FormatError` for damaged data, `OSError`, and what the owner's functions raise."""
         job, plan = self._job, self._job.plan
         began = time.monotonic()
         filling = Filling(self._kernels, self._source, self._offsets, self._transactions(plan.first_dirty_offset))
@@ -94,7 +94,7 @@ class Cleaner:
             CleanedTransactions(),
             upper_bound=plan.first_uncleanable_offset,
             now_ms=job.now_ms,
-            horizon_ms=wrap64(job.now_ms + job.config.delete_retention_ms),  # a negative one is none, as in Kafka
+            horizon_ms=wrap64(job.now_ms + job.config.delete_retention_ms),  # negative: none, as in Kafka
         )
         self._filter_groups(filtering, end_offset)
         return CompactionStats(
@@ -135,7 +135,7 @@ class Cleaner:
                 output.finish(modified_ms)
                 job.replace(group, output)
             except BaseException:
-                with contextlib.suppress(OSError):  # the next clean removes what this one left
+                with contextlib.suppress(OSError):  # the next clean removes leftovers
                     output.discard()
                 raise
             self._segments_before += len(group)
@@ -144,7 +144,7 @@ class Cleaner:
     def _filter_group(
         self, filtering: Filtering, group: Sequence[Segment], output: CleanedSegment, old_horizon_ms: int
     ) -> int:
-        """Write what stays of a group; when the last of its segments was written."""
+        """Write what stays of a group. Return the modification time of its last segment."""
         filtering.transactions.index = output.txn_index
         last_batches = LastBatches(self._job.last_batches())
         ends = [segment.base_offset for segment in group[1:]] + [group[-1].end_offset()[0]]
@@ -164,7 +164,7 @@ class Cleaner:
         return modified_ms
 
     def _check_end(self, segment: Segment, end: int) -> None:
-        """Raises `CorruptFile` for a segment that has offsets of the next one too: together they are not in order."""
+        """Raises `CorruptFile` if a segment has offsets of the next one too: together they would not be in order."""
         end_offset, position = segment.end_offset()
         if end_offset > end:
             raise CorruptFile(
@@ -180,7 +180,7 @@ class Cleaner:
         return transactions
 
     def _aborted(self, start_offset: int, upper_bound: int) -> list[AbortedEntry]:
-        """What was aborted before `upper_bound` by a marker in the segment of `start_offset` or behind."""
+        """Collect the transactions aborted before `upper_bound`, from the segment of `start_offset` on."""
         view = self._job.view
         found: list[AbortedEntry] = []
         for segment in segments_between(view, start_offset, view.end_offset + 1):
@@ -189,7 +189,7 @@ class Cleaner:
         return found
 
     def _go_on(self, read: int, written: int) -> None:
-        """Note that so many bytes were read and written; raises where there is no use in going on."""
+        """Count the bytes read and written. Raises if there is no use in going on."""
         self._job.check()
         self._bytes_done += read
         if self._throttle is not None:

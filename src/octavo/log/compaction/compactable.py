@@ -1,6 +1,6 @@
-"""What compaction asks of a log, and does to it: the part of `Log` that is about compaction.
+"""The part of `Log` that is about compaction.
 
-The log's lock is held while segments are swapped, and not while they are cleaned.
+The log's lock is held while segments are swapped, but not while they are cleaned.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ MAP_MEMORY: Final = 128 << 20  # log.cleaner.dedupe.buffer.size
 
 
 class PolicyViolation(LogError):
-    """The topic's configuration forbids it."""
+    """The topic's configuration forbids the operation."""
 
     code = ErrorCode.POLICY_VIOLATION
 
 
 class CompactableLog(AppendableLog):
-    """A log that is open to be written, as far as it is compacted."""
+    """A log that is open for writing, and can be compacted."""
 
     config_is_known: bool
-    uncleanable: FormatError | None = None  # why it cannot be compacted, if that was tried
+    uncleanable: FormatError | None = None  # why compaction failed, if it did
     _checkpoints: Checkpoints
     _deleted: list[tuple[int, Segment]]
-    _compacting: threading.RLock  # of who compacts the log; taken before the log's own
+    _compacting: threading.RLock  # held while compacting; taken before the log's own lock
     _is_compacting = False
     _is_ending = False  # the log is about to be closed
 
     @property
     def is_compacting(self) -> bool:
-        """Whether it is being cleaned."""
+        """Whether the log is being cleaned."""
         return self._is_compacting
 
     def compaction_plan(self, now_ms: int | None = None) -> Plan:
-        """What there is to clean, and whether it is time to; for logs that are compacted."""
+        """Determine what there is to clean and whether it is due, for a compacted topic."""
         with self._lock:
             self._check_open()
             now_ms = self._clock() if now_ms is None else now_ms
@@ -63,10 +63,10 @@ class CompactableLog(AppendableLog):
         on_progress: OnCompaction | None = None,
         only_if_due: bool = False,
     ) -> CompactionStats | None:
-        """Keep the last record of each key, as Kafka's cleaner does; what was done, or None where there was nothing.
+        """Keep the last record of each key, as Kafka's cleaner does. Return what was done, None if nothing was to do.
 
-        One clean: where the map was too small for all keys, another has more to do. Appending and reading go on
-        meanwhile. Raises `LogError` where the topic is not compacted, `CompactionAborted` where the log was truncated,
+        This is one clean: if the map was too small for all keys, another clean has more to do. Appends and reads go on
+        meanwhile. Raises `LogError` if the topic is not compacted, `CompactionAborted` if the log was truncated,
         deleted from or closed meanwhile, `FormatError` for damaged data, which leaves the log `uncleanable`, and
         `OSError`. None of these loses anything.
         """
@@ -105,8 +105,8 @@ class CompactableLog(AppendableLog):
     ) -> CompactionStats:
         from octavo.log.compaction.cleaner import Cleaner, Job  # brings NumPy
 
-        # What makes others superfluous may lie behind what is cleaned: markers, and the newer batches of producers. It
-        # must not be lost when they are gone.
+        # What makes records superfluous may lie behind the part that is cleaned: markers, and newer batches of
+        # producers. It must be on the disk before those records are gone.
         last_batches = self._last_batches()
         self._flush(now_ms)
         for leftover in self.folder.glob("*" + CLEANED):
@@ -138,11 +138,11 @@ class CompactableLog(AppendableLog):
         return stats
 
     def _clean_up_to(self, offset: int) -> int:
-        """Up to where a log can count as compacted that is about to be truncated to `offset`: whole segments."""
+        """The offset up to which a log counts as compacted after truncation to `offset`: whole segments only."""
         return max((base for base in self._view.bases if base <= offset), default=offset)
 
     def _check_unchanged(self, view: View, cause: Exception | None = None) -> None:
-        """Raises `CompactionAborted` where the log has been closed or lost something since `view`."""
+        """Raises `CompactionAborted` if the log has been closed or has lost something since `view`."""
         now = self._view
         is_over = self._is_ending or not self._is_open
         if is_over or now.generation != view.generation or now.bases[0] != view.bases[0]:
@@ -154,7 +154,7 @@ class CompactableLog(AppendableLog):
             return {producer_id: LastBatch(entry.last_offset, entry.epoch) for producer_id, entry in entries.items()}
 
     def _replace(self, view: View, old: Sequence[Segment], cleaned: CleanedSegment, now_ms: int) -> None:
-        """Put the output in the place of a group, on the disk and to readers."""
+        """Put the output in the place of a group, on the disk and for readers."""
         from octavo.log.compaction.swap import offer, take_place, withdraw
 
         with self._lock:
@@ -163,7 +163,7 @@ class CompactableLog(AppendableLog):
             self._owner.check_lock()
             now = self._view
             first = now.bases.index(old[0].base_offset)
-            assert now.segments[first : first + len(old)] == tuple(old)  # only this and deletions change them
+            assert now.segments[first : first + len(old)] == tuple(old)  # only swaps and deletions change them
             self._unfinished = NOT_UNDOABLE
             try:
                 offered = offer(self._storage, self.folder, cleaned)

@@ -1,4 +1,4 @@
-"""The first pass: put the last offset of every key into the map, from the dirty part of a log."""
+"""The first pass: put the last offset of every key in the dirty part of a log into the map."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from octavo.records.kernels.compaction_fill import FULL
 from octavo.records.kernels.compaction_read import READ_COLUMNS
 from octavo.records.layout import Attributes
 
-CHUNK: Final = 64  # records that are read before the first is looked up
+CHUNK: Final = 64  # records read before the first is looked up
 _CONTROL: Final = int(Attributes.CONTROL)
 
 
@@ -26,7 +26,7 @@ class Filling:
 
     def __init__(self, kernels: Kernels, source: Source, offsets: OffsetMap, transactions: CleanedTransactions) -> None:
         self.bytes_read = 0
-        self.records_passed = 0  # of aborted transactions, and markers
+        self.records_passed = 0  # records of aborted transactions, and markers
         self._kernels = kernels
         self._source = source
         self._offsets = offsets
@@ -34,9 +34,10 @@ class Filling:
         self._read: Final = np.empty((CHUNK, READ_COLUMNS), np.int64)
 
     def fill(self, segments: Sequence[Segment], start_offset: int, end_offset: int, go_on: GoOn) -> bool:
-        """Take what is between two offsets, which is in these segments; whether the map had room for all of it.
+        """Put the keys between two offsets, which these segments hold, into the map. Return whether all had room.
 
-        Offsets that nobody has, between two segments, count as taken. `go_on` is told of every block, and may raise.
+        Offsets between two segments that no record has count as done. `go_on` is called after every block, and may
+        raise.
         """
         ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
         for segment, end in zip(segments, ends, strict=True):
@@ -49,7 +50,7 @@ class Filling:
         return True
 
     def _take(self, block: Block) -> bool:
-        """Put a block's keys into the map; whether that had room."""
+        """Put the keys of a block into the map. Return whether there was room for all."""
         offsets = self._offsets
         skip, passed = self._skipped(block)
         first = 0
@@ -76,7 +77,7 @@ class Filling:
         return True
 
     def _skipped(self, block: Block) -> tuple[Int64s, Int64s]:
-        """For each batch whether it puts nothing into the map, a marker or what was aborted, and its records then."""
+        """For each batch, whether to skip it (a marker, or aborted), and how many records that skips."""
         table = block.table
         skip = np.zeros(len(table), np.int64)
         passed = np.zeros(len(table), np.int64)
@@ -89,10 +90,10 @@ class Filling:
 
 
 def _start(segment: Segment, start_offset: int) -> int:
-    """Where to begin in a segment, most of which may be clean: where its index says.
+    """Return the position to begin at in a segment that may be mostly clean: from its index.
 
-    Where something was aborted in it, that is at its beginning: who begins behind a marker may take what follows for
-    aborted as well, and forget a key's last value. (So does Kafka.)
+    If something in the segment was aborted, that is the beginning. A pass that begins behind a marker might take later
+    batches for aborted as well, and miss the last value of a key. (Kafka does the same.)
     """
     if start_offset <= segment.base_offset or segment.txn_index.count:
         return 0

@@ -1,4 +1,4 @@
-"""The second pass: write what stays of segments into the output."""
+"""The second pass: write what stays of the segments to the output."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _CODEC: Final = int(Attributes.CODEC)
 _HEADER: Final = BATCH_HEADER.size
 _COVERED_AT: Final = covered_from(2)
 _CRC_AT: Final = stored_crc_at(2)
-_OUT: Final = 2 * BLOCK  # bytes of output that are written at once, at most
+_OUT: Final = 2 * BLOCK  # maximum bytes of output written at once
 
 
 class Filtering:
-    """Filters one segment after the other, by one map."""
+    """Filters one segment after the other, with one map."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Filtering:
         now_ms: int,
         horizon_ms: int,
     ) -> None:
-        """`upper_bound`: of this clean; `horizon_ms`: what tombstones get that have no delete horizon yet."""
+        """`upper_bound` is the end of this clean. `horizon_ms` is for tombstones that have no delete horizon yet."""
         self.bytes_read = 0
         self.bytes_written = 0
         self._kernels = kernels
@@ -61,17 +61,17 @@ class Filtering:
 
     @property
     def records_read(self) -> int:
-        """Those of batches that were discarded unread do not count."""
+        """Records read. Those of batches that were discarded unread do not count."""
         return int(self._state[kernel.RECORDS_READ])
 
     @property
     def records_written(self) -> int:
-        """That stay."""
+        """Records that stay."""
         return int(self._state[kernel.RECORDS_KEPT])
 
     @property
     def records_without_key(self) -> int:
-        """Which went."""
+        """Records dropped because they had no key."""
         return int(self._state[kernel.RECORDS_WITHOUT_KEY])
 
     def filter(
@@ -84,7 +84,7 @@ class Filtering:
         *,
         old_tombstones_stay: bool,
     ) -> None:
-        """Filter a segment's file. `go_on` is told of every block, and may raise."""
+        """Filter a segment file. `go_on` is called after every block, and may raise."""
         self._state[kernel.OLD_TOMBSTONES_STAY] = old_tombstones_stay
         for block in self._source.blocks(file, 0, size):
             actions = self._retention.actions(block, last_batches)
@@ -131,7 +131,7 @@ class Filtering:
         return int(reached), int(rule), int(at)
 
     def _write(self, block: Block, first: int, last: int, output: CleanedSegment) -> None:
-        """Write what the rows from `first` to before `last` became."""
+        """Write the output of the rows from `first` to before `last`."""
         size = int(self._state[kernel.OUT_AT])
         self._state[kernel.OUT_AT] = 0
         if not size:
@@ -155,7 +155,7 @@ class Filtering:
 
 
 def _compressed(batch: memoryview, codec: int) -> tuple[Buffer, Buffer]:
-    """The header and the records of a batch whose records are in plain, compressed as its header says."""
+    """Compress the records of a batch as its header says. Return the new header and the compressed records."""
     records = compress(codec, batch[_HEADER:])
     header = bytearray(batch[:_HEADER])
     header[LENGTH_AT : LENGTH_AT + 4] = (_HEADER - LOG_OVERHEAD + len(records)).to_bytes(4, "big")

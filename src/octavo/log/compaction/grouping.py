@@ -1,4 +1,4 @@
-"""Which segments become one: as many as fit, so that compaction does not leave ever smaller ones."""
+"""Chooses which segments become one: as many as fit, so that compaction does not leave ever smaller segments."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from octavo.records.layout import MAX_INT32
 def group_segments(
     segments: Sequence[Segment], config: LogConfig, first_uncleanable_offset: int
 ) -> list[list[Segment]]:
-    """The groups, in order (Kafka's `groupSegmentsBySize`).
+    """Group the segments, in order (Kafka's `groupSegmentsBySize`).
 
-    A group's data stay within the size of a segment, its indexes each within theirs, and its offsets within what an
-    index can tell. Where a segment ends is known from where the next one begins; the last one's end is the bound.
+    A group's data fit into one segment, its indexes fit into the index limits, and its offsets fit into what an index
+    can hold. A segment ends where the next one begins; the last one ends at `first_uncleanable_offset`.
     """
     groups: list[list[Segment]] = []
     size = offset_size = time_size = 0

@@ -1,7 +1,7 @@
-"""The offset map: for every key the last offset that has it, in a bounded piece of memory.
+"""The offset map: the last offset of every key, in bounded memory.
 
-How many keys it takes is Kafka's rule: a slot has 24 bytes, and nine of ten slots are used. Where a log cannot have as
-many keys, less memory is taken.
+Its capacity follows Kafka's rule: a slot has 24 bytes, and nine of ten slots are used. If a log cannot have that many
+keys, the map takes less memory.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from octavo.records.kernels.compaction_map import WORDS
 
 SLOT_SIZE: Final = WORDS * 8
 LOAD_FACTOR: Final = 0.9  # log.cleaner.io.buffer.load.factor
-MAX_MEMORY: Final = 2**31 - 1  # as Kafka limits that of one thread
-_SPARE: Final = 64  # slots of a small map
+MAX_MEMORY: Final = 2**31 - 1  # Kafka's limit for one thread
+_SPARE: Final = 64  # additional slots, for small maps
 
 
 class OffsetMap:
-    """A map that is filled once, and then asked."""
+    """A map that is filled once, and then read."""
 
     def __init__(self, memory: int, *, start_offset: int, max_keys: int) -> None:
-        """A map for the keys of records from `start_offset` on, of which there are no more than `max_keys`.
+        """Make a map for the keys of records from `start_offset` on, of which there are at most `max_keys`.
 
-        Raises `InvalidInput` where there is no memory for a single key.
+        Raises `InvalidInput` if there is no memory for a single key.
         """
         self.slot_count: Final = min(memory, MAX_MEMORY) // SLOT_SIZE
         max_entries = int(self.slot_count * LOAD_FACTOR)
@@ -37,13 +37,13 @@ class OffsetMap:
         self.slots: Final = np.zeros(WORDS * slots, np.int64)
         self.seed: Final = np.frombuffer(secrets.token_bytes(16), np.int64)
         self.state: Final = np.zeros(fill.FILL_STATE, np.int64)
-        self.state[fill.MAX_ENTRIES] = min(max_entries, slots - 1)  # or a search would never end
+        self.state[fill.MAX_ENTRIES] = min(max_entries, slots - 1)  # one slot stays free, or a search would never end
         self.state[fill.LATEST] = -1
         self.state[fill.START_OFFSET] = start_offset
 
     @property
     def latest_offset(self) -> int:
-        """The map speaks for all offsets from the start up to this."""
+        """The map covers all offsets from the start up to this one, inclusive."""
         return int(self.state[fill.LATEST])
 
     @latest_offset.setter
@@ -52,15 +52,15 @@ class OffsetMap:
 
     @property
     def key_count(self) -> int:
-        """Of keys."""
+        """Number of keys."""
         return int(self.state[fill.ENTRIES])
 
     @property
     def records_read(self) -> int:
-        """That were looked at."""
+        """Number of records read to fill the map."""
         return int(self.state[fill.RECORDS])
 
     @property
     def utilization(self) -> float:
-        """How much of all slots is taken."""
+        """Share of all slots that are taken."""
         return self.key_count / self.slot_count

@@ -1,6 +1,6 @@
-"""The segment that comes of a group: written under names that end in `.cleaned`, with its indexes, and synced.
+"""Writes the segment that replaces a group: under names that end in `.cleaned`, with its indexes, and synced.
 
-Index entries are those that Kafka 4.1 and later write: each batch is looked at, as in an append of one batch.
+Index entries are those that Kafka 4.1 and later write: each batch is considered, as in an append of one batch.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 
 
 class CleanedSegment:
-    """A segment in the making."""
+    """A segment being written."""
 
     def __init__(self, storage: Storage, folder: Path, base_offset: int, *, interval: int, kernels: Kernels) -> None:
-        """Make its files, in place of what may be there from a clean that was broken off."""
+        """Create its files, replacing leftovers of a clean that was interrupted."""
         self.base_offset: Final = base_offset
         self.size = 0
         names = (file_name(base_offset, suffix) + CLEANED for suffix in (LOG, INDEX, TIME_INDEX, TXN_INDEX))
@@ -50,11 +50,11 @@ class CleanedSegment:
         self._time_index.clear()
 
     def files(self) -> list[Path]:
-        """The files that there are: the transaction index only where something was aborted."""
+        """The files that exist; the transaction index does only if something was aborted."""
         return [path for path in self.paths if path.exists()]
 
     def append(self, batches: Buffer) -> None:
-        """Write whole batches behind the last. Raises `OSError`, and `BadRecord` where offsets do not go forward."""
+        """Write whole batches at the end. Raises `OSError`, and `BadRecord` if offsets do not increase."""
         data = np.frombuffer(batches, np.uint8)
         at = 0
         while at < len(data):
@@ -79,7 +79,7 @@ class CleanedSegment:
             self._time_index.append_packed(packed_times(times[:count], self.base_offset))
 
     def finish(self, modified_ms: int) -> None:
-        """Leave the files as they are to stay, on the disk, with the time that the last of the sources had."""
+        """Complete and sync the files, and give them the modification time of the last source segment."""
         largest = TimeEntry(int(self._state[index.LARGEST_TIMESTAMP]), int(self._state[index.LARGEST_OFFSET]))
         self._time_index.add(largest)
         self._file.sync()

@@ -1,8 +1,8 @@
-"""What of a log is dirty, what of that can be cleaned, and whether it is time to (Kafka's `LogCleanerManager`).
+"""Which part of a log is dirty, which of that can be cleaned, and whether cleaning is due (`LogCleanerManager`).
 
-A log is clean up to the offset in `cleaner-offset-checkpoint`. What is behind can be cleaned up to the first of: what
-is not yet decided, the active segment, and a segment with a record younger than `min.compaction.lag.ms`. Whole segments
-are cleaned.
+A log is clean up to the offset in `cleaner-offset-checkpoint`. The rest can be cleaned up to the first of these: the
+last stable offset, the active segment, and a segment with a record younger than `min.compaction.lag.ms`. Only whole
+segments are cleaned.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from octavo.log.segment import Segment
 
 
 class LastBatch(NamedTuple):
-    """What must stay of a producer, by which its next batch is judged."""
+    """What must stay of a producer, because its next batch is checked against it."""
 
-    last_offset: int  # of its last batch of data; -1 where only a marker is known
+    last_offset: int  # last offset of its last data batch; -1 if only a marker is known
     epoch: int
 
 
 class Plan(NamedTuple):
-    """How it stands with one log (Kafka's `LogToClean`)."""
+    """What there is to clean in one log (Kafka's `LogToClean`)."""
 
     first_dirty_offset: int
-    first_uncleanable_offset: int  # where a segment begins
+    first_uncleanable_offset: int  # base offset of a segment
     clean_bytes: int
     cleanable_bytes: int
-    delay_ms: int  # for how long it should have been cleaned already, by `max.compaction.lag.ms`
+    delay_ms: int  # how long cleaning is overdue by `max.compaction.lag.ms`
     checkpoint_is_wrong: bool  # it was outside of the log
 
     @property
     def dirty_ratio(self) -> float:
-        """How much of what could be cleaned is dirty; 0 where there is nothing."""
+        """The dirty share of all bytes that a clean would read; 0 if there are none."""
         total = self.clean_bytes + self.cleanable_bytes
         return self.cleanable_bytes / total if total else 0.0
 
     def is_due(self, config: LogConfig) -> bool:
-        """Whether it is time to clean."""
+        """Whether cleaning is due."""
         if self.delay_ms > 0 and self.cleanable_bytes > 0:
             return True
         return self.dirty_ratio > config.min_cleanable_dirty_ratio
 
 
 def make_plan(view: View, config: LogConfig, checkpoint: int | None, now_ms: int) -> Plan:
-    """How it stands with a log that is clean up to `checkpoint`."""
+    """Make the plan for a log that is clean up to `checkpoint`."""
     first_dirty_offset = view.start_offset if checkpoint is None else checkpoint
     is_wrong = not view.start_offset <= first_dirty_offset <= view.end_offset
     if is_wrong:
@@ -73,7 +73,7 @@ def make_plan(view: View, config: LogConfig, checkpoint: int | None, now_ms: int
 
 
 def _delay_ms(dirty: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
-    """For how long the oldest dirty segment should have been cleaned already."""
+    """How long cleaning of the oldest dirty segment is overdue."""
     stamps = (segment.first_timestamp_ms() for segment in dirty)
     earliest_ms = min((stamp for stamp in stamps if stamp > 0), default=None)
     if earliest_ms is None:
@@ -82,7 +82,7 @@ def _delay_ms(dirty: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
 
 
 def segments_between(view: View, start: int, end: int) -> Sequence[Segment]:
-    """The segments from the one that holds `start` to the last that begins before `end`; none where both are one."""
+    """The segments from the one that holds `start` to the last that begins before `end`; none if `start >= end`."""
     if start >= end:
         return ()
     first = max(0, bisect_right(view.bases, start) - 1)

@@ -1,7 +1,8 @@
-"""What is decided about whole batches, before any of their records is looked at.
+"""Decides about whole batches, before any of their records is looked at.
 
-The header of a batch stays, though nothing else may, where it is the last that a producer wrote: it has the sequence
-number by which the next batch is judged. So does that of the last batch of a clean, as no offset may be forgotten.
+The header of a batch stays, even without records, if the batch is the last that a producer wrote: its sequence number
+is needed to check the next batch. The header of the last batch of a clean stays as well, since no offset may be
+forgotten.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _DELETE_HORIZON: Final = int(Attributes.DELETE_HORIZON)
 
 
 class LastBatches:
-    """What must stay of all producers that are known."""
+    """The last batches of all known producers, which must stay."""
 
     def __init__(self, by_producer: Mapping[int, LastBatch]) -> None:
         self._by_producer = by_producer
@@ -31,7 +32,7 @@ class LastBatches:
         self._offsets: Final = np.sort(np.array(offsets, np.int64))
 
     def rows_in(self, table: Int64s) -> list[int]:
-        """The batches of a table that are a producer's last."""
+        """The rows of batches that are a producer's last."""
         if not len(self._offsets):
             return []
         places = np.searchsorted(self._offsets, table[:, scan.LAST_OFFSET])
@@ -45,13 +46,13 @@ class LastBatches:
         ]
 
     def is_last_marker(self, producer_id: int, epoch: int) -> bool:
-        """Whether a control batch is all that is known of a producer: it has the epoch."""
+        """Whether a control batch is all that is known of a producer: it carries the epoch."""
         last = self._by_producer.get(producer_id)
         return last is not None and last.last_offset == NO_OFFSET and last.epoch == epoch
 
 
 class Retention:
-    """Decides about the batches of one clean, in the order of the log."""
+    """Decides about the batches of one clean, in log order."""
 
     def __init__(self, transactions: CleanedTransactions, *, upper_bound: int, now_ms: int) -> None:
         self._transactions = transactions
@@ -59,7 +60,7 @@ class Retention:
         self._now_ms = now_ms
 
     def actions(self, block: Block, last_batches: LastBatches) -> Int64s:
-        """For each batch what is to be done with it: see `compaction_filter`."""
+        """Return what to do with each batch: see `compaction_filter`."""
         table = block.table
         actions = np.zeros(len(table), np.int64)
         actions[table[:, scan.LAST_OFFSET] + 1 == self._upper_bound] = KEEP_EMPTY

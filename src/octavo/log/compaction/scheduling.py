@@ -1,4 +1,4 @@
-"""Which log is cleaned next: of those that are due, the one with the largest share of dirt (Kafka's order)."""
+"""Chooses the log to clean next: of those that are due, the one with the highest dirty ratio (Kafka's order)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ OnError = Callable[[TopicPartition, FormatError | OSError], object]
 
 
 def filthiest(logs: Iterable[Log], now_ms: int, on_error: OnError = lambda _, __: None) -> Log | None:
-    """The log to clean next, if any is due. Those that cannot be cleaned, or are being, are passed over.
+    """Return the log to clean next, if any is due. Uncleanable logs, and logs being cleaned, are skipped.
 
-    `on_error` is told of those that cannot even be looked at; damaged ones are `uncleanable` then.
+    `on_error` is called for logs that cannot even be examined. Those with damaged data become `uncleanable`.
     """
     due: list[tuple[float, Log]] = []
     for log in logs:
@@ -29,7 +29,7 @@ def filthiest(logs: Iterable[Log], now_ms: int, on_error: OnError = lambda _, __
         try:
             plan = log.compaction_plan(now_ms)
         except LogError:
-            continue  # closed meanwhile, or waiting to be opened again
+            continue  # closed meanwhile, or waiting to be reopened
         except (FormatError, OSError) as error:
             if isinstance(error, FormatError):
                 log.uncleanable = error
@@ -41,7 +41,7 @@ def filthiest(logs: Iterable[Log], now_ms: int, on_error: OnError = lambda _, __
 
 
 def clean(log: Log, now_ms: int, *, map_memory: int, throttle: Throttle | None) -> CompactionStats | None:
-    """Clean a log if it is still due; what was done. What the log lost meanwhile is no error. Raises as `compact`."""
+    """Clean a log if it is still due, and return what was done; None if it was aborted. Raises as `compact`."""
     try:
         return log.compact(now_ms, map_memory=map_memory, throttle=throttle, only_if_due=True)
     except CompactionAborted:

@@ -1,7 +1,6 @@
-"""The batches of segment files, block by block, checked, and decompressed as far as they are wanted.
+"""Reads the batches of segment files block by block, checks them, and decompresses those that are needed.
 
-A batch that is not sound raises: what is damaged must neither decide what stays nor be written anew with a checksum
-that says it is good.
+A damaged batch raises. It must neither decide what stays nor be rewritten with a checksum that says it is good.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from octavo.records.kernels import Kernels, rules, scan
 from octavo.records.kernels.message import walk_message
 from octavo.records.layout import BATCH_HEADER, LENGTH_AT, LOG_OVERHEAD, MAX_INT64, MIN_INT64, Attributes
 
-BLOCK: Final = 4 << 20  # bytes: many batches a call, and still in the processor's cache when they are filtered
+BLOCK: Final = 4 << 20  # bytes: many batches per call, and still in the processor's cache when they are filtered
 _ROWS: Final = 1 << 14
-_INFLATED: Final = 8 << 20  # bytes of records that are decompressed at once, a batch more or less
+_INFLATED: Final = 8 << 20  # bytes of records decompressed at once, up to one batch more
 _EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 _CODEC: Final = int(Attributes.CODEC)
 _TO_INFLATE: Final = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
@@ -32,15 +31,15 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Block(NamedTuple):
-    """Batches in memory. Good until the next block is asked for."""
+    """Batches in memory. Valid until the next block is requested."""
 
     memory: Bytes
     table: Int64s  # see `kernels.scan`
-    position: int  # of the memory's first byte in the file
-    size: int  # of the batches in the table
+    position: int  # position of the memory's first byte in the file
+    size: int  # total size of the batches in the table
 
     def broken(self, rule: int, row: int, at: int) -> FormatError:
-        """The error for a rule that a batch breaks at `at`; of a compressed one only the batch can be told."""
+        """The error for a rule that a batch breaks at `at`. For a compressed batch, it has the batch's position."""
         if self.table[row, scan.INFLATED]:
             at = int(self.table[row, scan.POSITION])
         return rules.broken(rule, self.position + at)
@@ -57,7 +56,7 @@ class Source:
         self._inflater = Inflater()
 
     def blocks(self, file: File, position: int, end: int) -> Iterator[Block]:
-        """The batches between two positions, which are those of batches. Raises `FormatError`."""
+        """Yield the batches between two positions, which must be batch boundaries. Raises `FormatError`."""
         while position < end:
             size = min(len(self._memory), end - position)
             if file.read_into(self._memory.data[:size], position) < size:
@@ -88,16 +87,16 @@ class Source:
         return Block(self._memory, table, position, size)
 
     def _make_room(self, position: int, size: int, end: int) -> None:
-        """Take memory for a batch that is larger than a block, and lies in the file."""
+        """Allocate memory for a batch that is larger than a block but complete in the file."""
         length = int.from_bytes(self._memory[LENGTH_AT : LENGTH_AT + 4].tobytes(), "big") if size >= LOG_OVERHEAD else 0
         if length <= size - LOG_OVERHEAD or position + LOG_OVERHEAD + length > end:
             raise Truncated(position, "the file ends inside a batch")
         self._memory = np.empty(LOG_OVERHEAD + length, np.uint8)
 
     def inflate(self, block: Block, first: int, unwanted: Int64s) -> int:
-        """Decompress batches from the row `first` on, but for those that are `unwanted`; the row behind the last.
+        """Decompress batches from row `first` on, except `unwanted` ones. Return the row behind the last.
 
-        The table says where their records lie then, in `inflated`. There is always one row more.
+        The table then tells where their records lie in `inflated`. Each call advances by at least one row.
         """
         self._inflater.clear()
         table = block.table
@@ -108,7 +107,7 @@ class Source:
                 return row
             position, batch_size, magic, attributes, count = batch
             if magic == 2 and count <= 0:
-                continue  # an empty batch has no stream
+                continue  # an empty batch has no compressed stream
             start, end = self._inflate(block, position, batch_size, magic, attributes & _CODEC)
             table[row, scan.INFLATED : scan.END + 1] = (1, start, end)
             size += end - start
@@ -126,7 +125,7 @@ class Source:
 
     @property
     def inflated(self) -> Bytes:
-        """What was decompressed last."""
+        """The records decompressed last."""
         return np.frombuffer(self._inflater.buffer, np.uint8)
 
 

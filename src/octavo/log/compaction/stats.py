@@ -1,4 +1,4 @@
-"""What a clean did, how far it has come, and that it was broken off."""
+"""Results and progress of a clean, and the error for one that was aborted."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from octavo.log.names import TopicPartition
 
 
 class CompactionAborted(LogError):
-    """The log was truncated, deleted from or closed meanwhile. Nothing is lost; what was left is done another time."""
+    """The log was truncated, deleted from or closed during a clean. Nothing is lost; a later clean does the rest."""
 
 
 class CompactionStats(NamedTuple):
     """What one clean did (Kafka's `CleanerStats`)."""
 
     partition: TopicPartition
-    first_dirty_offset: int  # from here on keys were put into the map,
-    end_offset: int  # up to here; what is before is clean now
-    segments_before: int  # that were cleaned,
-    segments_after: int  # and what they became
-    bytes_read: int  # of what was filtered
+    first_dirty_offset: int  # start of the offsets whose keys were put into the map
+    end_offset: int  # end of those offsets; everything before it is clean now
+    segments_before: int  # number of segments that were cleaned
+    segments_after: int  # number of segments that they became
+    bytes_read: int  # bytes that were filtered
     bytes_written: int
     records_read: int
     records_written: int
-    records_without_key: int  # which went: a compacted log has no place for them
-    map_bytes_read: int  # of what was put into the map
+    records_without_key: int  # records dropped because they had no key: a compacted log cannot keep them
+    map_bytes_read: int  # bytes that were read to fill the map
     map_records_read: int
     map_keys: int
-    map_utilization: float  # of all slots
-    is_complete: bool  # the map had room for all; else there is more to clean right away
+    map_utilization: float  # share of all slots
+    is_complete: bool  # the map had room for all keys; if not, there is more to clean right away
     fill_seconds: float
-    seconds: float  # with that
+    seconds: float  # including fill_seconds
 
     def __str__(self) -> str:
         rate = self.bytes_read / self.seconds / 1e6 if self.seconds else 0.0
@@ -45,13 +45,13 @@ class CompactionStats(NamedTuple):
 
 
 class CompactionProgress(NamedTuple):
-    """How far a clean has come."""
+    """Progress of a clean."""
 
     partition: TopicPartition
-    bytes_done: int  # read, in both passes
+    bytes_done: int  # bytes read, in both passes
     bytes_total: int
 
 
 OnCompaction = Callable[[CompactionProgress], None]
 
-GoOn = Callable[[int, int], None]  # is told how many bytes were read and written, and raises where that was enough
+GoOn = Callable[[int, int], None]  # called with the bytes read and written; raises to stop

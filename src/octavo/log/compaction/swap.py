@@ -1,12 +1,12 @@
-"""Put the output of compaction in the place of the segments that it came from (Kafka's `replaceSegments`).
+"""Put the output of compaction in the place of its source segments (Kafka's `replaceSegments`).
 
-1. `.cleaned` is on the disk, names and all. A crash before the next step is over undoes everything.
+1. The `.cleaned` files are on the disk, including their names. A crash before the end of step 2 undoes everything.
 2. `.cleaned` becomes `.swap`, file by file. From here on the output takes its place, whatever happens: opening a log
-   removes what such a file replaces, and gives it its name.
+   removes the segments that a `.swap` file replaces, and gives the file its final name.
 3. The old segments become `.deleted`.
-4. `.swap` loses its suffix, the data first: without a `.log.swap` nobody takes other files for replaced.
+4. `.swap` loses its suffix, the data first: without a `.log.swap`, no other file is taken for replaced.
 
-Each step is on the disk before the next one begins, as a power cut may forget any of the names that it has not synced.
+Each step is on the disk before the next one begins, because a power cut may lose any name that was not synced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from octavo.log.storage import Storage
 
 
 def offer(storage: Storage, folder: Path, cleaned: CleanedSegment) -> list[Path]:
-    """The second step; the files as they are named then. Where it fails, `withdraw` is to follow."""
+    """Do step 2. Return the new file names. If this fails, `withdraw` must follow."""
     files = cleaned.files()
     offered = [_swap(path) for path in files]
     for path, target in zip(files, offered, strict=True):
@@ -31,9 +31,9 @@ def offer(storage: Storage, folder: Path, cleaned: CleanedSegment) -> list[Path]
 
 
 def withdraw(storage: Storage, folder: Path, cleaned: CleanedSegment) -> None:
-    """Undo the second step, of which any part may have been done.
+    """Undo step 2, any part of which may have been done.
 
-    The data go last: an index that is left alone would take the place of the one that belongs to the old data.
+    The data go last: an index left alone would take the place of the index that belongs to the old data.
     """
     for path in reversed(cleaned.paths):
         if _swap(path).exists():
@@ -47,7 +47,7 @@ def _swap(path: Path) -> Path:
 
 
 def take_place(storage: Storage, folder: Path, old: Sequence[Segment], offered: Sequence[Path]) -> None:
-    """The third step and the fourth."""
+    """Do steps 3 and 4."""
     for segment in old:
         segment.put_away(keep_snapshot=segment is old[0])
     storage.sync_folder(folder)

@@ -1,4 +1,4 @@
-"""A limit on the bytes that compaction reads and writes in a second (Kafka's `log.cleaner.io.max.bytes.per.second`)."""
+"""Limits the bytes per second that compaction reads and writes (Kafka's `log.cleaner.io.max.bytes.per.second`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 
 from octavo.errors import InvalidInput
 
-_WINDOW_S: Final = 0.3  # how long it may go on before it is looked at whether that was too fast: as Kafka has it
-_NAP_S: Final = 0.1  # how long it waits before it is looked at whether there is still something to wait for
+_WINDOW_S: Final = 0.3  # how often the rate is checked, as in Kafka
+_NAP_S: Final = 0.1  # how often a waiting thread checks whether it should still wait
 
 
 class Throttle:
-    """Lets whoever tells it what was read or written wait where that was too much. For one thread at a time."""
+    """Makes its caller wait if more was read or written than the limit allows. For one thread at a time."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Throttle:
         self._size = 0
 
     def note(self, size: int, check: Callable[[], None] = lambda: None) -> None:
-        """So many bytes were read or written; wait where that came too soon. `check` may break that off by raising."""
+        """Count bytes read or written, and wait if that was too fast. `check` may end the wait by raising."""
         self._size += size
         now = self._clock()
         elapsed = now - self._since

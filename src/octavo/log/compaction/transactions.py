@@ -1,7 +1,7 @@
-"""Which batches of transactions may go, met in the order of the log (Kafka's `CleanedTransactionMetadata`).
+"""Decides which batches of transactions may go, in log order (Kafka's `CleanedTransactionMetadata`).
 
-What was aborted goes. The marker that ended a transaction goes once nothing is left of the transaction; until then it
-stays, and so does its entry in the transaction index.
+Aborted batches go. The marker that ended a transaction goes once nothing is left of the transaction. Until then the
+marker stays, and so does its entry in the transaction index.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ _TO_MEET: Final = [
 
 
 class CleanedTransactions:
-    """What is known of transactions at one point of the log."""
+    """The state of transactions at one point of the log."""
 
     def __init__(self) -> None:
-        self.index: TransactionIndex | None = None  # of the output; where it is none, nothing is written
-        self._to_come: list[tuple[int, int, AbortedEntry]] = []  # by their first offset, then as they were added
+        self.index: TransactionIndex | None = None  # index of the output; None: nothing is written
+        self._to_come: list[tuple[int, int, AbortedEntry]] = []  # by first offset, then in order of addition
         self._added = 0
-        self._aborted: dict[int, tuple[AbortedEntry, bool]] = {}  # by producer; and whether a batch of it was met
-        self._committed: set[int] = set()  # producers, of whose transaction a batch was met
+        self._aborted: dict[int, tuple[AbortedEntry, bool]] = {}  # by producer id; True if a batch of it was met
+        self._committed: set[int] = set()  # producer ids with a batch of an open, not aborted transaction
 
     def add(self, aborted: Iterable[AbortedEntry]) -> None:
-        """Know of transactions that were aborted. One may be told several times."""
+        """Add aborted transactions. The same one may be added several times."""
         for entry in aborted:
             heapq.heappush(self._to_come, (entry.first_offset, self._added, entry))
             self._added += 1
 
     def meet_batch(self, producer_id: int, last_offset: int) -> bool:
-        """Meet a transactional batch of data; whether it was aborted."""
+        """Note a transactional data batch. Return whether it was aborted."""
         self._begin_up_to(last_offset)
         aborted = self._aborted.get(producer_id)
         if aborted is None:
@@ -58,7 +58,7 @@ class CleanedTransactions:
         return True
 
     def meet_marker(self, kind: int | None, producer_id: int, last_offset: int) -> bool:
-        """Meet a control batch of a type, None where its record is gone; whether nothing is left of what it ended."""
+        """Note a control batch; `kind` is None if its record is gone. Return whether its transaction is gone."""
         self._begin_up_to(last_offset)
         if kind == ControlType.ABORT:
             aborted, was_met = self._aborted.pop(producer_id, (None, False))
@@ -72,22 +72,22 @@ class CleanedTransactions:
         return kind is None
 
     def _begin_up_to(self, offset: int) -> None:
-        """Have those transactions open that began at or before `offset`."""
+        """Open the aborted transactions that began at or before `offset`."""
         while self._to_come and self._to_come[0][0] <= offset:
             entry = heapq.heappop(self._to_come)[2]
             self._aborted.setdefault(entry.producer_id, (entry, False))
 
 
 def is_of_transaction(table: Int64s) -> npt.NDArray[np.bool_]:
-    """For each batch of a table whether it is of a transaction, or a control batch."""
+    """For each batch of a table, whether it is transactional or a control batch."""
     found: npt.NDArray[np.bool_] = (table[:, scan.ATTRIBUTES] & _OF_TRANSACTION != 0) & (table[:, scan.MAGIC] == 2)
     return found
 
 
 def meet(transactions: CleanedTransactions, block: Block, row: int) -> bool:
-    """Meet a batch of a transaction: whether it was aborted, or is a marker of which nothing is left.
+    """Note a batch of a transaction. Return whether it was aborted, or is a marker whose transaction is gone.
 
-    Raises `FormatError` for a control batch that says nothing.
+    Raises `FormatError` for a control batch whose record cannot be read.
     """
     attributes, producer_id, last_offset, count, position, size = block.table[row, _TO_MEET].tolist()
     if not attributes & Attributes.CONTROL:
