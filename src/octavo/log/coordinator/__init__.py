@@ -1,10 +1,10 @@
-"""What Kafka's brokers do for producers and consumers beside the logs: `Coordinator`.
+"""What Kafka's brokers do for producers and consumers besides keeping logs: `Coordinator`.
 
     producer ids         in blocks, by records of the metadata log
     committed offsets    in `__consumer_offsets`
     transactions         in `__transaction_state`
 
-All of it in Kafka's own records, so that a stock Kafka goes on with it when it is given the directory.
+All of it is kept in Kafka's own records. A stock Kafka that is given the directory continues with them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What brokers do for producers and consumers beside the logs, in one object: `Coordinator`."""
+"""What brokers do for producers and consumers besides keeping logs, in one object: `Coordinator`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ DEFAULT_TIMEOUT_MS = 60_000
 class Coordinator:
     """Producer ids, committed offsets and transactions of one open directory. Any thread may use it.
 
-    What a call has returned from survives the process, as an append does. `transactions` says what holds when the power
-    goes; a commit of offsets outside a transaction is then kept as far as it was flushed, as any append.
+    What a call has done when it returns survives the process, as an append does. `transactions` describes what holds
+    after a power failure. Offsets committed outside of a transaction then survive as far as they were flushed, like any
+    append.
     """
 
     def __init__(self, data: DataDirectory) -> None:
@@ -34,7 +35,7 @@ class Coordinator:
 
     @staticmethod
     def of(data: DataDirectory) -> Coordinator:
-        """The one that the directory has."""
+        """Return the coordinator of a directory."""
         return data.coordinator
 
     # ------------------------------------------------------------------------------------------------------- producers
@@ -42,11 +43,11 @@ class Coordinator:
     def init_producer_id(
         self, transactional_id: str | None = None, timeout_ms: int = DEFAULT_TIMEOUT_MS
     ) -> ProducerIdentity:
-        """The identity of a new producer.
+        """Return the identity of a new producer.
 
-        With a transactional id, whoever had it before is fenced off by a larger epoch; a transaction that it had
-        decided to commit is committed, any other aborted. Raises `CoordinatorRefused`, `InvalidInput`, and `LogError`
-        where the directory is not the only node of its cluster.
+        With a transactional id, the previous producer is fenced by a larger epoch. Its transaction is committed if that
+        was decided, and otherwise aborted. Raises `CoordinatorRefused`, `InvalidInput`, and `LogError` if the directory
+        is not the only node of its cluster.
         """
         if transactional_id is None:
             return ProducerIdentity(self._producer_ids.next(), 0)
@@ -55,30 +56,30 @@ class Coordinator:
     def add_partitions(
         self, transactional_id: str, ident: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> None:
-        """Have partitions in the transaction, before anything is written to them as part of it; the first begin it.
+        """Add partitions to the transaction, before anything is written to them as part of it. The first begin it.
 
         Raises `CoordinatorRefused` (`ProducerFenced`, `TransactionIsEnding`, ...) and `UnknownPartition`.
         """
         self._transactions.add_partitions(transactional_id, ident, partitions)
 
     def end_transaction(self, transactional_id: str, ident: ProducerIdentity, commit: bool) -> None:
-        """Commit or abort the transaction; when this returns all partitions have the marker.
+        """Commit or abort the transaction. When this returns, all partitions have the marker.
 
-        What fails with an `OSError` can be asked for again. A transaction that no partition was added to has never
-        begun: there is nothing to end, and `WrongTransactionState` is raised unless the last one ended the same way.
+        A call that fails with an `OSError` can be repeated. A transaction without partitions has never begun: there is
+        nothing to end, and `WrongTransactionState` is raised unless the last transaction ended the same way.
         """
         self._transactions.end(transactional_id, ident, commit=commit)
 
     def abort_timed_out(self, now_ms: int) -> list[str]:
-        """Abort the transactions that are open for longer than their producers asked for; the transactional ids."""
+        """Abort transactions that exceeded the timeout of their producers. Return their transactional ids."""
         return self._transactions.abort_timed_out(now_ms)
 
     def finish_prepared(self) -> None:
-        """End the transactions that were decided before a crash, unless that is done since the directory is open."""
+        """Finish the transactions that were decided before a crash, once after the directory was opened."""
         self._transactions.read()
 
     def transaction(self, transactional_id: str) -> TransactionLogValue | None:
-        """What is known of a transactional id, as `__transaction_state` has it."""
+        """The state of a transactional id, as in `__transaction_state`."""
         return self._transactions.state(transactional_id)
 
     # ------------------------------------------------------------------------------------------------------- consumers
@@ -90,7 +91,7 @@ class Coordinator:
         transactional_id: str | None = None,
         ident: ProducerIdentity | None = None,
     ) -> None:
-        """Let a group go on from these positions; with a transaction, if and when that is committed.
+        """Commit offsets of a group; with a transaction, they count if and when that is committed.
 
         Raises `CoordinatorRefused`, `InvalidInput` and `UnknownPartition`.
         """
@@ -106,13 +107,13 @@ class Coordinator:
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Where a group is in each of the partitions, None for nowhere; without `partitions` wherever it is."""
+        """The committed offsets of a group, None if there is none; without `partitions`, all that it has."""
         return self._offsets.committed(group_id, partitions)
 
     def groups(self) -> list[str]:
-        """The groups that have committed anything."""
+        """The groups that have committed offsets."""
         return self._offsets.groups()
 
     def forget_topic(self, topic: str) -> None:
-        """Take away the positions of all groups in a topic that was deleted."""
+        """Remove the committed offsets of all groups in a topic that was deleted."""
         self._offsets.forget_topic(topic)

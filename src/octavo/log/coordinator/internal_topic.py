@@ -1,7 +1,7 @@
-"""The topics in which Kafka's coordinators keep their state: made at first use, configured as Kafka does it.
+"""The topics in which Kafka's coordinators keep their state: created at first use, configured as in Kafka.
 
-A new one has a single partition, where Kafka makes 50: those spread the work over brokers, and here is one. Kafka goes
-by the partitions that there are.
+A new one has a single partition, where Kafka creates 50. Those spread the work over brokers, and here is only one.
+Kafka uses the partitions that exist.
 """
 
 from __future__ import annotations
@@ -44,45 +44,45 @@ _MIN_INT32: Final = -(1 << 31)
 
 
 class InternalTopic:
-    """One of these topics, to be written."""
+    """One of these topics, for writing."""
 
     def __init__(self, data: DataDirectory, name: str) -> None:
         self.name: Final = name
         self._data = data
-        self._lock = make_rlock()  # of whoever looks whether it is there, or makes it
+        self._lock = make_rlock()  # held to check for the topic, or create it
 
     @property
     def id(self) -> UUID | None:
-        """By which it is known that it has been made anew; None where it is not there."""
+        """The topic id, which shows whether the topic was created anew; None if there is no such topic."""
         topic = self._data.topics.get(self.name)
         return None if topic is None else topic.id
 
     def logs(self) -> list[Log]:
-        """Its partitions; none where it is not there yet."""
+        """The logs of its partitions; none if it does not exist yet."""
         return [log for log in self._data.logs if log.partition.topic == self.name]
 
     def partition_for(self, key: str) -> TopicPartition:
-        """Where records of a group, or of a transactional id, are kept; the topic is there then."""
+        """The partition for a group or a transactional id. Creates the topic if needed."""
         with self._lock:
             if self.name not in self._data.topics:
                 if self.logs():
-                    self._data.set_config(self.name, CONFIGS[self.name])  # from then on the metadata know it
+                    self._data.set_config(self.name, CONFIGS[self.name])  # adds the topic to the metadata
                 else:
                     self._data.create_topic(self.name, PARTITIONS, CONFIGS[self.name])
         return TopicPartition(self.name, partition_of(key, len(self._data.topics[self.name].partitions)))
 
     def log_for(self, key: str) -> Log:
-        """The log of that partition."""
+        """The log of the partition for a group or a transactional id."""
         return self._data.log(*self.partition_for(key))
 
 
 def partition_of(key: str, count: int) -> int:
-    """Which of so many partitions Kafka has for a key: by Java's `String.hashCode`, without its sign."""
+    """The partition that Kafka chooses for a key: by the absolute value of Java's `String.hashCode`."""
     return java_hash(key) % count
 
 
 def java_hash(text: str) -> int:
-    """The absolute value of Java's `String.hashCode`; 0 for the one that has none."""
+    """The absolute value of Java's `String.hashCode`; 0 for the smallest integer, which has none."""
     units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
     number = 0
     for unit in units:
@@ -93,9 +93,9 @@ def java_hash(text: str) -> int:
 
 
 def replay(log: ReadableLog, offset: int, take: Callable[[Batch], None]) -> int:
-    """Hand all batches of a log from `offset` on to `take`; the offset behind the last.
+    """Pass all batches of a log from `offset` on to `take`. Return the offset behind the last.
 
-    Raises `BadDirectory` where there is something that cannot be read.
+    Raises `BadDirectory` if something cannot be read.
     """
     reader = log.reader(max(offset, log.start_offset), isolation=Isolation.LOG_END, buffer_size=1 << 20)
     try:

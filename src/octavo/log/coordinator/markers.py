@@ -1,4 +1,4 @@
-"""The markers that end transactions, in the partitions that they are for."""
+"""Transaction markers, which end transactions in their partitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from octavo.records.control import end_transaction_marker
 
 
 def open_since(log: Log, producer_id: int) -> int | None:
-    """Where the open transaction of a producer begins; None where it has none in this partition."""
+    """The first offset of a producer's open transaction; None if it has none in this partition."""
     entry = log.producers.entries.get(producer_id)
     return None if entry is None or entry.txn_first_offset < 0 else entry.txn_first_offset
 
@@ -19,8 +19,8 @@ def write_marker(
 ) -> None:
     """End a transaction in one partition. Raises `AppendRefused`.
 
-    There is one coordinator as long as the directory is open. So its epoch, that of the leader of
-    `__transaction_state`, is raised where a log has seen a later one: then that topic has been made anew.
+    There is one coordinator while the directory is open. Its epoch is the leader epoch of `__transaction_state`. If a
+    log has seen a later one, that topic has been created anew, and the epoch is raised to the later one.
     """
     entry = log.producers.entries.get(producer_id)
     if entry is not None:
@@ -36,7 +36,7 @@ def write_marker(
 
 
 def has_marker(log: Log, producer_id: int, since_ms: int, *, before: int) -> bool:
-    """Whether the producer has a marker of that time or a later one before an offset."""
+    """Whether the producer has a marker with time `since_ms` or later, before offset `before`."""
     first = log.offset_for_timestamp(since_ms)
     if first is None or first.offset >= before:
         return False

@@ -1,10 +1,10 @@
-"""Committed offsets: where groups are to go on, kept in `__consumer_offsets` in Kafka's records.
+"""Committed offsets of groups, kept in `__consumer_offsets` in Kafka's records.
 
-A commit is one record for each partition. One that is part of a transaction is in a transactional batch of its
-producer, and counts when the producer's commit marker is in that partition of `__consumer_offsets` (KIP-98); of several
-commits for one partition the one that was written last counts, not the one whose transaction ended last.
+A commit is one record for each partition. A commit in a transaction is in a transactional batch of its producer, and
+counts once the producer's commit marker is in that partition of `__consumer_offsets` (KIP-98). Of several commits for
+one partition, the one written last counts, not the one whose transaction ended last.
 
-Offsets do not expire here (`offsets.retention.minutes`): Kafka's coordinator sees to that when it has the directory.
+Offsets do not expire here (`offsets.retention.minutes`). Kafka's coordinator handles that when it has the directory.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ if TYPE_CHECKING:
     from octavo.log.directory import DataDirectory
 
 MAX_METADATA: Final = 4096  # bytes: offset.metadata.max.bytes
-_VALUE_VERSION: Final = 4  # what Kafka 4.x writes; all of 4.x and the later 3.x read it
+_VALUE_VERSION: Final = 4  # version that Kafka 4.x writes; all of 4.x and the later 3.x read it
 _MAX_BATCH: Final = 512 << 10
 
 
 class _Stored(NamedTuple):
     position: OffsetAndMetadata
     topic_id: UUID
-    record_offset: int  # where it stands in `__consumer_offsets`
+    record_offset: int  # offset of the record in `__consumer_offsets`
 
 
 _Key = tuple[str, TopicPartition]
 
 
 class OffsetState:
-    """What the records of `__consumer_offsets` come to, one after the other."""
+    """The state that results from the records of `__consumer_offsets`, in order."""
 
     def __init__(self) -> None:
         self._groups: Final[dict[str, dict[TopicPartition, _Stored]]] = {}
-        self._pending: Final[dict[int, dict[_Key, _Stored]]] = {}  # by producer: counts when it commits
+        self._pending: Final[dict[int, dict[_Key, _Stored]]] = {}  # by producer id; these count once it commits
         self._next_offsets: Final[dict[TopicPartition, int]] = {}
 
     def read(self, partition: TopicPartition, log: ReadableLog) -> None:
-        """Take what has come to a partition of the topic since this was last called."""
+        """Read what was added to a partition of the topic since the last call."""
         self._next_offsets[partition] = replay(log, self._next_offsets.get(partition, 0), self.take)
 
     def take(self, batch: Batch) -> None:
-        """Take the next batch. Raises a `FormatError`."""
+        """Apply the next batch. Raises a `FormatError`."""
         for record in batch:
             if batch.is_control:
                 control = read_control(record, position=batch.position)
@@ -85,7 +85,7 @@ class OffsetState:
             self._pending.setdefault(producer_id, {})[key.group, partition] = stored
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
-        """What the producer has committed in its transaction counts from now on, or never did."""
+        """Make the offsets that the producer committed in its transaction count, or drop them."""
         for (group, partition), stored in self._pending.pop(producer_id, {}).items():
             offsets = self._groups.setdefault(group, {})
             known = offsets.get(partition)
@@ -95,7 +95,7 @@ class OffsetState:
                 del self._groups[group]
 
     def forget(self, group: str, partition: TopicPartition) -> None:
-        """A position is taken away, and with it those that wait for the end of a transaction."""
+        """Remove a committed offset, and pending ones that wait for the end of a transaction."""
         offsets = self._groups.get(group, {})
         offsets.pop(partition, None)
         if not offsets:
@@ -104,47 +104,47 @@ class OffsetState:
             pending.pop((group, partition), None)
 
     def position(self, group: str, partition: TopicPartition, topic_id: UUID | None) -> OffsetAndMetadata | None:
-        """Where a group is; None where it is nowhere, or was in another topic of the same name."""
+        """The committed offset of a group; None if there is none, or if it is for another topic of the same name."""
         stored = self._groups.get(group, {}).get(partition)
         if stored is None or (topic_id is not None and stored.topic_id not in (NO_UUID, topic_id)):
             return None
         return stored.position
 
     def groups(self) -> list[str]:
-        """The groups that have a position anywhere."""
+        """The groups that have a committed offset."""
         return sorted(self._groups)
 
     def partitions(self, group: str) -> list[TopicPartition]:
-        """The partitions in which a group has a position."""
+        """The partitions in which a group has a committed offset."""
         return sorted(self._groups.get(group, {}))
 
 
 class Offsets:
-    """The committed offsets of a directory that is open to be written. Any thread may use it."""
+    """The committed offsets of a directory that is open for writing. Any thread may use it."""
 
     def __init__(self, data: DataDirectory) -> None:
         self._data = data
         self._topic = InternalTopic(data, CONSUMER_OFFSETS)
         self._lock = make_rlock()
-        self._state: OffsetState | None = None  # read when it is first needed,
-        self._read_from: UUID | None = None  # from the topic of this id
+        self._state: OffsetState | None = None  # read when first needed
+        self._read_from: UUID | None = None  # id of the topic that it was read from
 
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Where a group is in each of the partitions, None for nowhere; without `partitions` wherever it is."""
+        """The committed offsets of a group, None if there is none; without `partitions`, all that it has."""
         with self._lock:
             state = self._read()
             wanted = state.partitions(group_id) if partitions is None else partitions
             return {partition: state.position(group_id, partition, self._topic_id(partition)) for partition in wanted}
 
     def groups(self) -> list[str]:
-        """The groups that have committed anything."""
+        """The groups that have committed offsets."""
         with self._lock:
             return self._read().groups()
 
     def partition_for(self, group_id: str) -> TopicPartition:
-        """The partition of `__consumer_offsets` that has a group's records; made if it is not there."""
+        """The partition of `__consumer_offsets` with a group's records. Created if it does not exist."""
         return self._topic.partition_for(group_id)
 
     def commit(
@@ -153,10 +153,10 @@ class Offsets:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         producer: ProducerIdentity | None = None,
     ) -> None:
-        """Write positions; as part of the producer's transaction, if there is one. Raises `UnknownPartition`."""
+        """Write committed offsets, as part of the producer's transaction if given. Raises `UnknownPartition`."""
         check_commit(group_id, offsets)
         for partition in offsets:
-            self._data.log(*partition)  # raises: another topic of that name must not begin where this one was
+            self._data.log(*partition)  # raises; else a later topic of that name would start from this offset
         now_ms = self._data.now_ms()
         records: list[tuple[bytes, bytes | None]] = []
         for partition, position in offsets.items():
@@ -171,7 +171,7 @@ class Offsets:
         self._append(group_id, records, now_ms, producer)
 
     def forget_topic(self, topic: str) -> None:
-        """Take away all positions in a topic that was deleted, as Kafka does."""
+        """Remove all committed offsets in a topic that was deleted, as Kafka does."""
         with self._lock:
             state = self._read()
             for group_id in state.groups():
@@ -179,9 +179,9 @@ class Offsets:
                 self._append(group_id, [(_key(group_id, each), None) for each in gone], self._data.now_ms(), None)
 
     def note_marker(self, partition: TopicPartition) -> None:
-        """A producer's marker has been written to a partition of the topic."""
+        """Apply a marker that was written to a partition of the topic."""
         with self._lock:
-            if self._state is not None:  # else it is found when all is read
+            if self._state is not None:  # if it is None, reading everything will find the marker
                 self._catch_up(self._read(), partition)
 
     def _append(
@@ -197,7 +197,7 @@ class Offsets:
             log = self._topic.log_for(group_id)
             state = self._read()
             batches = _batches(records, now_ms, producer)
-            self._state = None  # an exception while this is written, or taken, has all read again
+            self._state = None  # if an exception comes during the write or the update, everything is read again
             try:
                 log.append(batches, origin=Origin.COORDINATOR)
             except (OctavoError, OSError):
@@ -225,7 +225,7 @@ class Offsets:
 
 
 def check_commit(group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-    """Raises `CoordinatorRefused` and `InvalidInput` for what Kafka would not take."""
+    """Raises `CoordinatorRefused` and `InvalidInput` for what Kafka would not accept."""
     if not group_id or len(write_text(group_id)) > MAX_STRING:
         raise WrongGroup(f"a group needs an id of at most {MAX_STRING} bytes, not {group_id[:80]!r}")
     for partition, position in offsets.items():
@@ -243,7 +243,7 @@ def _key(group_id: str, partition: TopicPartition) -> bytes:
 def _batches(
     records: Iterable[tuple[bytes, bytes | None]], timestamp_ms: int, producer: ProducerIdentity | None
 ) -> bytes:
-    """The records as Kafka's group coordinator writes them: in a transaction with the sequence 0, always."""
+    """Batches as Kafka's group coordinator writes them: in a transaction, always with sequence number 0."""
     built: list[bytes] = []
     builder = _builder(producer)
     for key, value in records:

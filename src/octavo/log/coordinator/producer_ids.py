@@ -1,4 +1,4 @@
-"""Producer ids: each is given out once, whoever gives it out."""
+"""Producer ids. Each is given out only once, be it here or by Kafka."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class ProducerIds:
-    """Gives out producer ids of blocks that the metadata log says are taken.
+    """Gives out producer ids from blocks that are marked as taken in the metadata log.
 
-    What is left of a block when the directory is closed is never given out, as with a broker of Kafka. Where logs hold
-    ids that the metadata know nothing of (they came from somewhere else), the next block begins behind them.
+    The rest of a block is never given out once the directory is closed, as with Kafka's brokers. If logs hold ids that
+    the metadata do not know (the logs came from elsewhere), the next block begins behind them.
     """
 
     def __init__(self, data: DataDirectory) -> None:
@@ -23,7 +23,7 @@ class ProducerIds:
         self._left = range(0)
 
     def next(self) -> int:
-        """An id that nobody had before. Raises as `DataDirectory.allocate_producer_ids`."""
+        """Return an id that was never used before. Raises as `DataDirectory.allocate_producer_ids`."""
         with self._lock:
             self._data.check_open()  # a fork would give out the same ids as its parent
             if not self._left:

@@ -1,4 +1,4 @@
-"""What a coordinator refuses, with Kafka's code for each."""
+"""Errors of a coordinator, with Kafka's code for each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from octavo.errors import ErrorCode, LogError
 
 
 class CoordinatorRefused(LogError):
-    """The coordinator does not do what it was asked for."""
+    """The coordinator refuses a request."""
 
 
 class ProducerFenced(CoordinatorRefused):
@@ -16,36 +16,36 @@ class ProducerFenced(CoordinatorRefused):
 
 
 class UnknownProducer(CoordinatorRefused):
-    """The transactional id does not belong to this producer id, or there is none such."""
+    """The transactional id does not belong to this producer id, or does not exist."""
 
     code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
 class WrongTransactionState(CoordinatorRefused):
-    """The transaction is not in a state in which that can be done."""
+    """The transaction is in a state that does not allow the request."""
 
     code = ErrorCode.INVALID_TXN_STATE
 
 
 class TransactionIsEnding(CoordinatorRefused):
-    """The last transaction is decided, but could not be ended everywhere: end it again, or begin anew."""
+    """The last transaction is decided, but was not ended in every partition: end it again, or start over."""
 
     code = ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 class WrongTimeout(CoordinatorRefused):
-    """Transactions cannot be given so long, or so short a time."""
+    """The transaction timeout is too long or too short."""
 
     code = ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
 class WrongGroup(CoordinatorRefused):
-    """A group cannot have this id."""
+    """The group id is not valid."""
 
     code = ErrorCode.INVALID_GROUP_ID
 
 
 class MetadataTooLarge(CoordinatorRefused):
-    """What is to be kept beside an offset is too long."""
+    """The metadata of a committed offset are too long."""
 
     code = ErrorCode.OFFSET_METADATA_TOO_LARGE

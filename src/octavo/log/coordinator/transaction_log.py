@@ -1,4 +1,4 @@
-"""The records of `__transaction_state`, read and written: what is known of each transactional id."""
+"""Reads and writes the records of `__transaction_state`: the state of each transactional id."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from octavo.schemas.versioned import read_value, write_key, write_value
 if TYPE_CHECKING:
     from octavo.log.directory import DataDirectory
 
-_FEATURE: Final = "transaction.version"  # from 1 on the records are flexible
+_FEATURE: Final = "transaction.version"  # from level 1 on the records are flexible
 
 
 class ProducerIdentity(NamedTuple):
-    """By what a producer's batches are known."""
+    """Producer id and epoch, as in the producer's batches."""
 
     producer_id: int
     epoch: int
 
 
 class Transaction:
-    """The last transaction of a transactional id. Whoever has `lock` may change it."""
+    """The last transaction of a transactional id. Hold `lock` to change it."""
 
     __slots__ = ("id", "is_in_doubt", "lock", "value")
 
     def __init__(self, transactional_id: str) -> None:
         self.id: Final = transactional_id
         self.lock: Final = make_rlock()
-        self.value: TransactionLogValue | None = None  # as it stands in the topic
-        self.is_in_doubt = False  # an exception came while it was written: the topic knows, and `value` may not
+        self.value: TransactionLogValue | None = None  # as in the topic
+        self.is_in_doubt = False  # an exception came during a write: the topic has the truth, `value` may not
 
     def of(self, producer: ProducerIdentity) -> TransactionLogValue:
-        """What it is, if the producer may go on with it. Raises `CoordinatorRefused`."""
+        """Return the state if the producer may go on with it. Raises `CoordinatorRefused`."""
         value = self.value
         if value is None or value.producer_id != producer.producer_id:
             raise UnknownProducer(f"transactional id {self.id!r} is not that of producer {producer.producer_id}")
@@ -62,7 +62,7 @@ class Transaction:
 
 
 class TransactionLog:
-    """The topic. Who writes has the lock of the transaction."""
+    """The topic `__transaction_state`. Writers hold the lock of the transaction."""
 
     def __init__(self, data: DataDirectory) -> None:
         self._data = data
@@ -71,11 +71,11 @@ class TransactionLog:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the topic that was read, or written to, has been deleted since."""
+        """Whether the topic that was read or written has been deleted since."""
         return self._known_id is not None and self._known_id != self._topic.id
 
     def read(self) -> dict[str, Transaction]:
-        """All transactional ids. Raises `BadDirectory`."""
+        """Read all transactional ids. Raises `BadDirectory`."""
         self._known_id = self._topic.id
         found: dict[str, Transaction] = {}
         for log in self._topic.logs():
@@ -83,7 +83,7 @@ class TransactionLog:
         return found
 
     def put(self, transaction: Transaction, value: TransactionLogValue, *, flush: bool = False) -> None:
-        """Write what has become of a transaction. It is so from then on."""
+        """Write the new state of a transaction, which then takes effect."""
         log = self._topic.log_for(transaction.id)
         self._known_id = self._topic.id
         version = 1 if self._data.feature_level(_FEATURE) else 0
@@ -104,14 +104,14 @@ class TransactionLog:
             log.flush()
 
     def settle(self, transaction: Transaction) -> None:
-        """Read again what a transaction is, where an exception came while it was written. Its lock is held."""
+        """Read the state of a transaction again, if an exception came during a write. The caller holds its lock."""
         if transaction.is_in_doubt:
             known = self.read().get(transaction.id)
             transaction.value = None if known is None else known.value
             transaction.is_in_doubt = False
 
     def coordinator_epoch(self, transaction: Transaction) -> int:
-        """Of the coordinator of a transaction, which is the leader of that partition of the topic."""
+        """The epoch of a transaction's coordinator: the leader epoch of its partition of the topic."""
         return self._topic.log_for(transaction.id).leader_epoch
 
 
@@ -123,7 +123,7 @@ def changed(
     partitions: Iterable[TopicPartition] | None = None,
     begun_ms: int | None = None,
 ) -> TransactionLogValue:
-    """What becomes of a transaction; what is not said stays as it is."""
+    """Return the changed state of a transaction. Fields that are not given stay the same."""
     return replace(
         value,
         previous_producer_id=value.producer_id,

@@ -1,23 +1,23 @@
-"""Transactions: who has a transactional id, and what becomes of its transaction, kept in `__transaction_state`.
+"""Transactions: who has a transactional id, and how its transaction ends. The state is in `__transaction_state`.
 
-As Kafka's transaction coordinator does it (KIP-98), with epochs that stay the same from one transaction of a producer
+This works as Kafka's transaction coordinator does (KIP-98). The epoch of a producer stays the same from one transaction
 to the next (`transaction.version` 1):
 
-    EMPTY -> ONGOING            before there is data in a partition, the partition is among the transaction's
-          -> PREPARE_COMMIT     here it is decided: what is left is to say so, by a marker in each partition
-          -> COMPLETE_COMMIT    and that is done. With PREPARE_ABORT and COMPLETE_ABORT likewise
+    EMPTY -> ONGOING            a partition is added to the transaction before it gets any data of it
+          -> PREPARE_COMMIT     the decision; what is left is to write a marker into each partition
+          -> COMPLETE_COMMIT    the markers are written. PREPARE_ABORT and COMPLETE_ABORT likewise
 
-**When the process dies** at any instruction, a transaction that was prepared to be committed is committed, and any
-other aborted: the first when the state is next read, the other when a producer next begins with its transactional id,
-or its time is over. So does Kafka, if it is given the directory meanwhile.
+**If the process dies** at any instruction, a transaction that was prepared to commit is committed, and any other is
+aborted. The first happens when the state is next read. The second happens when a producer next begins with its
+transactional id, or when its timeout is over. Kafka does the same, if it is given the directory meanwhile.
 
-**When the power goes** the same holds, which Kafka leaves to other replicas. What is committed is on the disk before
-that is decided, the decision before the first marker is written, and the markers before it is complete: every commit
+**If the power fails** the same holds, which Kafka leaves to other replicas. The committed data are on the disk before
+the decision, the decision before the first marker, and the markers before the transaction is complete. So every commit
 waits for the disk, twice for each partition and once for the decision. (An abort waits for nothing: what is lost of it
-is aborted again.) What came later may be lost, and a log may have more of it than `__transaction_state` has:
+is aborted again.) Later writes may be lost, and a log may have more of them than `__transaction_state` has:
 
     markers are missing                     they are written to all partitions of the prepared transaction, as Kafka
-                                            does when it starts: also where there is one, which does no harm
+                                            does when it starts; a second marker in a partition does no harm
     COMPLETE is missing, and the next       its data are told from those of the prepared one by the markers before
     transaction has data already            them, which have the time of the decision or a later one; they are aborted
     ONGOING is missing, but not the data    whatever an id has open in any log, and should not have, is aborted when
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 MAX_TIMEOUT_MS: Final = 900_000  # transaction.max.timeout.ms
 MAX_EPOCH: Final = 0x7FFF
-LAST_EPOCH: Final = MAX_EPOCH - 1  # of a producer: one more is kept for who fences it off
-_EPOCH_BUMPS: Final = 2  # the transaction.version of clients with an epoch for each transaction
+LAST_EPOCH: Final = MAX_EPOCH - 1  # largest epoch of a producer: one more is left to fence it
+_EPOCH_BUMPS: Final = 2  # the transaction.version of clients that bump the epoch for each transaction
 _NO_TIME: Final = -1
 
 EMPTY: Final = TransactionState.EMPTY
@@ -79,12 +79,12 @@ class Transactions:
         self._offsets = offsets
         self._log = TransactionLog(data)
         self._lock = make_rlock()
-        self._transactions: dict[str, Transaction] | None = None  # read when they are first needed
+        self._transactions: dict[str, Transaction] | None = None  # read when first needed
 
     # ---------------------------------------------------------------------------------------------------- of producers
 
     def init(self, transactional_id: str, timeout_ms: int) -> ProducerIdentity:
-        """The identity of a new producer; who had the transactional id before is fenced off, and what it left ended."""
+        """Return the identity of a new producer. The previous one is fenced, and a transaction it left is ended."""
         if not transactional_id or len(write_text(transactional_id)) > MAX_STRING:
             raise InvalidInput(f"a transactional id has 1 to {MAX_STRING} bytes, not {transactional_id[:80]!r}")
         if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
@@ -114,7 +114,7 @@ class Transactions:
     def add_partitions(
         self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> None:
-        """Have partitions in the transaction; the first ones begin it."""
+        """Add partitions to the transaction. The first ones begin it."""
         transaction = self._transaction(transactional_id)
         with transaction.lock:
             self._log.settle(transaction)
@@ -127,13 +127,13 @@ class Transactions:
             if is_open and added == present:
                 return
             for partition in added - present:
-                self._data.log(*partition)  # raises
+                self._data.log(*partition)  # raises if it does not exist
             now_ms = self._later_than(value)
             begun_ms = value.transaction_start_timestamp_ms if is_open else now_ms
             self._log.put(transaction, changed(value, ONGOING, now_ms, partitions=added, begun_ms=begun_ms))
 
     def end(self, transactional_id: str, producer: ProducerIdentity, *, commit: bool) -> None:
-        """Commit the transaction, or abort it. To ask for the same once more is no mistake."""
+        """Commit or abort the transaction. Repeating the same request is no error."""
         transaction = self._transaction(transactional_id)
         with transaction.lock:
             self._log.settle(transaction)
@@ -152,9 +152,9 @@ class Transactions:
             self._finish(transaction)
 
     def abort_timed_out(self, now_ms: int) -> list[str]:
-        """Abort the transactions whose time is over, and fence their producers off; the transactional ids."""
+        """Abort transactions that timed out, and fence their producers. Return the transactional ids."""
         aborted = []
-        attempts = Attempts()  # one that cannot be ended keeps no other open
+        attempts = Attempts()  # one that cannot be ended does not keep others open
         for transaction in list(self._all().values()):
             with attempts, transaction.lock:
                 self._log.settle(transaction)
@@ -168,21 +168,21 @@ class Transactions:
         return aborted
 
     def state(self, transactional_id: str) -> TransactionLogValue | None:
-        """What is known of a transactional id; None where it was never used."""
+        """The state of a transactional id; None if it was never used."""
         known = self._all().get(transactional_id)
         return None if known is None else known.value
 
     # --------------------------------------------------------------------------------------------------------- endings
 
     def _prepare(self, transaction: Transaction, value: TransactionLogValue, state: TransactionState) -> None:
-        """Decide. What is committed is on the disk before, and the decision before anybody can see it."""
+        """Decide. Committed data are on the disk before the decision, and the decision before anybody can see it."""
         commit = state is PREPARE_COMMIT
         if commit:
             self._flush(partitions_of(value))
         self._log.put(transaction, changed(value, state, self._later_than(value)), flush=commit)
 
     def _finish(self, transaction: Transaction, *, recovered: bool = False) -> None:
-        """Have a decision known in every partition. `recovered`: markers may be there, and data behind them."""
+        """Write the decision into every partition. `recovered`: there may be markers already, and data behind them."""
         value = transaction.value
         assert value is not None
         assert value.transaction_status in _PREPARED
@@ -200,7 +200,7 @@ class Transactions:
         self._log.put(transaction, completed)
 
     def _end_what_is_open(self, transaction: Transaction) -> None:
-        """Finish what is decided, abort what is not, with an epoch that the producer before does not have."""
+        """Finish what is decided and abort what is not, with an epoch larger than that of the previous producer."""
         value = transaction.value
         if value is None:
             return
@@ -213,7 +213,7 @@ class Transactions:
         self._abort_strays(transaction)
 
     def _abort_strays(self, transaction: Transaction) -> None:
-        """Abort what the id has open though it should have nothing open."""
+        """Abort what the producer id has open in logs though it should have nothing open."""
         value = transaction.value
         assert value is not None
         fenced = replace(value, producer_epoch=min(value.producer_epoch + 1, MAX_EPOCH))
@@ -222,7 +222,7 @@ class Transactions:
                 self._mark(transaction, fenced, log.partition, commit=False)
 
     def _has_ended(self, value: TransactionLogValue, partition: TopicPartition, decided_ms: int) -> bool:
-        """Whether a partition has the marker, and behind it already something of the next transaction."""
+        """Whether a partition has the marker, and behind it already data of the next transaction."""
         log = self._partition(partition)
         since = None if log is None else open_since(log, value.producer_id)
         return log is not None and since is not None and has_marker(log, value.producer_id, decided_ms, before=since)
@@ -240,7 +240,7 @@ class Transactions:
         except AppendRefused as refused:
             if refused.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
                 raise
-            return  # a later epoch has been there, and so has the end of this one
+            return  # the log has seen a later epoch, so this one has ended there
         if partition.topic == CONSUMER_OFFSETS:
             self._offsets.note_marker(partition)
 
@@ -259,7 +259,7 @@ class Transactions:
     # ------------------------------------------------------------------------------------------------------ all of them
 
     def _later_than(self, value: TransactionLogValue | None) -> int:
-        """Now, or just after the last change: markers of a transaction are told from those before by their time."""
+        """Now, or just after the last change. Markers are told from those of earlier transactions by their time."""
         now_ms = self._data.now_ms()
         return now_ms if value is None else max(now_ms, value.transaction_last_update_timestamp_ms + 1)
 
@@ -271,7 +271,7 @@ class Transactions:
             return known[transactional_id]
 
     def _all(self) -> dict[str, Transaction]:
-        """All transactional ids. When they are read, what a crash has left is brought in order."""
+        """All transactional ids. Reading them also repairs what a crash has left."""
         with self._lock:
             if self._transactions is None or self._log.is_gone:
                 found = self._log.read()
@@ -280,7 +280,7 @@ class Transactions:
             return self._transactions
 
     def _mend(self, transactions: Iterable[Transaction]) -> None:
-        """Finish what was decided, and abort what nobody knows to be open. No producer has begun yet."""
+        """Finish what was decided, and abort what should not be open. No producer has begun yet."""
         opened = {
             producer_id for log in self._data.logs for producer_id in list(log.producers.open_transactions.values())
         }
@@ -292,5 +292,5 @@ class Transactions:
                 self._abort_strays(transaction)
 
     def read(self) -> None:
-        """Read what there is, if that has not been done."""
+        """Read the state, if that has not been done."""
         self._all()
