@@ -1,9 +1,9 @@
-"""What a data directory needs done from time to time: flushes, retention, compaction, checkpoints, removal of files,
-and the end of transactions that nobody ends.
+"""Periodic tasks of a data directory: flushes, retention, compaction, checkpoints, removal of deleted files, and
+aborting transactions that have timed out.
 
-`run_once` does what is due, and nothing by itself: whoever has a clock can drive it. `start` has threads do so, one of
-which only compacts, as that may take long. What cannot be done keeps nothing else from being done, and is tried again;
-but for a log whose data are damaged, which is not compacted again until it is opened anew.
+`run_once` runs the tasks that are due and returns, so any clock can drive it. `start` runs them in two threads; one of
+them only compacts, because that may take long. A task that fails does not stop the others, and is tried again. There
+is one exception: a log whose data are damaged is not compacted again until it is reopened.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ PRODUCER_CHECK_INTERVAL_MS: Final = 600_000  # producer.id.expiration.check.inte
 INITIAL_DELAY_MS: Final = 30_000  # log.initial.task.delay.ms
 TIMEOUT_CHECK_INTERVAL_MS: Final = 10_000  # transaction.abort.timed.out.transaction.cleanup.interval.ms
 
-Failed = tuple[TopicPartition | None, OctavoError | OSError]  # None: the directory's own
+Failed = tuple[TopicPartition | None, OctavoError | OSError]  # None: a task of the directory itself
 
 
 class Done(NamedTuple):
-    """What one step did."""
+    """What one call of `run_once` did."""
 
     flushed: list[TopicPartition]
     deleted: list[tuple[TopicPartition, Expired]]
-    files_removed: int  # of how many deleted segments and partitions
+    files_removed: int  # number of deleted segments and partitions whose files were removed
     checkpoints_written: bool
-    failed: list[Failed]  # what could not be done; it is tried again
+    failed: list[Failed]  # tasks that failed; they are tried again
     forgotten: list[tuple[TopicPartition, int]]  # producers that have been silent for too long
-    cleaned: CompactionStats | None = None  # one log at most
+    cleaned: CompactionStats | None = None  # at most one log is compacted per step
 
 
 class Background:
-    """The tasks of one directory."""
+    """The background tasks of one data directory."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class Background:
         compaction_bytes_per_second: float | None = None,
     ) -> None:
         """`compaction`: log.cleaner.enable; `map_memory`: log.cleaner.dedupe.buffer.size;
-        `compaction_bytes_per_second`: log.cleaner.io.max.bytes.per.second, None for as many as there can be.
+        `compaction_bytes_per_second`: log.cleaner.io.max.bytes.per.second, None for no limit.
         """
-        self.last_error: Exception | None = None  # what the threads last could not do
+        self.last_error: Exception | None = None  # the last error in the threads
         self.last_clean: CompactionStats | None = None
         self._compaction = compaction
         self._map_memory = map_memory
@@ -79,7 +79,7 @@ class Background:
         self._threads: list[threading.Thread] = []
 
     def run_once(self, now_ms: int | None = None) -> Done:
-        """Do what is due at `now_ms`, and clean one log; nothing once the directory is closed.
+        """Run the tasks that are due at `now_ms`, and compact at most one log. Does nothing after the directory closes.
 
         Raises `WrongProcess` in a fork of the process that opened the directory, and `LockLost`.
         """
@@ -90,11 +90,11 @@ class Background:
 
     @property
     def uncleanable(self) -> dict[TopicPartition, FormatError]:
-        """The logs that cannot be compacted, and why."""
+        """The logs that cannot be compacted, each with the reason."""
         return {log.partition: log.uncleanable for log in self._directory.logs if log.uncleanable is not None}
 
     def _clean_one(self, now_ms: int, failed: list[Failed]) -> CompactionStats | None:
-        """Clean the log that needs it most, if one is due."""
+        """Compact the log that needs it most, if any is due."""
         if not (self._compaction and self._directory.is_open):
             return None
         log = filthiest(self._directory.logs, now_ms, lambda *error: failed.append(error))
@@ -130,7 +130,7 @@ class Background:
         return done._replace(files_removed=removed, checkpoints_written=checkpoints_written)
 
     def _abort_timed_out(self, now_ms: int, failed: list[Failed]) -> None:
-        """Abort transactions that are open for too long: nobody who reads committed data gets past them."""
+        """Abort transactions that have been open too long. Readers of committed data cannot get past them."""
         is_due = now_ms >= self._next_timeouts_ms and self._directory.is_in_charge
         if is_due and TRANSACTION_STATE in self._directory.topics:
             self._next_timeouts_ms = now_ms + TIMEOUT_CHECK_INTERVAL_MS
@@ -138,11 +138,11 @@ class Background:
                 self._directory.coordinator.abort_timed_out(now_ms)
 
     def _tend(self, log: Log, now_ms: int, done: Done, *, retention_is_due: bool) -> int:
-        """Do what is due for one log; the files of how many segments were removed."""
+        """Run what is due for one log. Returns the number of segments whose files were removed."""
         if now_ms - log.last_flush_ms >= log.config.flush_ms and log.recovery_point < log.end_offset:
             log.flush()
             done.flushed.append(log.partition)
-        if retention_is_due and not log.is_compacting:  # which would be broken off
+        if retention_is_due and not log.is_compacting:  # retention would interrupt the compaction
             done.deleted.extend((log.partition, expired) for expired in log.apply_retention(now_ms))
         return log.delete_files(now_ms)
 
@@ -153,7 +153,7 @@ class Background:
                 done.forgotten.extend((log.partition, producer) for producer in log.expire_producers(now_ms))
 
     def start(self, interval_s: float = 1.0) -> None:
-        """Have threads do what is due, every so often, until `stop`. Raises as `run_once`."""
+        """Start threads that run due tasks every `interval_s` seconds until `stop`. Raises like `run_once`."""
         self._directory.check_owner()
         if self._threads:
             return
@@ -164,9 +164,9 @@ class Background:
             thread.start()
 
     def stop(self) -> None:
-        """End the threads, and wait for them. A log that is being compacted is finished first.
+        """Stop the threads and wait for them. A compaction that is under way is finished first.
 
-        A fork has none of its parent's threads, and has nothing to wait for.
+        A fork does not have its parent's threads, so there is nothing to wait for.
         """
         if self._directory.is_elsewhere:
             self._threads.clear()
@@ -181,7 +181,7 @@ class Background:
             try:
                 for _, error in work():
                     self.last_error = error
-            except Exception as error:  # a thread that ends is noticed by nobody
+            except Exception as error:  # nobody would notice that the thread has ended
                 self.last_error = error
 
     def _tend_in_thread(self) -> list[Failed]:
@@ -190,7 +190,7 @@ class Background:
     def _clean_in_thread(self) -> list[Failed]:
         failed: list[Failed] = []
         while self._clean_one(self._clock(), failed) is not None and not self._stop.is_set():
-            pass  # there may be more to do right away
+            pass  # another log may be due right away
         return failed
 
     def __enter__(self) -> Self:

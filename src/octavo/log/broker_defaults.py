@@ -1,9 +1,9 @@
-"""What a topic has that it does not set itself: the broker's settings, and else Kafka's defaults.
+"""Settings that a topic inherits: those of the broker, or else Kafka's defaults.
 
-Where Apache Kafka has run, its settings are in its `server.properties`, and only those that were changed while it ran
-are in the metadata. So there the defaults are not believed: a topic is known only if everything that lets records go
-is set by itself, by the metadata, or by the `server.properties` that the caller has. Directories that Octavo alone has
-written never had other settings than Kafka's defaults.
+Where Apache Kafka has run, its settings are in its `server.properties`; the metadata hold only settings that were
+changed while it ran. So the defaults cannot be trusted there. A topic's configuration counts as known only if every
+setting that can cause records to be deleted is given by the topic, by the metadata, or by the `server.properties` that
+the caller provides. A directory that only Octavo has written never had settings other than Kafka's defaults.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from octavo.log.metadata import MetadataStore, Topic
 
 BROKER_RESOURCE: Final = 4  # ConfigResource.Type
-ALL_BROKERS: Final = ""  # the name of what counts for each of them
+ALL_BROKERS: Final = ""  # the resource name for settings of all brokers
 
 _POLICY: Final = "cleanup.policy"
-# What lets records go, where the policy says so.
+# Settings that decide which records are removed, if the cleanup policy allows it.
 _OF_DELETION: Final = ("retention.ms", "retention.bytes")
 _OF_COMPACTION: Final = ("delete.retention.ms", "min.compaction.lag.ms")
 _MINUTE_MS: Final = 60 * 1000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 
-# A topic's setting, and the broker's that stand in for it, the first that there is (ServerTopicConfigSynonyms).
+# A topic's setting, and the broker settings that replace it: the first one that is set (ServerTopicConfigSynonyms).
 _STAND_INS: Final[dict[str, tuple[str, ...]]] = {
     "segment.bytes": ("log.segment.bytes",),
     "segment.ms": ("log.roll.ms", "log.roll.hours"),
@@ -61,10 +61,10 @@ _STAND_INS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class TopicConfig(NamedTuple):
-    """How the logs of a topic are kept, as far as that is known."""
+    """The configuration of a topic, as far as it is known."""
 
-    config: LogConfig  # what is not known of retention is unlimited here
-    is_known: bool  # all of it that lets records go; else none may go
+    config: LogConfig  # with unlimited retention where retention is not known
+    is_known: bool  # every setting that can cause records to be removed is known; otherwise nothing may be removed
     may_be_compacted: bool
 
 
@@ -72,10 +72,10 @@ UNKNOWN: Final = TopicConfig(LogConfig(retention_ms=UNLIMITED), is_known=False, 
 
 
 class BrokerDefaults:
-    """The settings of one broker, by the names that topics have for them."""
+    """The settings of one broker, under the names of the topic settings."""
 
     def __init__(self, metadata: MetadataStore, server_properties: Mapping[str, str] | None = None) -> None:
-        """`server_properties`: those of the broker; None where they are not known. Raises `InvalidConfig`."""
+        """`server_properties`: the broker's own; None if they are not known. Raises `InvalidConfig`."""
         image = metadata.image
         settings = {
             **(server_properties or {}),
@@ -87,7 +87,7 @@ class BrokerDefaults:
         LogConfig.from_stored(self._values)  # raises, before anything is changed
 
     def config_of(self, topic: Topic | None) -> TopicConfig:
-        """What is known of a topic; None for one that the metadata do not know. Raises `InvalidConfig`."""
+        """Return what is known of a topic. Pass None for a topic not in the metadata. Raises `InvalidConfig`."""
         if topic is None:
             return UNKNOWN
         values = {**self._values, **topic.config}
@@ -97,7 +97,7 @@ class BrokerDefaults:
 
 
 def _decisive(policy: str | None) -> tuple[str, ...]:
-    """What has to be known before anything may go."""
+    """Return the settings that must be known before anything may be removed under this policy."""
     if policy is None:
         return (_POLICY, *_OF_DELETION)
     of_deletion = _OF_DELETION if "delete" in policy else ()
@@ -114,7 +114,7 @@ def _topic_values(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _value(name: str, text: str) -> str:
-    """A broker's value as a topic would have it: in milliseconds, and without limit where it is negative."""
+    """Convert a broker's value to the form of the topic setting: milliseconds, and unlimited (-1) if negative."""
     if name not in {"log.retention.ms", "log.retention.minutes"} and not name.endswith(".hours"):
         return text
     try:

@@ -1,4 +1,4 @@
-"""What the configurations of `Producer` and `Consumer` have in common: how settings are named, given and refused."""
+"""Parsing and checking of settings, shared by the configurations of `Producer` and `Consumer`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Text:
 
 
 class Name(Text):
-    """A text that is not empty, or none."""
+    """A text that is not empty, or None."""
 
     allowed = "a text that is not empty"
 
@@ -49,15 +49,15 @@ class Name(Text):
 
 
 def option(default: Any, kind: Kind) -> Any:
-    """A field of a configuration."""
+    """Declare a field of a configuration dataclass."""
     return field(default=default, metadata={"kind": kind})
 
 
 class Options:
-    """The settings of one kind of client: the fields of a dataclass, whose names have `_` where Kafka's have `.`."""
+    """The settings of one kind of client: the fields of a dataclass, named like Kafka's with `_` in place of `.`."""
 
     def __init__(self, config: type, client: str, elsewhere: Mapping[str, str]) -> None:
-        """`elsewhere`: why settings of Kafka's client are none here."""
+        """`elsewhere`: settings of Kafka's client that do not exist here, each with the reason."""
         self._client = client
         self._elsewhere = elsewhere
         self._kinds: Final[dict[str, Kind]] = {
@@ -65,9 +65,9 @@ class Options:
         }
 
     def read(self, properties: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
-        """What was given, by the names of the fields: `properties` by Kafka's names, `more` with `_` for `.`.
+        """Return the given values by field name. `properties` has Kafka's names, `more` has `_` in place of `.`.
 
-        A value is a text, as in a file of properties, or already what it stands for. Raises `InvalidConfig`.
+        A value is either a text, as in a properties file, or already parsed. Raises `InvalidConfig`.
         """
         given = dict(properties or {}) | {name.replace("_", "."): value for name, value in more.items()}
         values = {}

@@ -1,12 +1,14 @@
-"""The configuration of a topic, by Kafka's names, units, limits and defaults (those of Apache Kafka 4.3).
+"""The configuration of a topic, with the names, units, limits and defaults of Apache Kafka 4.3.
 
     LogConfig.from_properties({"segment.ms": "3600000", "cleanup.policy": "compact"})
     LogConfig(segment_ms=3_600_000, cleanup_policy=frozenset({"compact"}))
 
-A field has the name that Kafka has, with `_` for `.`. One is different: `segment_bytes` is the size that counts. It
-holds `internal.segment.bytes` where that is given, which Kafka has for tests: only so can a segment be below 1 MiB.
+A field has Kafka's name with `_` in place of `.`. There is one exception: `segment_bytes` holds the size that applies.
+If `internal.segment.bytes` is given, `segment_bytes` holds that value. Kafka has it for tests: it is the only way to
+get segments below 1 MiB.
 
-Settings of what is not here (replication, tiered storage) are kept and checked, for the sake of who else reads them.
+Settings for features that Octavo lacks (replication, tiered storage) are kept and checked, because other readers of
+the directory use them.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from octavo.records.layout import MAX_INT64, TimestampType
 
 COMPACT: Final = "compact"
 DELETE: Final = "delete"
-UNLIMITED: Final = -1  # of retention
-AS_RETENTION: Final = -2  # of local retention: what retention itself is
+UNLIMITED: Final = -1  # retention without a limit
+AS_RETENTION: Final = -2  # local retention that equals retention
 
 _SEGMENT_BYTES: Final = "segment.bytes"
 _INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"
@@ -39,9 +41,9 @@ def _option(default: Any, kind: Kind) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """How the logs of one topic are kept. Raises `InvalidConfig` for what Kafka would not take."""
+    """The configuration of one topic's logs. Raises `InvalidConfig` for values that Kafka rejects."""
 
-    # Segments, and what is beside them.
+    # Segments and their indexes.
     segment_bytes: int = _option(1 << 30, int32())
     segment_ms: int = _option(7 * _DAY_MS, int64(1))
     segment_jitter_ms: int = _option(0, int64(0))
@@ -50,11 +52,11 @@ class LogConfig:
     preallocate: bool = _option(False, Switch())
     file_delete_delay_ms: int = _option(60_000, int64(0))
 
-    # When it must be on the disk.
+    # Flushing to disk.
     flush_messages: int = _option(MAX_INT64, int64(1))
     flush_ms: int = _option(MAX_INT64, int64(0))
 
-    # What may go.
+    # Retention and compaction.
     cleanup_policy: frozenset[str] = _option(frozenset({DELETE}), Words((COMPACT, DELETE)))
     retention_ms: int = _option(7 * _DAY_MS, int64(-1))
     retention_bytes: int = _option(-1, int64())
@@ -63,7 +65,7 @@ class LogConfig:
     max_compaction_lag_ms: int = _option(MAX_INT64, int64(1))
     min_cleanable_dirty_ratio: float = _option(0.5, Ratio())
 
-    # What may come.
+    # Which batches are accepted, and how they are stored.
     max_message_bytes: int = _option((1 << 20) + 12, int32(0))
     compression_type: str = _option("producer", Word(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")))
     compression_gzip_level: int = _option(-1, int32(1, 9, also=-1))
@@ -76,13 +78,13 @@ class LogConfig:
     message_timestamp_before_max_ms: int = _option(MAX_INT64, int64(0))
     message_timestamp_after_max_ms: int = _option(60 * 60 * 1000, int64(0))
 
-    # Of a cluster.
+    # Replication.
     min_insync_replicas: int = _option(1, int32(1))
     unclean_leader_election_enable: bool = _option(False, Switch())
     leader_replication_throttled_replicas: tuple[str, ...] = _option((), Throttled())
     follower_replication_throttled_replicas: tuple[str, ...] = _option((), Throttled())
 
-    # Of tiered storage.
+    # Tiered storage.
     remote_storage_enable: bool = _option(False, Switch())
     remote_log_copy_disable: bool = _option(False, Switch())
     remote_log_delete_on_disable: bool = _option(False, Switch())
@@ -102,19 +104,19 @@ class LogConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LogConfig:
-        """The configuration that differs from the defaults in `properties`. Raises `InvalidConfig`."""
+        """Return the defaults, overridden by `properties`. Raises `InvalidConfig`."""
         return _parsed(frozenset(properties.items()), stored=False)
 
     @classmethod
     def from_stored(cls, properties: Mapping[str, str]) -> LogConfig:
-        """The same for what an older Kafka may have accepted and stored.
+        """Parse properties that an older Kafka may have accepted and stored.
 
-        Names that are no longer known are left out, as Kafka does, and a segment may be as small as it was then.
+        Names that are no longer known are skipped, as Kafka does, and segments may be as small as they could be then.
         """
         return _parsed(frozenset(properties.items()), stored=True)
 
     def to_properties(self) -> dict[str, str]:
-        """Whatever differs from the defaults, by Kafka's names; `from_properties` makes the same of it again."""
+        """Return what differs from the defaults, by Kafka's names. `from_properties` is the inverse."""
         properties = {}
         for name, attribute, kind, default in _OPTIONS:
             value = getattr(self, attribute)
@@ -124,9 +126,9 @@ class LogConfig:
         return properties
 
     def with_properties(self, properties: Mapping[str, str | None]) -> LogConfig:
-        """With some properties changed, and those that are None back at their defaults. Raises `InvalidConfig`."""
+        """Return a copy with `properties` changed; None resets one to its default. Raises `InvalidConfig`."""
         merged = self.to_properties()
-        if _SEGMENT_BYTES in properties:  # only the size that counts is known: the later word has it
+        if _SEGMENT_BYTES in properties:  # only the size that applies is stored, and the later setting wins
             merged.pop(_INTERNAL_SEGMENT_BYTES, None)
         for name, value in properties.items():
             if value is None:
@@ -138,26 +140,26 @@ class LogConfig:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether only the last record of each key must stay."""
+        """Whether compaction keeps only the last record of each key."""
         return COMPACT in self.cleanup_policy
 
     @property
     def is_deleted(self) -> bool:
-        """Whether old records may go, by age or by size."""
+        """Whether old records may be deleted by age or by size."""
         return DELETE in self.cleanup_policy
 
     @property
     def max_segment_ms(self) -> int:
-        """How long a segment may be appended to: on compacted topics so that nothing waits too long for compaction."""
+        """How long a segment is appended to. Compacted topics roll within the maximum compaction lag."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
     def random_jitter_ms(self) -> int:
-        """By how much the next segment rolls before its time, so that not all segments do at once."""
+        """Return how much earlier the next segment rolls, so that not all segments roll at once."""
         limit = min(self.segment_jitter_ms, self.segment_ms)
         return random.randrange(limit) if limit > 0 else 0
 
     def _check_tiers(self) -> None:
-        """Kafka's rules on a broker with tiered storage."""
+        """Check Kafka's rules for a broker with tiered storage. Raises `InvalidConfig`."""
         if self.is_compacted:
             raise InvalidConfig("cleanup.policy", COMPACT, "with remote.storage.enable it must be delete, or nothing")
         for unit in ("ms", "bytes"):
@@ -173,7 +175,7 @@ class LogConfig:
                 raise InvalidConfig(name, local, same)
 
 
-# Kafka's name, the attribute, what it takes, its default.
+# Kafka's name, the attribute, the kind of value, the default.
 _OPTIONS: Final[tuple[tuple[str, str, Kind, Any], ...]] = tuple(
     (option.name.replace("_", "."), option.name, option.metadata["kind"], option.default)
     for option in fields(LogConfig)
@@ -197,7 +199,7 @@ def _kind(name: str, value: object) -> Kind:
         raise InvalidConfig(name, value, "Kafka has no topic configuration of this name") from None
 
 
-@lru_cache(maxsize=4096)  # the partitions of a topic, and many topics, have the same
+@lru_cache(maxsize=4096)  # all partitions of a topic, and many topics, share one configuration
 def _parsed(properties: frozenset[tuple[str, str]], *, stored: bool) -> LogConfig:
     values: dict[str, Any] = {}
     for name, text in sorted(properties, reverse=True):  # so that internal.segment.bytes comes after segment.bytes

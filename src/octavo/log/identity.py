@@ -1,7 +1,7 @@
-"""Who a data directory belongs to: `meta.properties`, and ids as Kafka makes and writes them.
+"""The identity of a data directory: `meta.properties`, and ids in Kafka's format.
 
-Version 1 is of KRaft: `node.id`, `cluster.id`, and `directory.id` where there may be several directories. Version 0 is
-of ZooKeeper: `broker.id`, and `cluster.id` perhaps. Both are read and written; other properties are not kept.
+Version 1 is KRaft's: `node.id`, `cluster.id`, and `directory.id` if there may be several directories. Version 0 is
+ZooKeeper's: `broker.id`, and an optional `cluster.id`. Both are read and written. Other properties are not kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from octavo.records.layout import MAX_INT32
 
 ZERO_ID: Final = uuid.UUID(int=0)
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
-_RESERVED_DIRECTORY_IDS: Final = 100  # this many from zero mean something: unassigned, lost, migrating
+_RESERVED_DIRECTORY_IDS: Final = 100  # the first ids have meanings such as unassigned, lost, migrating
 _RESERVED: Final = frozenset(uuid.UUID(int=number) for number in range(_RESERVED_DIRECTORY_IDS))
 
 _MAX_SIZE: Final = 1 << 20
@@ -33,19 +33,19 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 def write_uuid(value: uuid.UUID) -> str:
-    """An id as Kafka writes it: 22 characters of URL-safe base64, without padding."""
+    """Return an id as Kafka writes it: 22 characters of URL-safe base64, without padding."""
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
 
 
 def read_uuid(text: str) -> uuid.UUID:
-    """The id in a text of `write_uuid`'s or Kafka's; raises `InvalidInput`."""
+    """Parse an id written by `write_uuid` or by Kafka. Raises `InvalidInput`."""
     if _ID_TEXT.fullmatch(text) is None:
         raise InvalidInput(f"{text[:40]!r} is no id: 22 characters of URL-safe base64 are")
     return uuid.UUID(bytes=base64.urlsafe_b64decode(text[:22] + "=="))
 
 
 def random_uuid() -> uuid.UUID:
-    """A new id, not reserved, whose text does not start with a dash: on a command line that would be an option."""
+    """Return a new id that is not reserved and whose text does not start with a dash, like a command-line option."""
     while True:
         value = uuid.uuid4()
         if value not in _RESERVED and not write_uuid(value).startswith("-"):
@@ -53,13 +53,13 @@ def random_uuid() -> uuid.UUID:
 
 
 def is_reserved_directory(directory: uuid.UUID) -> bool:
-    """Whether a directory id names no directory, but says that a replica is unassigned, lost or migrating."""
+    """Whether an id is not that of a directory, but means that a replica is unassigned, lost or migrating."""
     return directory in _RESERVED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaProperties:
-    """What `meta.properties` says. Version 1 has a node and a cluster, always."""
+    """The content of `meta.properties`. Version 1 always has a node and a cluster."""
 
     version: int = 1
     cluster_id: str | None = None
@@ -74,7 +74,7 @@ class MetaProperties:
 
     @classmethod
     def from_properties(cls, properties: dict[str, str]) -> MetaProperties:
-        """Raises `InvalidInput` where Kafka would not start on them."""
+        """Parse the properties. Raises `InvalidInput` if Kafka would refuse to start with them."""
         version = _integer("version", properties.get("version", "0").strip())
         node = properties.get(_node_key(version))
         directory = properties.get("directory.id")
@@ -86,7 +86,7 @@ class MetaProperties:
         )
 
     def to_properties(self) -> dict[str, str]:
-        """The properties that there are."""
+        """Return the properties that are set."""
         values = {
             "version": str(self.version),
             "cluster.id": self.cluster_id,
@@ -97,7 +97,7 @@ class MetaProperties:
 
 
 def read_meta_properties(storage: Storage, folder: Path) -> MetaProperties | None:
-    """Whose `folder` is; None where nobody has said so. Raises `CorruptFile`."""
+    """Read the identity of `folder`; None if it has no `meta.properties`. Raises `CorruptFile`."""
     path = folder / META_PROPERTIES
     try:
         data = read_small_file(storage, path, _MAX_SIZE)
@@ -112,7 +112,7 @@ def read_meta_properties(storage: Storage, folder: Path) -> MetaProperties | Non
 
 
 def write_meta_properties(storage: Storage, folder: Path, properties: MetaProperties) -> None:
-    """Replace `meta.properties`; on the disk when this returns."""
+    """Replace `meta.properties`. It is on disk when this returns."""
     now = datetime.now(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")  # as Java writes a Date
     storage.replace_file(folder / META_PROPERTIES, write_properties(properties.to_properties(), ["", now]))
 
@@ -120,7 +120,7 @@ def write_meta_properties(storage: Storage, folder: Path, properties: MetaProper
 def check_one_cluster(folders: Iterable[tuple[Path | str, MetaProperties]]) -> None:
     """Check that folders belong to one cluster. Raises `BadDirectory` with both folders and both ids.
 
-    A folder that names no cluster is taken for one of any.
+    A folder that names no cluster matches any.
     """
     first: tuple[Path | str, str] | None = None
     for folder, identity in folders:
@@ -135,7 +135,7 @@ def check_one_cluster(folders: Iterable[tuple[Path | str, MetaProperties]]) -> N
 
 
 def check_one_node(identities: Mapping[Path, MetaProperties]) -> None:
-    """Check that folders are those of one node, each once. Raises `BadDirectory`."""
+    """Check that folders belong to one node, and that none is a copy of another. Raises `BadDirectory`."""
     check_one_cluster(identities.items())
     directories: dict[uuid.UUID, Path] = {}
     for folder, identity in identities.items():

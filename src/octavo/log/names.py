@@ -1,7 +1,7 @@
-"""How Kafka names files and folders, and what a topic may be called.
+"""Kafka's names for files and folders, and its rules for topic names.
 
-A name is read only in the form in which Kafka writes it: where Kafka would also take `topic-007` or `topic-+7` for
-partition 7, here it is no partition, so that no two folders can mean the same one.
+A name is accepted only in the form in which Kafka writes it. Kafka would also read `topic-007` or `topic-+7` as
+partition 7. Here they are not partitions, so that no two folders can mean the same one.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from octavo.errors import InvalidInput
 from octavo.log.storage import TMP as TMP
 from octavo.records.layout import MAX_INT32, MAX_INT64
 
-# Of one segment, after its base offset.
+# Suffixes of the files of one segment, after its base offset.
 LOG: Final = ".log"
 INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"
 TXN_INDEX: Final = ".txnindex"
 SNAPSHOT: Final = ".snapshot"
 
-# After a whole name.
-DELETED: Final = ".deleted"  # waits to be removed
-CLEANED: Final = ".cleaned"  # compaction or a split is writing it
-SWAP: Final = ".swap"  # written, and about to take its place
+# Suffixes that are added to a whole file name.
+DELETED: Final = ".deleted"  # waiting to be removed
+CLEANED: Final = ".cleaned"  # output that compaction or a split is still writing
+SWAP: Final = ".swap"  # finished output that is about to replace its input
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -47,12 +47,12 @@ _UNIQUE_ID: Final = re.compile(r"[^\s.]+")
 
 
 def file_name(base_offset: int, suffix: str) -> str:
-    """`00000000000000000042.log` for offset 42 and the suffix `.log`."""
+    """Return the file name for an offset, such as `00000000000000000042.log` for 42 and the suffix `.log`."""
     return f"{base_offset:020d}{suffix}"
 
 
 def base_offset_of(name: str) -> int | None:
-    """The offset that a file is named after: what stands before its first dot. None where that is no offset."""
+    """Return the offset that a file is named after, the part before its first dot; None if that is not an offset."""
     digits = name.partition(".")[0]
     if len(digits) != _OFFSET_DIGITS or not (digits.isascii() and digits.isdigit()) or len(name) == _OFFSET_DIGITS:
         return None
@@ -73,8 +73,8 @@ class TopicPartition(NamedTuple):
     def folder(self) -> str:
         """The name of its folder: `topic-partition`.
 
-        Every path of a partition is made of this name, so it is checked here: a topic such as `../victim` must not
-        lead out of the directory, wherever its name was read. Raises `InvalidInput`.
+        Every path of a partition is built from this name, so it is checked here. A topic such as `../victim` must not
+        lead out of the directory, wherever its name came from. Raises `InvalidInput`.
         """
         problem = self.problem
         if problem is not None:
@@ -83,14 +83,14 @@ class TopicPartition(NamedTuple):
 
     @property
     def problem(self) -> str | None:
-        """Why Kafka would have no such partition; None where it could have it."""
+        """The reason why Kafka could not have this partition; None if it could."""
         if not 0 <= self.partition <= MAX_INT32:
             return f"the number of a partition is from 0 to {MAX_INT32}, not {self.partition}"
         return topic_name_problem(self.topic)
 
     @classmethod
     def parse(cls, folder_name: str) -> TopicPartition | None:
-        """The partition whose folder has this name; None where it is no partition's, or one that is put aside."""
+        """Return the partition whose folder has this name; None for any other folder, also one that is set aside."""
         topic, dash, number = folder_name.rpartition("-")
         if not dash or _NUMBER.fullmatch(number) is None:
             return None
@@ -99,22 +99,22 @@ class TopicPartition(NamedTuple):
 
 
 class Aside(Enum):
-    """Why a partition's folder is put aside under another name; the value ends that name."""
+    """The reason why a partition's folder was renamed and set aside. The value is the suffix of the new name."""
 
-    DELETE = "-delete"  # its topic is deleted: it goes after a while
-    STRAY = "-stray"  # the metadata does not know it
-    FUTURE = "-future"  # a copy that moves to another disk
+    DELETE = "-delete"  # its topic is deleted, and the folder is removed after a delay
+    STRAY = "-stray"  # the metadata do not know it
+    FUTURE = "-future"  # a copy that is being moved to another disk
 
 
 class AsideFolder(NamedTuple):
-    """A folder that is put aside. `partition` may have a topic whose name is cut."""
+    """A folder that is set aside. The topic name in `partition` may be truncated."""
 
     partition: TopicPartition
     why: Aside
 
     @classmethod
     def parse(cls, folder_name: str) -> AsideFolder | None:
-        """What a folder `topic-partition.id-delete` (or `-stray`, `-future`) holds; None for all other names."""
+        """Parse the name of a folder `topic-partition.id-delete` (or `-stray`, `-future`); None for other names."""
         for why in Aside:
             name, dot, unique_id = folder_name.removesuffix(why.value).rpartition(".")
             if folder_name.endswith(why.value) and dot and _UNIQUE_ID.fullmatch(unique_id):
@@ -124,14 +124,14 @@ class AsideFolder(NamedTuple):
 
 
 def aside_folder_name(partition: TopicPartition, why: Aside) -> str:
-    """A new name for a partition's folder. Kafka cuts the topic where the name would be too long, except for FUTURE."""
+    """Return a new name for a partition's folder. Like Kafka, truncate a topic that is too long, except for FUTURE."""
     end = f"-{partition.partition}.{uuid.uuid4().hex}{why.value}"
     room = len(partition.topic) if why is Aside.FUTURE else _MAX_FOLDER_NAME - len(end)
     return partition.topic[:room] + end
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Why Kafka would not have a topic of this name; None where it would."""
+    """Return why Kafka does not allow a topic of this name; None if it does."""
     if not name:
         return "a topic's name cannot be empty"
     if name in {".", ".."}:
@@ -144,12 +144,12 @@ def topic_name_problem(name: str) -> str | None:
 
 
 def check_topic_name(name: str) -> None:
-    """Raises `InvalidInput` for a name that Kafka would not give to a topic."""
+    """Check that Kafka allows a topic of this name. Raises `InvalidInput`."""
     problem = topic_name_problem(name)
     if problem is not None:
         raise InvalidInput(problem)
 
 
 def is_internal_topic(name: str) -> bool:
-    """Whether Kafka keeps its own state in a topic of this name, which clients may not write to."""
+    """Whether the topic is one in which Kafka keeps its own state. Clients may not write to those."""
     return name in _INTERNAL_TOPICS

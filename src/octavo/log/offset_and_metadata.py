@@ -1,4 +1,4 @@
-"""Where a group is in a partition: `OffsetAndMetadata`."""
+"""The position of a consumer group in a partition: `OffsetAndMetadata`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from octavo.records.layout import NO_LEADER_EPOCH
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A position: the offset of the next record that is to be read, and whatever goes with it."""
+    """A committed position: the offset of the next record to read, with the metadata that was committed."""
 
     offset: int
     metadata: str = ""
-    leader_epoch: int = NO_LEADER_EPOCH  # of the record before
+    leader_epoch: int = NO_LEADER_EPOCH  # epoch of the record before that offset

@@ -1,7 +1,7 @@
-"""What the value of a configuration can be: how Kafka reads it from text, which values it takes, how it writes them.
+"""Kinds of configuration values: how Kafka parses them from text, which values are valid, and how they are written.
 
-Text is read as Kafka's `ConfigDef` reads it in Java: blanks around it do not count, numbers may have a sign, `true` and
-`false` any case, words none other than their own.
+Text is parsed as Kafka's `ConfigDef` does in Java. Surrounding blanks are ignored, and numbers may have a sign. `true`
+and `false` may have any case; all other words are case-sensitive.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from octavo.records.layout import MAX_INT32, MAX_INT64
 
-_JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # what String.trim() cuts off
+_JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # what String.trim() removes
 _INTEGER: Final = re.compile(r"[+-]?\d{1,40}")
 _DECIMAL: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _HEXADECIMAL: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?")
@@ -23,25 +23,25 @@ E = TypeVar("E", bound=IntEnum)
 
 
 class Kind(Protocol):
-    """A set of values, and their text."""
+    """A set of valid values and their text form."""
 
     allowed: str  # completes "... cannot be 7: it must be ..."
 
     def read(self, text: str) -> Any:
-        """The value that a text stands for; raises `ValueError` where it is none at all."""
+        """Parse a text. Raises `ValueError` if it has the wrong form; `takes` checks the range."""
 
     def takes(self, value: Any) -> bool:
-        """Whether a value is one of the set."""
+        """Whether a value is in the set."""
 
     def write(self, value: Any) -> str:
-        """The text of a value of the set."""
+        """Return the text of a value in the set."""
 
 
 class Integer:
-    """Whole numbers of Java's `int` or `long`."""
+    """Whole numbers in a range, as Java's `int` or `long`."""
 
     def __init__(self, minimum: int, maximum: int, *, also: int | None = None) -> None:
-        """`also`: one number more, outside."""
+        """`also`: one more valid number outside the range."""
         self._minimum: Final = minimum
         self._maximum: Final = maximum
         self._also: Final = also
@@ -61,17 +61,17 @@ class Integer:
 
 
 def int32(minimum: int = -MAX_INT32 - 1, maximum: int = MAX_INT32, *, also: int | None = None) -> Integer:
-    """Numbers of Java's `int`."""
+    """Return the kind of numbers that fit Java's `int`."""
     return Integer(minimum, maximum, also=also)
 
 
 def int64(minimum: int = -MAX_INT64 - 1) -> Integer:
-    """Numbers of Java's `long`."""
+    """Return the kind of numbers that fit Java's `long`."""
     return Integer(minimum, MAX_INT64)
 
 
 class Ratio:
-    """Numbers from 0 to 1. Kafka lets NaN pass, to which every comparison is false; so it passes here."""
+    """Numbers from 0 to 1. NaN is accepted, as in Kafka, because every comparison with it is false."""
 
     allowed = "a number from 0 to 1"
 
@@ -110,7 +110,7 @@ class Switch:
 
 
 class Word:
-    """One of some words."""
+    """One of a fixed set of words."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words: Final = tuple(words)
@@ -127,7 +127,7 @@ class Word:
 
 
 class Member(Generic[E]):
-    """One of some members of an enumeration, by Kafka's word for each."""
+    """A member of an enumeration, written as Kafka's word for it."""
 
     def __init__(self, members: dict[str, E]) -> None:
         self._members: Final = members
@@ -148,7 +148,7 @@ class Member(Generic[E]):
 
 
 class Words:
-    """Any of some words, with commas in between; none is a value as well (KIP-1161)."""
+    """A comma-separated list of words from a fixed set. The empty list is valid (KIP-1161)."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words: Final = frozenset(words)
@@ -165,7 +165,7 @@ class Words:
 
 
 class Throttled:
-    """Replicas whose copying is throttled."""
+    """Replicas whose replication is throttled."""
 
     allowed = "'*', or partition:broker pairs of numbers with commas in between"
 

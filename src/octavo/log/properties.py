@@ -1,11 +1,11 @@
-r"""Java's properties files, as `java.util.Properties` reads and writes them.
+r"""Read and write Java's properties files, as `java.util.Properties` does.
 
-    # a comment, as after !
-    key = value          # '=', ':' or blanks in between; blanks around are not part of either
+    # a comment; ! starts one too
+    key = value          # '=', ':' or blanks separate key and value; blanks around them belong to neither
     long = one \
-           value         # a backslash at the end of a line joins the next, without its leading blanks
+           value         # a backslash at the end of a line joins the next line, without its leading blanks
 
-Bytes are Latin-1; other characters are written `\uXXXX`, and so are control characters. Comments are not kept.
+Bytes are Latin-1. Other characters and control characters are written as `\uXXXX`. Comments are not kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LINE: Final = re.compile(
 )
 _JOIN: Final = re.compile(
     r"(\\[^\r\n])|\\(?:\r\n|[\r\n]|\Z)[ \t\f]*"
-)  # the first: a backslash that only looks like one
+)  # group 1: an escaped character, which does not join lines
 _SPLIT: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -39,13 +39,13 @@ _MARKS: Final = {letter: f"\\{name}" for name, letter in _LETTERS.items()} | {ma
 
 
 def read_properties(data: bytes) -> dict[str, str]:
-    """The properties in a file; of several with one name the last counts. Raises `Corrupt` for a bad escape."""
+    """Parse a properties file. If a name occurs several times, the last counts. Raises `Corrupt` for a bad escape."""
     text = data.decode("latin-1")
     properties: dict[str, str] = {}
     position = 0
     while position < len(text):
         line = _LINE.match(text, position)
-        assert line is not None  # it matches at any place
+        assert line is not None  # the pattern matches at any position
         if line["text"]:
             joined = _JOIN.sub(r"\1", line["text"])
             key = _SPLIT.match(joined)
@@ -56,7 +56,7 @@ def read_properties(data: bytes) -> dict[str, str]:
 
 
 def write_properties(properties: Mapping[str, str], comments: Iterable[str] = ()) -> bytes:
-    """The file: comments, each one line without its `#`, and the properties by name."""
+    """Return the bytes of a file with comments (one line each, without the `#`) and the properties sorted by name."""
     lines = [f"#{comment}" for comment in comments]
     lines += [
         f"{_escaped(key, blanks=True)}={_escaped(value, blanks=False)}" for key, value in sorted(properties.items())
@@ -76,12 +76,12 @@ def _plain(text: str, position: int) -> str:
     if "\\" not in text:
         return text
     units = _ESCAPE.sub(character, text)
-    # Java's characters are UTF-16: what needs two of them comes as two escapes.
+    # Java's characters are UTF-16 units: a character that needs two of them is written as two escapes.
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _escaped(text: str, *, blanks: bool) -> str:
-    """`blanks`: escape every space, as in keys; elsewhere only the leading one would get lost."""
+    """Escape a key or a value. `blanks`: escape every space, as keys need; a value would lose only a leading one."""
     units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
     parts = []
     for index, unit in enumerate(units):

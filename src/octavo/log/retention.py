@@ -1,15 +1,16 @@
-"""Which of a log's oldest segments may go, by policies that anybody can add to.
+"""Decide which of a log's oldest segments may be deleted, by Kafka's policies and by policies of other packages.
 
-A policy is shown a log as it is at one moment, and says how many segments, from the oldest on, it would let go. Kafka's
-own three come first, in Kafka's order, each looking at what the one before it left: what lies before the log's start
-offset, what is above `retention.bytes`, what is older than `retention.ms`. Then come those of other packages, by name:
+A policy gets a view of the log at one moment. It answers how many segments, starting with the oldest, may be deleted.
+Kafka's own three come first, in Kafka's order: segments before the log's start offset, segments above
+`retention.bytes`, segments older than `retention.ms`. Each policy sees only what the ones before it left. Policies of
+other packages follow, ordered by name:
 
     [project.entry-points."octavo.retention"]
     tidy = "my_package:TidyPolicy"        # a policy, or a class or function that makes one
 
-They are looked for when they are first needed. Whatever a policy says, nothing goes that is not below the high
-watermark, and the last segment only where there is something in it; where `cleanup.policy` does not have `delete`, only
-the start offset counts. This only decides: to roll, rename and remove is up to the log.
+Entry points are looked up when they are first needed. Whatever a policy answers, a segment is deleted only if all of
+it is below the high watermark, and the last segment only if it is not empty. If `cleanup.policy` does not include
+`delete`, only the start offset counts. This module only decides; the log rolls, renames and removes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ENTRY_POINTS: Final = "octavo.retention"
 
 
 class BadPolicy(LogError):
-    """A retention policy of another package cannot be used, or answers what is no answer."""
+    """A retention policy of another package cannot be used, or gave an invalid answer."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(name, problem)
@@ -43,14 +44,14 @@ class SegmentView:
     """One segment of a log at one moment."""
 
     base_offset: int
-    next_offset: int  # the base offset of the next segment; the log's end for the last
+    next_offset: int  # the base offset of the next segment; the log end offset for the last
     size: int
-    largest_timestamp_ms: int  # of its records; -1 where none has one
+    largest_timestamp_ms: int  # the largest of its records; -1 if none has a timestamp
     last_modified_ms: int
 
     @property
     def age_timestamp_ms(self) -> int:
-        """What its age counts from: the largest timestamp in it, or when it was last written to."""
+        """The time its age counts from: its largest timestamp, or else when it was last written to."""
         return self.largest_timestamp_ms if self.largest_timestamp_ms >= 0 else self.last_modified_ms
 
 
@@ -67,11 +68,11 @@ class LogView:
 
     @property
     def size(self) -> int:
-        """Bytes in all segments."""
+        """The number of bytes in all segments."""
         return sum(segment.size for segment in self.segments)
 
     def without_oldest(self, count: int) -> LogView:
-        """The log after its first `count` segments are gone."""
+        """Return the log as it is after its first `count` segments are deleted."""
         if not count:
             return self
         start = max(self.start_offset, self.segments[count - 1].next_offset)
@@ -79,7 +80,7 @@ class LogView:
 
 
 class Expiry(NamedTuple):
-    """What a policy says: how many segments may go, from the oldest on, and why, for people."""
+    """The answer of a policy: how many of the oldest segments may be deleted, and a reason for people to read."""
 
     segment_count: int
     reason: str = ""
@@ -87,18 +88,18 @@ class Expiry(NamedTuple):
 
 @runtime_checkable
 class RetentionPolicy(Protocol):
-    """Says which segments are no longer wanted."""
+    """A rule that says which segments are no longer wanted."""
 
     @property
     def name(self) -> str:
-        """What it is called in reports and errors."""
+        """The name of the policy in reports and errors."""
 
     def expired(self, log: LogView, now_ms: int) -> Expiry:
-        """How many of the oldest segments may go."""
+        """Return how many of the oldest segments may be deleted."""
 
 
 class ByStartOffset:
-    """What lies before the log's start offset, wherever that came from."""
+    """Expires segments that lie entirely before the log's start offset, whatever moved that offset."""
 
     name: Final = "start-offset"
 
@@ -110,7 +111,7 @@ class ByStartOffset:
 
 
 class BySize:
-    """What is too much: the log keeps at least `retention.bytes`."""
+    """Expires segments as long as at least `retention.bytes` are left in the log."""
 
     name: Final = "size"
 
@@ -126,7 +127,7 @@ class BySize:
 
 
 class ByTime:
-    """What is too old. A record from the future keeps its segment, and all that follow it."""
+    """Expires segments older than `retention.ms`. A record from the future keeps its segment and all that follow it."""
 
     name: Final = "time"
 
@@ -140,7 +141,7 @@ class ByTime:
 
 
 class Expired(NamedTuple):
-    """A segment that may go, by which policy, and why."""
+    """A segment that may be deleted, the policy that says so, and why."""
 
     segment: SegmentView
     policy: str
@@ -154,9 +155,9 @@ BUILT_IN: Final[tuple[RetentionPolicy, ...]] = (*_ALWAYS, BySize(), ByTime())
 def expired_segments(
     log: LogView, now_ms: int, policies: Sequence[RetentionPolicy] | None = None
 ) -> tuple[Expired, ...]:
-    """The segments that may go, from the oldest on; by all policies for such a topic, or by `policies`.
+    """Return the segments that may be deleted, the oldest first, by `policies` or by all that apply to the topic.
 
-    Where these are all of them, the log must roll first: there is always a segment. Raises `BadPolicy`.
+    If all segments may be deleted, the log must roll first, because it always has a segment. Raises `BadPolicy`.
     """
     if policies is None:
         policies = policies_for(log.config)
@@ -170,8 +171,8 @@ def expired_segments(
 
 
 def policies_for(config: LogConfig) -> tuple[RetentionPolicy, ...]:
-    """The policies that count for a topic. Raises `BadPolicy`."""
-    # Segments of tiered topics go when they are copied, and whether they are is not known here.
+    """Return the policies that apply to a topic. Raises `BadPolicy`."""
+    # Segments of tiered topics are deleted once they are copied, and it is not known here whether they are.
     is_tiered = config.remote_storage_enable and not config.remote_log_copy_disable
     if not config.is_deleted or is_tiered:
         return _ALWAYS
@@ -201,8 +202,8 @@ def _ask(policy: RetentionPolicy, log: LogView, now_ms: int) -> Expiry:
 
 @cache
 def _installed() -> tuple[RetentionPolicy, ...]:
-    """Those of other packages. Their files are looked through once in a process."""
-    from importlib.metadata import entry_points  # takes longer to import than all of this
+    """Return the policies of other packages. The entry points are read once per process."""
+    from importlib.metadata import entry_points  # takes longer to import than this whole module
 
     policies: dict[str, RetentionPolicy] = {}
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):

@@ -1,4 +1,4 @@
-"""One partition by itself, out of a data directory or out of a folder that is none: what `Log.open` does."""
+"""Open a single partition, inside or outside a data directory. `Log.open` uses this."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_partition(
     even_if_replicated: bool,
     on_progress: OnProgress | None,
 ) -> Log:
-    """A log to be written."""
+    """Open a log for writing."""
     partition = _partition_at(path)
     if partition == METADATA_PARTITION:
         raise BadDirectory(path, "the log of Kafka's metadata is written by Kafka and DataDirectory alone")
@@ -71,7 +71,7 @@ def open_partition(
 
 
 def watch_partition(path: Path, config: LogConfig | None, *, storage: Storage) -> WatchedLog:
-    """A log that is only read."""
+    """Open a log that another process may be writing, for reading only."""
     partition = _partition_at(path)
     if config is None:
         try:
@@ -86,20 +86,20 @@ def watch_partition(path: Path, config: LogConfig | None, *, storage: Storage) -
 
 
 def check_topic_id(path: Path, topic: Topic | None, storage: Storage) -> None:
-    """Raises `BadDirectory` for a folder that belongs to another topic than the one that has its name."""
+    """Check that the folder belongs to this topic, not to another one of the same name. Raises `BadDirectory`."""
     topic_id = read_topic_id(storage, path)
     if topic is not None and topic_id not in (None, topic.id):
         raise BadDirectory(path, f"it belongs to another topic of this name, with the id {topic_id}")
 
 
 def check_no_file(path: Path) -> None:
-    """Raises `BadDirectory` where there is a file by the name of a partition's folder."""
+    """Check that the path of a partition's folder is not a file. Raises `BadDirectory`."""
     if path.exists() and not path.is_dir():
         raise BadDirectory(path, "this should be the folder of a partition, and is a file")
 
 
 def _check_place(metadata: MetadataStore, path: Path, state: PartitionState | None) -> None:
-    """Raises `BadDirectory` for a partition that does not belong into this folder of a data directory."""
+    """Check that the metadata place the partition in this folder of this node. Raises `BadDirectory`."""
     if state is None:
         raise BadDirectory(
             path,
@@ -119,7 +119,7 @@ def _partition_at(path: Path) -> TopicPartition:
 
 
 def _config(metadata: MetadataStore, topic: Topic | None, given: LogConfig | None) -> TopicConfig:
-    """What the caller says of a topic, or else the metadata beside its partitions."""
+    """Return the configuration given by the caller, or else the one in the directory's metadata."""
     if given is not None:
         return TopicConfig(given, is_known=True, may_be_compacted=given.is_compacted)
     return BrokerDefaults(metadata).config_of(topic)
