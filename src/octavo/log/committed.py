@@ -1,10 +1,10 @@
-"""Which transactions of a log were aborted: what a reader of committed data leaves out.
+"""Find the aborted transactions of a log, which a reader of committed data skips.
 
-    AbortedRanges       for any batch: is it part of an aborted transaction? Whatever split of the log it is read in
-    TransactionScan     finds them in the data, where there is no index that can be relied on
+    AbortedRanges       tells for any batch whether it is part of an aborted transaction, however the log is split
+    TransactionScan     finds transactions in the data, where no index can be relied on
 
 A transaction is the batches of one producer up to its marker. A scan notes where transactions begin and end in a piece
-of a log; what that amounts to a `Decider` tells, which is given the pieces in the order of the log.
+of a log. A `Decider` gets these events, piece by piece in the order of the log, and works out which were aborted.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ if TYPE_CHECKING:
 
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
-MARKER_SIZE: Final = 512  # bytes that are read of a control batch: a marker takes less than a hundred
+MARKER_SIZE: Final = 512  # bytes to read of a control batch; a marker takes less than a hundred
 
-WRONG: Final = -1  # in a table of headers, the checksum of a marker that is damaged (see `headers.scan_headers`)
+WRONG: Final = -1  # stands for the checksum of a damaged marker in a table of headers (see `headers.scan_headers`)
 
-# What happens in a log, for `Decider`.
+# The kinds of events in a log, for `Decider`.
 DATA: Final = 0
 COMMIT: Final = 1
 ABORT: Final = 2
-EVENT: Final = 3  # numbers an event takes: offset, producer id, and which of these it is
+EVENT: Final = 3  # numbers per event: offset, producer id, kind
 
 
 class AbortedTransaction(NamedTuple):
-    """As a fetch tells it to a consumer: leave out what this producer wrote from there on, up to its abort marker."""
+    """An aborted transaction as in a fetch response: skip this producer's batches from here to its abort marker."""
 
     producer_id: int
     first_offset: int
 
 
 class AbortedRanges:
-    """Aborted transactions, each from its first offset to its marker's."""
+    """Aborted transactions, each from its first offset to the offset of its marker."""
 
     __slots__ = ("_ranges",)
 
     def __init__(self, ranges: Iterable[tuple[int, int, int]] = ()) -> None:
-        """Of producer id, first and last offset; those of a producer in the order of the log."""
+        """`ranges`: producer id, first offset and last offset; those of one producer in the order of the log."""
         self._ranges: dict[int, tuple[list[int], list[int]]] = {}
         for each in ranges:
             self.add(*each)
 
     def add(self, producer_id: int, first_offset: int, last_offset: int) -> None:
-        """One more, behind those of this producer that are there."""
+        """Add a range behind the existing ranges of this producer."""
         firsts, lasts = self._ranges.setdefault(producer_id, ([], []))
         firsts.append(first_offset)
         lasts.append(last_offset)
@@ -68,7 +68,7 @@ class AbortedRanges:
         return bool(self._ranges)
 
     def holds(self, producer_id: int, offset: int) -> bool:
-        """Whether what this producer wrote at `offset` as part of a transaction was aborted."""
+        """Whether `offset` is in an aborted transaction of this producer."""
         ranges = self._ranges.get(producer_id)
         if ranges is None:
             return False
@@ -76,7 +76,7 @@ class AbortedRanges:
         return number >= 0 and offset <= ranges[1][number]
 
     def holds_of(self, producer_id: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """The same of many offsets at once."""
+        """Return the answer of `holds` for many offsets at once."""
         import numpy as np
 
         firsts, lasts = self._ranges.get(producer_id, ([], []))
@@ -85,22 +85,22 @@ class AbortedRanges:
         return aborted
 
     def shows(self, batch: Batch) -> bool:
-        """Whether an application should see the batch: it is no control batch, and not aborted."""
+        """Whether an application should see the batch: it is neither a control batch nor aborted."""
         if batch.is_control:
             return False
         return not (batch.is_transactional and self._ranges and self.holds(batch.producer_id, batch.base_offset))
 
 
 class Decider:
-    """What the events of a log amount to, from an offset at which certain transactions were open to one that rises."""
+    """Works out open and aborted transactions from the events of a log, starting at any offset."""
 
     def __init__(self, opened: Mapping[int, int] | None = None) -> None:
-        """`opened`: the first offset of those, by producer."""
+        """`opened`: the transactions open at the start, as first offset by producer id."""
         self.open: Final[dict[int, int]] = dict(opened or {})
-        self.aborted: Final[list[tuple[int, int, int]]] = []  # producer id, first offset and the marker's
+        self.aborted: Final[list[tuple[int, int, int]]] = []  # producer id, first offset, offset of the marker
 
     def take(self, events: array[int]) -> None:
-        """Take events, which follow those taken before, out of the array."""
+        """Consume events that follow those consumed before. The array is emptied."""
         for at in range(0, len(events), EVENT):
             offset, producer_id, what = events[at : at + EVENT]
             if what == DATA:
@@ -113,27 +113,27 @@ class Decider:
 
 
 class TransactionScan:
-    """The transactions of a piece of a log, which is taken from its first batch to its last."""
+    """Finds the transactions in a piece of a log. The batches must be given in order."""
 
     def __init__(self, *, data_before: int | None = None, on_damage: OnDamage | None = None) -> None:
-        """`data_before`: only transactions matter of which data are in the piece, and before this offset.
+        """`data_before`: consider only transactions that have data in the piece before this offset.
 
-        `on_damage` is told of batches that begin or end a transaction and whose checksum is wrong. The former begin
-        none, the latter are taken for aborts. Without it nobody looks at checksums.
+        `on_damage` is called for batches that begin or end a transaction and whose checksum is wrong. A damaged data
+        batch begins no transaction; a damaged marker counts as an abort. Without it, checksums are not checked.
         """
         self.events: Final = array("q")
-        self._open: set[int] = set()  # producers whose data have been noted since their last marker
+        self._open: set[int] = set()  # producers with noted data since their last marker
         self._data_before = data_before
         self._on_damage = on_damage
 
     def take(self, file: File, table: npt.NDArray[np.int64], shift: int) -> None:
-        """Note the batches of a table of headers (see `kernels.scan`), whose positions count from `shift` in `file`."""
+        """Note the batches in a table of headers (see `kernels.scan`). Its positions count from `shift` in `file`."""
         import numpy as np
 
         from octavo.records.kernels import scan
 
         is_of_transaction = (table[:, scan.ATTRIBUTES] & _TRANSACTIONAL != 0) & (table[:, scan.MAGIC] == 2)
-        rows = table[is_of_transaction & (table[:, scan.PRODUCER_ID] >= 0)]  # without a producer nobody could end it
+        rows = table[is_of_transaction & (table[:, scan.PRODUCER_ID] >= 0)]  # without a producer no marker could end it
         before = self._data_before
         if before is not None and len(rows) and rows[0, scan.BASE_OFFSET] >= before:
             is_marker = rows[:, scan.ATTRIBUTES] & _CONTROL != 0
@@ -153,10 +153,10 @@ class TransactionScan:
                     self._open.discard(producer_id)
                     self.events.extend((offset, producer_id, outcome))
             elif crc == WRONG:
-                self._is_sound(file, shift + position, size)  # it may have been of another producer
+                self._is_sound(file, shift + position, size)  # its producer id may be what is damaged
 
     def _outcome(self, file: File, position: int, size: int) -> int | None:
-        """How a control batch ends a transaction; None where it ends none."""
+        """Return how a control batch ends a transaction; None if it does not end one."""
         if not self._is_sound(file, position, size):
             return ABORT
         marker = read_marker(file.read_at(min(size, MARKER_SIZE), position))
@@ -165,7 +165,7 @@ class TransactionScan:
         return COMMIT if marker.is_commit else ABORT
 
     def _is_sound(self, file: File, position: int, size: int) -> bool:
-        """Whether a checksum is right. A wrong header would begin a transaction that nobody ends."""
+        """Whether the checksum is right. A damaged header could begin a transaction that no marker ends."""
         if self._on_damage is None:
             return True
         try:
@@ -176,7 +176,7 @@ class TransactionScan:
         return True
 
     def take_file(self, file: File, position: int, end: int) -> None:
-        """Note the batches of a segment file from `position`, where one begins, up to `end` or to the first damage."""
+        """Note the batches of a segment file from `position`, where one begins, to `end` or the first damage."""
         from octavo.log.headers import scan_headers
 
         for table, shift in scan_headers(file, position, end):

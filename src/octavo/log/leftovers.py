@@ -1,7 +1,7 @@
-"""What a process that died was about to do with the files of a partition: finished, or undone.
+"""Finish or undo what a crashed process was doing with the files of a partition.
 
-Deletions are finished. Of compactions and splits, half-written output goes, and finished output takes its place: what
-it replaces goes first. Every step can be interrupted and done again.
+Deletions are finished. Half-written output of a compaction or a split is removed. Finished output replaces its input;
+the input is removed first. Every step can be interrupted and repeated.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from octavo.records.layout import MAX_INT64
 
 
 def finish_what_was_under_way(storage: Storage, folder: Path, report: RecoveryReport) -> list[str]:
-    """Finish or undo it, and tell that in the report; the names of the files that there are then, in order."""
+    """Finish or undo interrupted work, and add it to the report. Returns the names of the remaining files in order."""
     return _Leftovers(storage, folder, report).finish()
 
 
 def base_offset_in(folder: Path, name: str) -> int:
-    """The offset that a segment's file is named after. Raises `BadDirectory`."""
+    """Return the offset that a segment's file is named after. Raises `BadDirectory`."""
     base_offset = base_offset_of(name)
     if base_offset is None:
         raise BadDirectory(folder / name, "no segment has a file of this name: move it out of the log's folder")
@@ -31,9 +31,9 @@ def base_offset_in(folder: Path, name: str) -> int:
 
 
 def unfinished_swaps(folder: Path, names: Iterable[str]) -> set[str]:
-    """The `.swap` files among `names` whose output is not finished: by `.cleaned` that is known of all from its offset.
+    """Return the `.swap` files whose output is not finished: all at or above the lowest offset of a `.cleaned` file.
 
-    Raises `BadDirectory` for a `.swap` or `.cleaned` that is named after no offset.
+    Raises `BadDirectory` for a `.swap` or `.cleaned` file that is not named after an offset.
     """
     bases = {name: base_offset_in(folder, name) for name in names if name.endswith((SWAP, CLEANED))}
     first_cleaned = min((base for name, base in bases.items() if name.endswith(CLEANED)), default=MAX_INT64)
@@ -41,7 +41,7 @@ def unfinished_swaps(folder: Path, names: Iterable[str]) -> set[str]:
 
 
 def replaced_files(names: Iterable[str], outputs: Mapping[int, int]) -> list[str]:
-    """Those whose place finished output takes, of which `outputs` has the offset behind each by its base."""
+    """Return the files that finished output replaces. `outputs` maps base offsets of the output to end offsets."""
     first, behind = min(outputs, default=MAX_INT64), max(outputs.values(), default=-1)
     bases = ((name, base_offset_of(name)) for name in names if not name.endswith(SWAP))
     return [name for name, base in bases if base is not None and first <= base < behind]
@@ -60,9 +60,10 @@ class _Leftovers:
         return sorted(entry.name for entry in self._folder.iterdir() if entry.is_file())
 
     def _remove(self, names: Sequence[str]) -> list[str]:
-        """Remove deleted files, and the output of a compaction or split that was not finished; the names that stay.
+        """Remove deleted files, and unfinished output of a compaction or split. Returns the names that stay.
 
-        By `.cleaned` it is known which `.swap` is not finished: so those go first, for good.
+        Only the `.cleaned` files tell which `.swap` files are unfinished. So the `.swap` files are removed first, and
+        their removal is synced to disk before any `.cleaned` file is removed.
         """
         unfinished = unfinished_swaps(self._folder, names)
         for name in sorted(unfinished):
@@ -78,7 +79,7 @@ class _Leftovers:
         return stay
 
     def _finish_swaps(self, names: Sequence[str]) -> list[str]:
-        """Put finished output in the place of the segments that it replaces; the names that there are then."""
+        """Replace segments by the finished output of a compaction or split. Returns the names of the files then."""
         swaps = [name for name in names if name.endswith(SWAP)]
         if not swaps:
             return list(names)
@@ -93,7 +94,7 @@ class _Leftovers:
         for name in replaced_files(names, outputs):
             self._remove_file(name)
         self._storage.sync_folder(self._folder)
-        # The data first, for good: what is not data is taken for replaced as long as there are `.log.swap`.
+        # Data files first, synced to disk: as long as a `.log.swap` exists, other files in its range count as replaced.
         for is_data in (True, False):
             for name in swaps:
                 if name.endswith(LOG + SWAP) is is_data:

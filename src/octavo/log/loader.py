@@ -1,11 +1,11 @@
-"""Open the files of a partition: finish or undo what was under way, check what was not flushed, find where it ends.
+"""Open the files of a partition: finish or undo interrupted work, check unflushed data, find the log end offset.
 
-The steps and their order are Kafka's (`LogLoader`). Leftovers of deletions go; of compactions, half-written output goes
-and finished output takes its place. After an unclean stop every batch behind the recovery point is checked, the log is
-cut at the first that is not sound, and the indexes of what was checked are built anew.
+The steps and their order are Kafka's (`LogLoader`). Files left over from deletions are removed. Half-written output of
+a compaction is removed, and finished output replaces its input. After an unclean shutdown every batch behind the
+recovery point is checked, the log is cut at the first bad batch, and the indexes of the checked segments are rebuilt.
 
-Every step can be interrupted and done again. Segments behind a cut go from the last to the first, each for good before
-the next, and the cut comes after: so there is never a hole.
+Every step can be interrupted and repeated. Segments behind a cut are removed from the last to the first; each removal
+is on disk before the next one, and the cut itself comes last. So the log never has a hole.
 """
 
 from __future__ import annotations
@@ -53,22 +53,23 @@ _FILES = (*_SEGMENT_FILES, SNAPSHOT)
 
 
 class Loaded(NamedTuple):
-    """An opened partition."""
+    """The state of a partition after it was opened."""
 
     segments: list[Segment]
     start_offset: int
-    end_offset: int  # everything before it is on the disk
-    replay: Replay  # with what is known of producers at the end
+    end_offset: int  # everything before it is on disk
+    replay: Replay  # with the producer state at the end offset
     report: RecoveryReport
 
 
 def check_partition(
     storage: Storage, folder: Path, *, start_offset: int, may_have_gaps: bool, end_offset: int | None = None
 ) -> None:
-    """Look at a partition's folder for what nobody can have left so, and change nothing.
+    """Check a partition's folder for states that neither Kafka nor Octavo can have left. Nothing is changed.
 
-    `end_offset`: where the log ended when it was closed cleanly. Damaged headers refuse nothing, as the damage belongs
-    to what they describe. Raises `BadDirectory`, `Unsupported` or `CorruptFile`, and `OSError` for what cannot be read.
+    `end_offset`: where the log ended when it was closed cleanly. A damaged header is no reason to refuse the folder:
+    it is damage in the data, which loading deals with. Raises `BadDirectory`, `Unsupported` or `CorruptFile`, and
+    `OSError` for files that cannot be read.
     """
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise BadDirectory(folder, "there is no permission to read and write in this folder")
@@ -94,7 +95,7 @@ def check_partition(
         if (
             seen is not None
             and seen < following.base_offset > start_offset
-            and segment.verified_end_offset() == seen  # else the header is damaged that says so
+            and segment.verified_end_offset() == seen  # otherwise the header that says so is damaged
         ):
             raise BadDirectory(
                 folder,
@@ -104,7 +105,7 @@ def check_partition(
 
 
 class Loader:
-    """Opens one partition, to be written. Used once."""
+    """Opens one partition for writing. A loader is used once."""
 
     def __init__(
         self,
@@ -136,9 +137,9 @@ class Loader:
         self._bytes_to_check = 0
 
     def load(self) -> Loaded:
-        """Do it all. Raises `OSError`; what else can be wrong, `check_partition` has found before."""
+        """Open the partition. Raises `OSError`; `check_partition` has found everything else that can be wrong."""
         if not self._clean:
-            # What a process that died has made and renamed here is seen, and so it must last.
+            # Files that a crashed process created or renamed are visible now, so they must survive a power cut too.
             self._storage.sync_folder(self._folder)
         snapshots = snapshots_of(self._folder)
         names = finish_what_was_under_way(self._storage, self._folder, self._report)
@@ -172,7 +173,7 @@ class Loader:
         return Loaded(segments, start_offset, end_offset, self._replay, self._report)
 
     def _take_snapshot(self, offset: int) -> None:
-        """Write a snapshot, unless the disk is full: nobody needs it, and there may be something to delete here."""
+        """Write a snapshot, unless the disk is full: it is optional, and opening the log may be how space is freed."""
         try:
             self._replay.take_snapshot(offset)
         except OSError as error:
@@ -192,7 +193,7 @@ class Loader:
     # -------------------------------------------------------------------------------------------------- the segments
 
     def _open_segments(self, names: Sequence[str]) -> list[Segment]:
-        """The segments in order; indexes without data go."""
+        """Return the segments in order. Indexes without a data file are removed."""
         there = set(names)
         segments = []
         for name in names:
@@ -204,7 +205,7 @@ class Loader:
         return segments
 
     def _drop_unused(self, segments: list[Segment]) -> None:
-        """Remove an empty segment at the end that a roll has left, which failed, and after which the log went on."""
+        """Remove empty segments at the end, left by a roll that failed, if the log was appended to after that."""
         while len(segments) > 1 and segments[-1].size == 0:
             end_offset = segments[-2].sound_end_offset()
             if end_offset is None or end_offset <= segments[-1].base_offset:
@@ -213,21 +214,21 @@ class Loader:
                 self._remove(path.name)
 
     def _rebuild_epochs(self, segments: Sequence[Segment]) -> None:
-        """Find in the data which leader wrote what, where the checkpoint of that is damaged."""
+        """Rebuild the leader epochs from the data if their checkpoint is damaged."""
         if self._epochs_damage is not None:
             rule = self._epochs_damage.rule
         elif self._epochs.is_cut() and _has_epoch(segments):
             rule = "it ends before its entries, and the log has some"
         else:
             return
-        from octavo.log.headers import epochs_of  # brings NumPy, which a clean start does without
+        from octavo.log.headers import epochs_of  # imports NumPy, which a clean start does not need
 
         found = (epochs_of(segment.file, segment.size) for segment in segments)
         self._epochs.rebuild(itertools.chain.from_iterable(found))
         self._report.ignored.append(Ignored(LEADER_EPOCHS, rule))
 
     def _rebuild_indexes(self, segments: Sequence[Segment], there: set[str]) -> None:
-        """Build the indexes anew that are missing or cannot be right. Flushed data are not cut, whatever they are."""
+        """Rebuild indexes that are missing or cannot be right. Flushed data are never cut, even if they are damaged."""
         for segment in segments:
             if not self._has_indexes(segment, there):
                 self._bytes_to_check += segment.size
@@ -253,10 +254,10 @@ class Loader:
         try:
             return (last is None or segment.has_batch_at(last)) and segment.has_largest()
         except CorruptFile:
-            return False  # the data are damaged, which is found where the index is made anew
+            return False  # the data are damaged; the scan that rebuilds the index reports it
 
     def _clear_txn_indexes(self, segments: Sequence[Segment], there: set[str]) -> list[Segment]:
-        """Clear the transaction indexes that cannot be right, to be built anew; the segments whose they are."""
+        """Clear the transaction indexes that cannot be right. Returns the segments whose index must be rebuilt."""
         doubted = []
         for number, segment in enumerate(segments):
             if file_name(segment.base_offset, TXN_INDEX) in there:
@@ -271,7 +272,7 @@ class Loader:
     def _restore_producers(
         self, segments: Sequence[Segment], limit: int, end_offset: int, doubted: Sequence[Segment]
     ) -> None:
-        """Know the producers at `end_offset`, from a snapshot at or below `limit` on, and build the doubted indexes."""
+        """Restore the producer state at `end_offset`, from a snapshot at or below `limit`; rebuild doubted indexes."""
         first = segments[0].base_offset if segments else limit
         limit = min([limit, *(segment.base_offset for segment in doubted)])
         self._replay.begin(max(self._start_offset, first), limit, self._now_ms)
@@ -283,8 +284,8 @@ class Loader:
         """Check that a cleanly closed log ends with a batch at the offset where it was closed.
 
         Otherwise its end is damaged. Bytes behind the recorded end were never part of the log, and are cut off. What
-        was part of it stays, and the log goes on in a new segment behind it: nothing could be found behind damage in
-        the same file, and its offsets must not be given out again.
+        was part of the log stays, and the log continues in a new segment: a batch behind damage in the same file could
+        not be found, and offsets that were already used must not be assigned again.
         """
         active = segments[-1]
         recorded = max(self._recovery_point, *snapshots[-1:], 0)
@@ -300,8 +301,8 @@ class Loader:
         error = scanner.error
         size = active.size - scanner.position
         if error is None and not recorded:
-            return  # nobody has recorded where it ends, and every batch is sound
-        if error is None:  # the checksum does not cover the offset; but readers go by it
+            return  # the end was never recorded, and every batch is sound
+        if error is None:  # the checksum does not cover the base offset, but readers rely on it
             end_offset = max(recorded, scanner.end_offset)
             rule = f"the log ended at offset {recorded} when it was closed, and its last batch ends at {claimed}"
             found = Cut(active.path.name, active.size, 0, rule)
@@ -323,11 +324,11 @@ class Loader:
     # ------------------------------------------------------------------------------------------------- the recovery
 
     def _first_unflushed(self, segments: Sequence[Segment]) -> int:
-        """The number of the segment that holds the recovery point."""
+        """Return the number of the segment that holds the recovery point."""
         return max(0, sum(segment.base_offset <= self._recovery_point for segment in segments) - 1)
 
     def _recover(self, segments: list[Segment], first: int, doubted: Sequence[Segment]) -> None:
-        """Check the segments from `first` on, and cut the log at the first batch that is not sound."""
+        """Check the segments from `first` on, and cut the log at the first bad batch."""
         self._bytes_to_check += sum(segment.size for segment in segments[first:])
         if segments:
             base_offset = segments[first].base_offset
@@ -338,19 +339,19 @@ class Loader:
                 self._replay.forget_expired(self._now_ms)
             segments[number].txn_index.clear()
             later = segments[number + 1 :]
-            # Of what is before the start some may be deleted and some not: a transaction's data, and not its end.
+            # Below the start offset a transaction's data may still be there when its marker is already deleted.
             is_over = bool(later) and later[0].base_offset <= self._start_offset
             is_cut = self._check_batches(segments[number], later, None if is_over else self._replay)
-            segments[number].sync()  # a power cut must not bring back what a process that died has truncated
+            segments[number].sync()  # a power cut must not bring back what a crashed process truncated
             if is_cut:
                 del segments[number + 1 :]
                 break
-        self._storage.sync_folder(self._folder)  # for indexes that were not there
+        self._storage.sync_folder(self._folder)  # for indexes that did not exist before
 
     def _check_batches(self, segment: Segment, later: Sequence[Segment] = (), replay: Replay | None = None) -> bool:
-        """Check every batch, build the indexes, cut at damage and remove what is `later`; whether that was needed.
+        """Check every batch and rebuild the indexes. At damage, cut the segment and remove the `later` segments.
 
-        `replay` is told of the sound batches, and has the transaction index to build.
+        Returns whether the segment was cut. `replay` gets the sound batches, and rebuilds the transaction index.
         """
         scanner = self._scan(segment, replay)
         error = scanner.error
@@ -366,8 +367,8 @@ class Loader:
         return error is not None
 
     def _scan(self, segment: Segment, replay: Replay | None = None) -> Scanner:
-        """Check batches up to the first that is not sound, and build the indexes of them."""
-        from octavo.log.scanner import Scanner  # brings NumPy, which a clean start does without
+        """Check batches up to the first bad one, and rebuild the indexes from them."""
+        from octavo.log.scanner import Scanner  # imports NumPy, which a clean start does not need
 
         latest = self._epochs.latest
         scanner = Scanner(
@@ -397,15 +398,16 @@ class Loader:
             self._on_progress(Progress(self._report.partition, self._report.bytes_checked, self._bytes_to_check))
 
     def _end_offset(self, segments: list[Segment]) -> int:
-        """Where the log ends. After a crash, one that ends before its start offset is begun anew there.
+        """Return the log end offset.
 
-        So is one without segments.
+        A log without segments starts empty at its start offset. So does a log that ends below its start offset after a
+        crash; its segments are removed.
         """
         if segments:
             end_offset = segments[-1].end_offset()[0]
             if end_offset >= self._start_offset:
                 return end_offset
-            if self._clean:  # a crash may lose what was written behind a new start offset; but there was none
+            if self._clean:  # only a crash can lose data behind a new start offset, so the checkpoint is wrong
                 reason = f"the log starts at {self._start_offset} by it, and ends at {end_offset}"
                 self._report.ignored.append(Ignored(LOG_START, reason))
                 self._start_offset = 0
@@ -415,13 +417,13 @@ class Loader:
                     self._remove(path.name)
             segments.clear()
             self._epochs.clear()
-        self._replay.begin(self._start_offset, NO_OFFSET, self._now_ms)  # no snapshot is of this log any more
+        self._replay.begin(self._start_offset, NO_OFFSET, self._now_ms)  # no snapshot describes this log any more
         segments.append(Segment.create(self._storage, self._folder, self._start_offset, created_ms=self._now_ms))
         return self._start_offset
 
 
 def _has_epoch(segments: Sequence[Segment]) -> bool:
-    """Whether the newest batches tell which leader wrote them."""
+    """Whether the first batch of the newest segment with data has a leader epoch."""
     newest = next((segment for segment in reversed(segments) if segment.size), None)
     if newest is None:
         return False

@@ -1,4 +1,4 @@
-"""Batches of idempotent and transactional producers, as their headers tell; of control batches also what they say."""
+"""Headers of batches from idempotent and transactional producers, and the markers in control batches."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _PRODUCER: Final = BATCH_HEADER.only(
     "producer_epoch",
     "base_sequence",
 )
-PRODUCER_ID_AT: Final = BATCH_HEADER.at("producer_id")  # the byte is below 128 where there is one
-_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the byte that counts
+PRODUCER_ID_AT: Final = BATCH_HEADER.at("producer_id")  # the first byte is below 128 if there is a producer id
+_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the low byte, which holds all flags
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
 _NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
 
 
 class Marker(NamedTuple):
-    """The end of a transaction."""
+    """A transaction marker: commit or abort."""
 
     is_commit: bool
     coordinator_epoch: int
@@ -35,7 +35,7 @@ class Marker(NamedTuple):
 
 
 class ProducerBatch(NamedTuple):
-    """What the state of a producer needs to know of a batch."""
+    """The fields of a batch that the producer state needs."""
 
     producer_id: int
     producer_epoch: int
@@ -46,16 +46,16 @@ class ProducerBatch(NamedTuple):
     max_timestamp_ms: int
     is_transactional: bool
     is_control: bool
-    marker: Marker | None  # of a control batch, unless that is empty
+    marker: Marker | None  # in a control batch, unless that is empty
 
 
 def has_producer(header: Buffer) -> bool:
-    """Whether a batch of magic 2 is of a producer."""
+    """Whether a batch of magic 2 has a producer id."""
     return header[PRODUCER_ID_AT] < 0x80
 
 
 def producer_batch(header: Buffer, records: Buffer) -> ProducerBatch:
-    """The batch of a producer that has this header. The `records` behind it are looked at if they hold a marker."""
+    """Parse the header of a batch with a producer id. The `records` behind it are read only if they hold a marker."""
     base_offset, attributes, delta, max_timestamp_ms, producer_id, epoch, sequence = _PRODUCER.unpack_from(header, 0)
     is_control = attributes & _CONTROL != 0
     fields = (
@@ -74,7 +74,7 @@ def producer_batch(header: Buffer, records: Buffer) -> ProducerBatch:
 
 
 def read_marker(batch: Buffer) -> Marker | None:
-    """What a control batch says of a transaction; None where it says nothing of any."""
+    """Return the transaction marker in a control batch; None if it has none."""
     try:
         for found in read_batches(batch, verify=False):
             for record in found:
@@ -84,12 +84,12 @@ def read_marker(batch: Buffer) -> Marker | None:
                     return Marker(is_commit, control.coordinator_epoch, record.timestamp_ms)
                 return None
     except FormatError:
-        pass  # what a checksum vouches for, and nobody can read, ends nothing
+        pass  # a control batch that nobody can read, though its checksum is right, ends no transaction
     return None
 
 
 def producer_batches(parts: Sequence[Buffer], sizes: Iterable[int]) -> list[ProducerBatch]:
-    """Those batches in `parts` that have a producer. A part begins with a header, and no header goes over its end."""
+    """Return the batches in `parts` with a producer id. A part begins with a header, and no header crosses its end."""
     found = []
     rest = iter(parts)
     part = memoryview(b"")

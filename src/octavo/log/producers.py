@@ -1,10 +1,10 @@
-"""What a partition knows of its producers: which epoch each has, what it wrote last, and what it has not decided yet.
+"""The producer state of a partition: each producer's epoch, its last batches, and its open transaction.
 
-By this a batch that is sent again is answered with where it is already, one that comes out of order is refused, and a
-producer whose successor has begun is fenced off (Kafka's `ProducerStateManager` and `ProducerAppendInfo`). What is
-known goes to `.snapshot` files (`snapshot`), and comes back from them and from the data behind (`replay`).
+With this state, a batch that is sent again is answered with its existing offset, a batch out of order is refused, and a
+producer with an old epoch is fenced (Kafka's `ProducerStateManager` and `ProducerAppendInfo`). The state is written to
+`.snapshot` files (`snapshot`), and restored from them and the batches behind (`replay`).
 
-An entry takes about 500 bytes with the five batches that it remembers: they are kept as numbers, not as objects.
+An entry with its five remembered batches takes about 500 bytes, because these are kept as numbers, not as objects.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from octavo.log.txn_index import AbortedEntry, TransactionIndex
 from octavo.records.layout import MAX_SEQUENCE, NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from octavo.records.sequence import decrement_sequence
 
-EXPIRATION_MS: Final = 86_400_000  # producer.id.expiration.ms: after so long without a batch a producer is forgotten
-REMEMBERED: Final = 5  # batches of each producer, as many as a client may have on the way
+EXPIRATION_MS: Final = 86_400_000  # producer.id.expiration.ms: an idle producer is forgotten after this time
+REMEMBERED: Final = 5  # batches per producer, as many as a client may have in flight
 NO_COORDINATOR_EPOCH: Final = -1
 
-# The fields of a batch that is remembered, of which an entry holds one after the other.
+# Positions of the fields of a remembered batch. An entry holds the batches one after the other in one array.
 _LAST_SEQUENCE: Final = 0
 _LAST_OFFSET: Final = 1
 _OFFSET_DELTA: Final = 2
@@ -43,26 +43,26 @@ class RememberedBatch(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """Of its first record."""
+        """The sequence number of its first record."""
         return decrement_sequence(self.last_sequence, self.offset_delta)
 
     @property
     def first_offset(self) -> int:
-        """Of its first record."""
+        """The offset of its first record."""
         return self.last_offset - self.offset_delta
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction that a marker has ended, and that had data in this partition."""
+    """A transaction with data in this partition that was ended by a marker."""
 
     producer_id: int
     first_offset: int
-    last_offset: int  # of the marker
+    last_offset: int  # offset of the marker
     is_aborted: bool
 
 
 class ProducerEntry:
-    """What is known of one producer."""
+    """The state of one producer."""
 
     __slots__ = ("coordinator_epoch", "epoch", "last_timestamp_ms", "numbers", "txn_first_offset")
 
@@ -75,40 +75,40 @@ class ProducerEntry:
         batch: RememberedBatch | None = None,
     ) -> None:
         self.epoch = epoch
-        self.coordinator_epoch = coordinator_epoch  # of who wrote its last marker
+        self.coordinator_epoch = coordinator_epoch  # epoch of the coordinator that wrote its last marker
         self.last_timestamp_ms = last_timestamp_ms
-        self.txn_first_offset = txn_first_offset  # -1 where no transaction is open
-        self.numbers = array("q", () if batch is None else batch)  # of the batches that are remembered
+        self.txn_first_offset = txn_first_offset  # -1 if no transaction is open
+        self.numbers = array("q", () if batch is None else batch)  # fields of the remembered batches
 
     @property
     def batches(self) -> list[RememberedBatch]:
-        """Its last batches, the oldest first; none of an earlier epoch."""
+        """The last batches of its current epoch, the oldest first."""
         numbers = self.numbers
         return [RememberedBatch(*numbers[at : at + _FIELDS]) for at in range(0, len(numbers), _FIELDS)]
 
     @property
     def last_sequence(self) -> int:
-        """Of its last record; -1 where nothing of its epoch is known."""
+        """The sequence number of its last record; -1 if no batch of its epoch is known."""
         return self.numbers[_LAST_SEQUENCE - _FIELDS] if self.numbers else NO_SEQUENCE
 
     @property
     def last_offset(self) -> int:
-        """Of its last record; -1 where nothing of its epoch is known."""
+        """The offset of its last record; -1 if no batch of its epoch is known."""
         return self.numbers[_LAST_OFFSET - _FIELDS] if self.numbers else NO_OFFSET
 
     @property
     def offset_delta(self) -> int:
-        """From the first to the last offset of its last batch."""
+        """The distance from the first to the last offset of its last batch."""
         return self.numbers[_OFFSET_DELTA - _FIELDS] if self.numbers else 0
 
     def copy(self) -> ProducerEntry:
-        """Another that can be changed by itself."""
+        """Return an independent copy."""
         other = ProducerEntry(self.epoch, self.coordinator_epoch, self.last_timestamp_ms, self.txn_first_offset)
         other.numbers = self.numbers[:]
         return other
 
     def goes_on(self, batch: ProducerBatch) -> bool:
-        """Whether data are just what comes next, as nearly all are."""
+        """Whether a data batch directly follows the last one, as nearly all do."""
         numbers = self.numbers
         return (
             len(numbers) > 0
@@ -119,7 +119,7 @@ class ProducerEntry:
         )
 
     def find_duplicate(self, batch: ProducerBatch) -> RememberedBatch | None:
-        """The batch that is remembered with the very same epoch and sequence numbers."""
+        """Return the remembered batch with the same epoch and sequence numbers, if there is one."""
         if batch.producer_epoch == self.epoch:
             for at in range(_LAST_SEQUENCE, len(self.numbers), _FIELDS):
                 if self.numbers[at] == batch.last_sequence:
@@ -129,7 +129,7 @@ class ProducerEntry:
         return None
 
     def take_data(self, batch: ProducerBatch) -> None:
-        """Remember a batch that is in the log."""
+        """Remember a data batch that is in the log."""
         _, epoch, _, last_sequence, base_offset, last_offset, timestamp_ms, is_transactional, _, _ = batch
         numbers = self.numbers
         if self.epoch != epoch:
@@ -143,7 +143,7 @@ class ProducerEntry:
             self.txn_first_offset = base_offset
 
     def take_marker(self, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> None:
-        """End the transaction."""
+        """Apply a marker: the transaction ends."""
         if self.epoch != epoch:
             del self.numbers[:]
             self.epoch = epoch
@@ -153,31 +153,32 @@ class ProducerEntry:
 
 
 class ProducerStates:
-    """The producers of one partition. Whoever changes the log changes them; anybody may look."""
+    """The producers of one partition. Only the thread that changes the log changes them; any thread may read."""
 
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
-        self._ongoing: dict[int, int] = {}  # producers with an open transaction by its first offset, in order
+        self._ongoing: dict[int, int] = {}  # producers with open transactions, by first offset, in order
         self._unreplicated: dict[int, CompletedTransaction] = {}  # by first offset, until consumers may see the marker
-        self._has_forgotten = False  # producers whose batches may still be in the log
+        self._has_forgotten = False  # there are forgotten producers whose batches may still be in the log
 
     @property
     def has_any(self) -> bool:
-        """Whether there may be batches of producers, be those still known or not."""
+        """Whether the log may hold batches of producers, known or forgotten."""
         return bool(self.entries) or self._has_forgotten
 
     # -------------------------------------------------------------------------------------------------------- appends
 
     def admit(self, batches: Sequence[ProducerBatch], origin: Origin) -> RememberedBatch | None:
-        """Check batches that are about to be appended; one that is in the log already, if they are such.
+        """Check batches that are about to be appended. Returns the batch already in the log if they are duplicates.
 
-        Where only some of several are, they are refused: who sends them can tell which. Raises `AppendRefused`.
+        If only some of several batches are duplicates, all are refused; the sender can tell which those are. Raises
+        `AppendRefused`.
         """
         if len(batches) == 1:  # nearly always
             batch = batches[0]
             entry = self.entries.get(batch.producer_id)
             if entry is None or entry.goes_on(batch):
-                return None  # there is nothing that it could contradict, or it does not
+                return None  # the producer is unknown, or the batch directly follows its last one
             if origin is Origin.CLIENT:
                 duplicate = entry.find_duplicate(batch)
                 if duplicate is not None:
@@ -212,10 +213,10 @@ class ProducerStates:
         return duplicates[-1]._replace(last_offset=last_offset, offset_delta=last_offset - first_offset)
 
     def take(self, batch: ProducerBatch, index: TransactionIndex | None) -> None:
-        """Know of a batch that is in the log. An aborted transaction that it ends goes to `index`. Raises `OSError`."""
+        """Apply a batch that is in the log. If it aborts a transaction, add that to `index`. Raises `OSError`."""
         entry = self.entries.get(batch.producer_id)
         if entry is not None and not (batch.is_transactional or batch.is_control):
-            entry.take_data(batch)  # nothing begins or ends
+            entry.take_data(batch)  # no transaction begins or ends
             return
         done = self._take(batch)
         if done is not None:
@@ -225,11 +226,11 @@ class ProducerStates:
             self._complete(done)
 
     def _take(self, batch: ProducerBatch) -> CompletedTransaction | None:
-        """Know of a batch; the transaction that it ends, if it does and that is not empty."""
+        """Apply a batch. Returns the transaction that it ends, if it ends one that is not empty."""
         entry = self.entries.get(batch.producer_id)
         if entry is None:
             if batch.marker is None and batch.is_control:
-                return None  # all that was of the transaction has been compacted away
+                return None  # everything of the transaction has been compacted away
             entry = self.entries[batch.producer_id] = ProducerEntry()
         was_open = entry.txn_first_offset
         _apply(entry, batch)
@@ -242,12 +243,12 @@ class ProducerStates:
         return CompletedTransaction(batch.producer_id, was_open, batch.base_offset, not batch.marker.is_commit)
 
     def _complete(self, transaction: CompletedTransaction) -> None:
-        """Have a transaction over. Its data stay unstable until the marker is below the high watermark."""
+        """Mark a transaction as completed. Its data stay unstable until the marker is below the high watermark."""
         self._ongoing.pop(transaction.first_offset, None)
         self._unreplicated[transaction.first_offset] = transaction
 
     def _last_stable_offset(self, transaction: CompletedTransaction) -> int:
-        """Up to where all is decided once `transaction` is."""
+        """Return the last stable offset once `transaction` is completed."""
         for first_offset, producer_id in self._ongoing.items():
             if producer_id != transaction.producer_id:
                 return first_offset
@@ -257,7 +258,7 @@ class ProducerStates:
 
     @property
     def first_unstable_offset(self) -> int:
-        """The first offset of a transaction that is open, or whose end consumers may not see yet; -1 for none."""
+        """The first offset of a transaction that is open, or whose marker consumers may not see yet; -1 if none is."""
         first = next(iter(self._ongoing)) if self._ongoing else NO_OFFSET
         if self._unreplicated:
             known = min(self._unreplicated)
@@ -266,11 +267,11 @@ class ProducerStates:
 
     @property
     def open_transactions(self) -> Mapping[int, int]:
-        """The producers that have one, by the offset at which it begins."""
+        """The ids of producers with an open transaction, by the first offset of the transaction."""
         return self._ongoing
 
     def see_up_to(self, offset: int) -> None:
-        """Consumers may see what is below `offset`, or it is gone: transactions that ended there are decided."""
+        """Treat transactions that ended below `offset` as decided: consumers may see the markers, or they are gone."""
         if self._unreplicated:
             over = [first for first, ended in self._unreplicated.items() if ended.last_offset < offset]
             for first in over:
@@ -279,7 +280,7 @@ class ProducerStates:
     # ------------------------------------------------------------------------------------------------------- all of it
 
     def load(self, entries: Mapping[int, ProducerEntry], now_ms: int, expiration_ms: int) -> None:
-        """Know what a snapshot knew, and nothing else; without the producers that have been forgotten since."""
+        """Replace the state by that of a snapshot, without producers that have expired since."""
         self.clear()
         self.entries = {
             producer_id: entry
@@ -291,13 +292,13 @@ class ProducerStates:
         self._ongoing = dict(sorted(pair for pair in opened if pair[0] >= 0))
 
     def clear(self) -> None:
-        """Know of no producer."""
+        """Forget all producers."""
         self.entries = {}
         self._ongoing = {}
         self._unreplicated = {}
 
     def expire(self, now_ms: int, expiration_ms: int = EXPIRATION_MS) -> list[int]:
-        """Forget the producers that have written nothing for so long, and have nothing open; which."""
+        """Forget producers that have been idle for `expiration_ms` and have no open transaction. Returns their ids."""
         gone = [key for key, entry in self.entries.items() if _is_expired(entry, now_ms, expiration_ms)]
         for producer_id in gone:
             del self.entries[producer_id]
@@ -317,7 +318,7 @@ def _is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
 
 
 def _check(entry: ProducerEntry, batch: ProducerBatch, origin: Origin) -> None:
-    """Raises `AppendRefused` where a batch contradicts what is known of its producer."""
+    """Check a batch against the state of its producer. Raises `AppendRefused` if it contradicts it."""
     epoch = batch.producer_epoch
     if epoch < entry.epoch:
         raise _refused(

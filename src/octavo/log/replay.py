@@ -1,7 +1,7 @@
-"""Know again what a partition knew of its producers: from its newest snapshot that can be used, and the data behind.
+"""Restore the producer state of a partition from its newest usable snapshot and the batches behind it.
 
-Snapshots may be missing, damaged or of a log that has been cut since; the data decide. What could not be used is told
-in the report, and removed. Transaction indexes are made anew on the way where they are in doubt.
+Snapshots may be missing, damaged, or taken before the log was cut; the data decide. A snapshot that cannot be used is
+reported and removed. Doubtful transaction indexes are rebuilt along the way.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _CONTROL: Final = int(Attributes.CONTROL)
 
 
 def snapshots_of(folder: Path) -> list[int]:
-    """The offsets of the snapshots in a partition's folder, in order."""
+    """Return the offsets of the snapshots in a partition's folder, in order."""
     offsets = (base_offset_of(path.name) for path in folder.glob("*" + SNAPSHOT))
     return sorted(offset for offset in offsets if offset is not None)
 
 
 class Replay:
-    """The state of a partition's producers in the making."""
+    """Rebuilds the producer state of one partition."""
 
     def __init__(
         self,
@@ -47,15 +47,15 @@ class Replay:
         expiration_ms: int = EXPIRATION_MS,
     ) -> None:
         self.states: Final = ProducerStates()
-        self.offset = 0  # everything below is known
-        self.snapshot_offset = 0  # of the newest snapshot; at 0 nobody writes one, as there is nothing to know
+        self.offset = 0  # every batch below it is part of the state
+        self.snapshot_offset = 0  # offset of the newest snapshot; none is written at 0, where there is no state
         self._storage = storage
         self._folder = folder
         self._report = report
         self._expiration_ms = expiration_ms
 
     def begin(self, start_offset: int, limit: int, now_ms: int) -> None:
-        """Read the newest snapshot at or below `limit`. Those behind it, and those below the log, are removed."""
+        """Load the newest usable snapshot at or below `limit`. Those above `limit` or below the log are removed."""
         offsets = snapshots_of(self._folder)
         usable = [offset for offset in offsets if start_offset < offset <= limit]
         for offset in offsets:
@@ -78,7 +78,7 @@ class Replay:
         self.offset = self.snapshot_offset = start_offset
 
     def _read(self, offset: int) -> dict[int, ProducerEntry]:
-        """A snapshot. Raises `CorruptFile`, also where it knows of what was not there when it was made."""
+        """Read a snapshot. Raises `CorruptFile`, also if it names a batch at or above its own offset."""
         path = self._path(offset)
         entries = read_snapshot(self._storage, path)
         latest = max((max(entry.last_offset, entry.txn_first_offset) for entry in entries.values()), default=NO_OFFSET)
@@ -87,7 +87,7 @@ class Replay:
         return entries
 
     def run(self, segments: Sequence[Segment], end_offset: int, rebuild: Collection[Segment] = ()) -> None:
-        """Take the batches from where it is known to `end_offset`; `rebuild`: whose transaction index was cleared."""
+        """Apply the batches from `offset` to `end_offset`. `rebuild`: segments whose transaction index was cleared."""
         ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
         for segment, end in zip(segments, ends, strict=False):
             if end > self.offset and segment.size:
@@ -103,7 +103,7 @@ class Replay:
                 self.take(segment, table, shift, rebuild=segment in rebuild)
 
     def take(self, segment: Segment, table: npt.NDArray[np.int64], shift: int, *, rebuild: bool) -> None:
-        """Take the batches of a table of headers (see `kernels.scan`), which are in order."""
+        """Apply the batches in a table of headers (see `kernels.scan`), which are in order."""
         from octavo.records.kernels import scan
 
         with_producer = table[:, scan.PRODUCER_ID] >= 0
@@ -125,7 +125,7 @@ class Replay:
             self.states.take(_batch_of(row, segment.file, shift), index)
 
     def take_snapshot(self, offset: int, *, sync: bool = False) -> bool:
-        """Write what is known, which is all below `offset`, unless there is such a snapshot; whether it was written."""
+        """Write the state at `offset`, unless there is a snapshot at or above it. Returns whether one was written."""
         if offset <= self.snapshot_offset:
             return False
         write_snapshot(self._storage, self._path(offset), self.states.entries, sync=sync)
@@ -133,17 +133,18 @@ class Replay:
         return True
 
     def forget_expired(self, now_ms: int) -> None:
-        """Forget the producers that have written nothing for so long.
+        """Forget producers that have been idle longer than the expiration time.
 
-        After each segment that it recovers, Kafka reads the snapshot that it has just written, and leaves them out.
+        After each segment that it recovers, Kafka reads the snapshot that it has just written, and skips expired
+        producers.
         """
         self.states.expire(now_ms, self._expiration_ms)
 
     def remove_strays(self, segments: Sequence[Segment], end_offset: int) -> None:
         """Remove snapshots that belong to no segment, except the newest one behind the last segment's base.
 
-        That one was written when the log was closed. One beyond the end of the log goes as well: it would be believed
-        as soon as the log has grown past it.
+        That one was written when the log was closed. A snapshot beyond the end of the log is removed as well:
+        otherwise it would be trusted as soon as the log has grown past it.
         """
         bases = {segment.base_offset for segment in segments}
         last_base = max(bases, default=0)

@@ -1,4 +1,4 @@
-"""What opening a log found and did: nothing is cut or removed without being told."""
+"""Reports of what opening a log found and did. Nothing is cut or removed without an entry here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from octavo.log.names import TopicPartition
 
 
 class Cut(NamedTuple):
-    """Bytes at the end of a file that were cut off, or cannot be read, and why."""
+    """Bytes at the end of a file that were cut off or cannot be read, with the reason."""
 
     file: str
     position: int
@@ -19,7 +19,7 @@ class Cut(NamedTuple):
 
 
 class Ignored(NamedTuple):
-    """A file that could not be used, and why; what it should hold was made anew from the data."""
+    """A file that could not be used, with the reason. Its content was rebuilt from the data."""
 
     file: str
     reason: str
@@ -27,18 +27,18 @@ class Ignored(NamedTuple):
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What opening one partition found and did."""
+    """A report of what opening one partition found and did."""
 
     partition: TopicPartition
-    was_clean: bool  # the directory was closed as it should be: nothing had to be checked
+    was_clean: bool  # the directory was closed cleanly: nothing had to be checked
     segments: int = 0
     segments_checked: int = 0
     bytes_checked: int = 0
     cuts: list[Cut] = field(default_factory=list)
-    damaged: list[Cut] = field(default_factory=list)  # found in flushed data, which are left as they are
+    damaged: list[Cut] = field(default_factory=list)  # damage in flushed data, which is left as it is
     removed: list[str] = field(default_factory=list)  # files: leftovers, and segments behind a cut
-    rebuilt: list[str] = field(default_factory=list)  # indexes of segments that were not checked for another reason
-    renamed: list[str] = field(default_factory=list)  # files that had been written and not yet put in their place
+    rebuilt: list[str] = field(default_factory=list)  # segments that were checked only to rebuild their indexes
+    renamed: list[str] = field(default_factory=list)  # finished output that had not yet replaced its input
     ignored: list[Ignored] = field(default_factory=list)  # snapshots, transaction indexes and checkpoints
 
     @property
@@ -66,7 +66,7 @@ class RecoveryReport:
 
 
 class Progress(NamedTuple):
-    """How far the checking of one partition has come."""
+    """The progress of checking one partition."""
 
     partition: TopicPartition
     bytes_done: int

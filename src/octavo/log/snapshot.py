@@ -1,12 +1,12 @@
-"""`.snapshot` files: what is known of all producers of a partition at an offset, in Kafka's form.
+"""Read and write `.snapshot` files: the state of all producers of a partition at an offset, in Kafka's format.
 
     version   int16     1
     crc       uint32    CRC-32C of what follows
-    count     int32     and as many entries, of 46 bytes each
+    count     int32     number of entries of 46 bytes each, which follow
 
-The file is named after the offset up to which it knows everything. Of each producer it has the last batch alone. It is
-written in place and not synced, but when a log is closed: a snapshot can be made anew from the data at any time, and
-one that is not all there is found out by its checksum.
+The file is named after the offset up to which it covers the log. It holds only the last batch of each producer. It is
+written in place, and synced only when a log is closed: a snapshot can be rebuilt from the data at any time, and the
+checksum exposes an incomplete one.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class _Start(NamedTuple):
 class _Entry(NamedTuple):
     producer_id: Int64
     epoch: Int16
-    last_sequence: Int32  # -1 where it has no batch, as offset and delta below
+    last_sequence: Int32  # -1 if there is no batch; then last_offset is -1 too, and offset_delta 0
     last_offset: Int64
     offset_delta: Int32
     timestamp_ms: Int64
     coordinator_epoch: Int32
-    txn_first_offset: Int64  # -1 where no transaction is open
+    txn_first_offset: Int64  # -1 if no transaction is open
 
 
 _START: Final = Layout(_Start)
@@ -46,12 +46,12 @@ _ENTRY: Final = Layout(_Entry)
 assert _START.size == 10
 assert _ENTRY.size == 46
 _COVERED_FROM: Final = _START.at("entry_count")
-_MAX_SIZE: Final = 1 << 30  # of twenty million producers
-_ROWS: Final = _ENTRY.only(*_Entry._fields)  # as it is read and written many times over
+_MAX_SIZE: Final = 1 << 30  # room for twenty million producers
+_ROWS: Final = _ENTRY.only(*_Entry._fields)  # a plain struct, fast enough for many entries
 
 
 def write_snapshot(storage: Storage, path: Path, entries: Mapping[int, ProducerEntry], *, sync: bool = False) -> None:
-    """Write a snapshot in place of what may be there. Raises `OSError`."""
+    """Write a snapshot, overwriting an existing file. Raises `OSError`."""
     pack = _ROWS.pack
     rows = [
         pack(
@@ -75,7 +75,7 @@ def write_snapshot(storage: Storage, path: Path, entries: Mapping[int, ProducerE
 
 
 def read_snapshot(storage: Storage, path: Path) -> dict[int, ProducerEntry]:
-    """What was known of each producer. Raises `CorruptFile`, and `FileNotFoundError`."""
+    """Read the state of each producer. Raises `CorruptFile` and `FileNotFoundError`."""
     file = storage.open(path)
     start = file.read_at(_START.size, 0)
     if len(start) < _START.size:

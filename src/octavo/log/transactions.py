@@ -1,4 +1,4 @@
-"""The transactions of a log that another process writes: found in its data, whose headers are looked at once."""
+"""Find the transactions of a log that another process writes, in its data. Each header is read only once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class FoundTransactions:
-    """The transactions of a watched log, as far as it has been looked at."""
+    """The transactions of a watched log, as far as it has been scanned."""
 
     def __init__(
         self,
@@ -30,22 +30,22 @@ class FoundTransactions:
         opened: Mapping[int, int] | None = None,
         on_damage: OnDamage = refuse,
     ) -> None:
-        """Begin at `offset`, where certain transactions were open (see `Decider`).
+        """Start at `offset`, at which the transactions `opened` were open (see `Decider`).
 
-        `on_damage`: who does not know all markers cannot tell what is decided, nor how.
+        `on_damage` refuses damage by default: if a marker is unknown, so is what it decided.
         """
         self.generation: Final = generation
-        self.offset = offset  # everything below has been looked at
+        self.offset = offset  # everything below has been scanned
         self._on_damage = on_damage
         self._decider = Decider(opened)
 
     def go_on(self, view: View) -> int:
-        """Look at what is new; the first offset that is not decided, -1 where all is that consumers may see."""
+        """Scan what is new. Returns the first undecided offset, or -1 if all below the high watermark is decided."""
         stable = self.decided_below(view, view.high_watermark)
         return stable if stable < view.high_watermark else NO_OFFSET
 
     def decided_below(self, view: View, bound: int) -> int:
-        """Look at what is new below `bound`; up to where everything is decided. Raises `CorruptFile`."""
+        """Scan what is new below `bound`. Returns the offset below which all is decided. Raises `CorruptFile`."""
         from octavo.records.kernels import scan
 
         new = TransactionScan(on_damage=self._on_damage)
@@ -58,7 +58,7 @@ class FoundTransactions:
         return min(self._decider.open.values(), default=bound)
 
     def _new_headers(self, view: View, bound: int) -> Iterator[tuple[File, Table, int]]:
-        """Tables of the batches that have not been looked at and begin before `bound`, each with its file."""
+        """Yield tables of the batches that have not been scanned and begin before `bound`, each with its file."""
         from octavo.log.headers import BlockFile, scan_headers
         from octavo.records.kernels import scan
 
@@ -82,7 +82,7 @@ class FoundTransactions:
             self.offset = max(self.offset, min(behind, bound))
 
     def _position_in(self, segment: Segment, size: int) -> int:
-        """Where to begin in a segment; at its first byte where damage may be in the way to what has not been seen."""
+        """Return where to start in a segment: its first byte if damage may lie before the part not yet scanned."""
         if self.offset <= segment.base_offset:
             return 0
         try:
@@ -92,11 +92,11 @@ class FoundTransactions:
         return 0 if found is None else found.position
 
     def between(self, offset: int, bound: int, stable: int) -> list[AbortedEntry]:
-        """What was aborted from `offset` to before `bound`."""
+        """Return the transactions that were aborted at or after `offset` and begin before `bound`."""
         aborted = self._decider.aborted  # in the order of the markers
         first = bisect_left(aborted, offset, key=itemgetter(2))
         return [AbortedEntry(*entry, stable) for entry in aborted[first:] if entry[1] < bound]
 
     def forget_aborted(self) -> None:
-        """For who only asks up to where everything is decided: what is known does not grow with the log then."""
+        """Drop the aborted transactions, for callers that only ask what is decided: memory does not grow then."""
         self._decider.aborted.clear()

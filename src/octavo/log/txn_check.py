@@ -1,8 +1,8 @@
-"""Whether a transaction index tells the truth, as far as the batches tell that it names.
+"""Check a transaction index against the batches that it names.
 
-What it leads to is looked at: the marker, and the transaction's first batch where that is still there. A transaction
-index is believed afterwards, by readers and by compaction: one that lies would show what was aborted. Where all of a
-segment can be read quickly, all entries are compared with what its batches tell.
+For each entry, the marker is read, and the transaction's first batch if it still exists. Afterwards readers and
+compaction trust the index; one that lies would show aborted records. If the whole segment can be read quickly, all
+entries are compared with its batches.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from octavo.log.small_file import CorruptFile
 from octavo.log.txn_index import AbortedEntry, TransactionIndex
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT, MAX_INT64, NO_OFFSET
 
-QUICK: Final = 16 << 20  # bytes of a segment that can be read while somebody waits for a log to open
+QUICK: Final = 16 << 20  # bytes of a segment that can be read while a caller waits for a log to open
 
 
 def check_txn_index(segments: Sequence[Segment], number: int, start_offset: int = 0) -> None:
-    """Raises `CorruptFile` where the index of the segment of that number is not the one of its data."""
+    """Check that the index of segment `number` matches its data. Raises `CorruptFile`."""
     index = segments[number].txn_index
     behind = segments[number + 1].base_offset if number + 1 < len(segments) else MAX_INT64
     index.check(behind)
@@ -44,12 +44,12 @@ def _is_true(segments: Sequence[Segment], number: int, entry: AbortedEntry) -> b
         return False
     first = bisect_right(segments, entry.first_offset, key=attrgetter("base_offset")) - 1
     begin = None if first < 0 else _batch_at(segments[first], entry.first_offset)
-    # It may have been deleted since, or compacted away; the batch of another producer is a lie.
+    # The first batch may have been deleted or compacted away. If another producer's batch is there, the entry lies.
     return begin is None or (begin.producer_id == entry.producer_id and begin.is_transactional and not begin.is_control)
 
 
 def _batch_at(segment: Segment, offset: int) -> ProducerBatch | None:
-    """The batch that begins at `offset`; None where there is none, or it is damaged."""
+    """Return the batch that begins at `offset`; None if there is none or it is damaged."""
     try:
         found = segment.find(offset, segment.size)
     except CorruptFile:
@@ -63,18 +63,18 @@ def _batch_at(segment: Segment, offset: int) -> ProducerBatch | None:
 
 
 def _compare(segment: Segment, entries: Sequence[AbortedEntry], start_offset: int) -> None:
-    """Compare the entries with what the batches tell: which transactions were aborted, and what was open then.
+    """Compare the entries with the batches: which transactions were aborted, and which were open at that time.
 
-    Where a transaction began an entry may know better: the first batches may be deleted, or compacted away.
+    An entry may know an earlier start of its transaction: the first batches may be deleted or compacted away.
     """
     scan = TransactionScan()
     begin = segment.find(start_offset, segment.size)
     scan.take_file(segment.file, segment.size if begin is None else begin.position, segment.size)
     numbers = {entry.last_offset: at for at, entry in enumerate(entries)}
-    seen = [entry for entry in entries if entry.last_offset >= start_offset]  # the markers of others are deleted
+    seen = [entry for entry in entries if entry.last_offset >= start_offset]  # other markers are deleted
     earlier = {entry.producer_id: entry.first_offset for entry in reversed(seen)}
     opened = {producer_id: first for producer_id, first in earlier.items() if first < segment.base_offset}
-    ended: dict[int, int] = {}  # the last marker of each producer
+    ended: dict[int, int] = {}  # offset of the last marker of each producer
     for at in range(0, len(scan.events), EVENT):
         offset, producer_id, what = scan.events[at : at + EVENT]
         if what == DATA:
