@@ -1,14 +1,14 @@
-r"""Kafka's text checkpoints: the offset of every partition in a directory, the leader epochs of one partition.
+r"""Read and write Kafka's text checkpoints: an offset for every partition of a directory, or the epochs of a partition.
 
-    0                    the version of the format
-    2                    how many lines follow
-    events 0 123         of offsets: topic, partition, offset; of epochs: epoch, start offset
+    0                    version of the format
+    2                    number of lines that follow
+    events 0 123         offset checkpoint: topic, partition, offset; epoch checkpoint: epoch, start offset
     events 1 456
 
-They are replaced whole, and on the disk when a function that writes them returns. A file that is not there, is empty
-or ends after its version has no entries; what else is wrong raises `CorruptFile`. (Kafka goes on without a bad
-recovery-point or log-start checkpoint: to do so is up to the caller.) Negative offsets and partitions, and names that
-no topic can have, are refused: Kafka never writes them.
+A checkpoint is replaced as a whole, and is on disk when the function that writes it returns. A file that is missing, is
+empty or ends after its version has no entries. Anything else that is wrong raises `CorruptFile`. (Kafka continues
+without a bad recovery-point or log-start checkpoint; that is up to the caller here.) Negative offsets and partitions,
+and invalid topic names, are refused: Kafka never writes them.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from octavo.log.small_file import CorruptFile, read_small_file
 from octavo.log.storage import Storage
 from octavo.records.layout import MAX_INT32, MAX_INT64
 
-RECOVERY_POINT: Final = "recovery-point-offset-checkpoint"  # all below is on the disk
-LOG_START: Final = "log-start-offset-checkpoint"  # where it is not the start of the first segment
+RECOVERY_POINT: Final = "recovery-point-offset-checkpoint"  # everything below it is on disk
+LOG_START: Final = "log-start-offset-checkpoint"  # only if it is not the base offset of the first segment
 REPLICATION: Final = "replication-offset-checkpoint"  # the high watermark
-CLEANER: Final = "cleaner-offset-checkpoint"  # compaction went as far as this
+CLEANER: Final = "cleaner-offset-checkpoint"  # the log is compacted up to it
 
 _VERSION: Final = 0
-_MAX_OFFSETS_SIZE: Final = 64 << 20  # of a quarter of a million partitions with the longest names
+_MAX_OFFSETS_SIZE: Final = 64 << 20  # room for a quarter of a million partitions with the longest names
 _MAX_EPOCHS_SIZE: Final = 16 << 20
 
 
 class EpochEntry(NamedTuple):
-    """The first offset that a leader wrote, or would write."""
+    """A leader epoch, and the first offset that its leader wrote or would write."""
 
     epoch: int
     start_offset: int
 
 
 def read_offsets(storage: Storage, path: Path) -> dict[TopicPartition, int]:
-    """The offsets in a checkpoint. Raises `CorruptFile`."""
+    """Read an offset checkpoint. Raises `CorruptFile`."""
     data = _read(storage, path, _MAX_OFFSETS_SIZE)
     offsets: dict[TopicPartition, int] = {}
     for line in _entries(path, data):
@@ -54,12 +54,12 @@ def read_offsets(storage: Storage, path: Path) -> dict[TopicPartition, int]:
 
 
 def write_offsets(storage: Storage, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace a checkpoint."""
+    """Replace an offset checkpoint."""
     _write(storage, path, [f"{topic} {number} {offset}" for (topic, number), offset in sorted(offsets.items())])
 
 
 def read_epochs(storage: Storage, path: Path) -> list[EpochEntry]:
-    """The leader epochs in a checkpoint, in its order. Raises `CorruptFile`."""
+    """Read a leader epoch checkpoint, in the order of the file. Raises `CorruptFile`."""
     data = _read(storage, path, _MAX_EPOCHS_SIZE)
     epochs: list[EpochEntry] = []
     for line in _entries(path, data):
@@ -72,7 +72,7 @@ def read_epochs(storage: Storage, path: Path) -> list[EpochEntry]:
 
 
 def write_epochs(storage: Storage, path: Path, epochs: Iterable[EpochEntry]) -> None:
-    """Replace a checkpoint."""
+    """Replace a leader epoch checkpoint."""
     _write(storage, path, [f"{epoch} {start_offset}" for epoch, start_offset in epochs])
 
 
@@ -89,7 +89,7 @@ def _write(storage: Storage, path: Path, lines: Sequence[str]) -> None:
 
 
 def _entries(path: Path, data: bytes) -> Sequence[bytes]:
-    """The lines after the count, as many as it says. (Of bytes, lines end where Java's do; of text, elsewhere too.)"""
+    """Return the lines after the count. (Bytes are split into lines as in Java; `str` would split at more places.)"""
     lines = data.splitlines()
     if not lines:
         return ()
@@ -99,7 +99,7 @@ def _entries(path: Path, data: bytes) -> Sequence[bytes]:
     if len(lines) == 1:
         return ()
     if not data.endswith((b"\n", b"\r")):
-        raise CorruptFile(path, len(data), "the last line is cut")  # Kafka would take what is left of its number
+        raise CorruptFile(path, len(data), "the last line is cut")  # Kafka would accept the rest of its number
     count = _number(path, data, lines[1], MAX_INT32)
     if count != len(lines) - 2:
         raise CorruptFile(path, len(data), f"there are {len(lines) - 2} entries where {count} were announced")
@@ -107,19 +107,19 @@ def _entries(path: Path, data: bytes) -> Sequence[bytes]:
 
 
 def _number(path: Path, data: bytes, digits: bytes, maximum: int) -> int:
-    # Not all that int() takes is a number to Java, and more than 19 digits are none to anybody here.
+    # int() accepts more than Java does, and no valid number has more than 19 digits.
     if digits.isdigit() and len(digits) <= 19 and (number := int(digits)) <= maximum:
         return number
     raise _malformed(path, data, digits)
 
 
 def _topic(path: Path, data: bytes, word: bytes) -> str:
-    name = word.decode("latin-1")  # whatever is not ASCII is no topic's name
+    name = word.decode("latin-1")  # a name that is not ASCII is invalid anyway
     if topic_name_problem(name) is not None:
         raise _malformed(path, data, word)
     return name
 
 
 def _malformed(path: Path, data: bytes, found: bytes) -> CorruptFile:
-    # Good enough for a person: the first place where it says so.
+    # The first occurrence of the bad text is precise enough for a person.
     return CorruptFile(path, max(data.find(found), 0), f"{found[:80]!r} has no place in a checkpoint")

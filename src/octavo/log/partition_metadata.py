@@ -3,7 +3,7 @@
     version: 0
     topic_id: 4Qz2wmGmQ9y8lSzYwPG6Lw
 
-The last line does not end. By the id Kafka tells a topic from an older one of the same name.
+The last line has no line break. The id tells a topic from an older topic of the same name.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from octavo.log.small_file import CorruptFile, read_small_file
 from octavo.log.storage import Storage
 
 _MAX_SIZE: Final = 4096
-# Kafka takes any version: what a later one adds, this one can do without.
+# Like Kafka, accept any version. What a later version adds is not needed here.
 _FORM: Final = re.compile(
     rb"version:\s+\+?[0-9]{1,10}(?:\r\n|[\r\n])topic_id:[ \t]+(?P<id>[^\s]+)(?:[\r\n].*)?", re.DOTALL
 )
 
 
 def read_topic_id(storage: Storage, folder: Path) -> uuid.UUID | None:
-    """The id of the topic whose partition `folder` is; None where there is no such file. Raises `CorruptFile`."""
+    """Read the id of the topic that `folder` belongs to; None if the file is missing. Raises `CorruptFile`."""
     path = folder / PARTITION_METADATA
     try:
         data = read_small_file(storage, path, _MAX_SIZE)
@@ -46,7 +46,7 @@ def read_topic_id(storage: Storage, folder: Path) -> uuid.UUID | None:
 
 
 def write_topic_id(storage: Storage, folder: Path, topic_id: uuid.UUID) -> None:
-    """Say whose partition `folder` is; on the disk when this returns."""
+    """Record the id of the topic that `folder` belongs to. It is on disk when this returns."""
     if topic_id == ZERO_ID:
         raise InvalidInput("the id of no topic is all zeros")
     storage.replace_file(folder / PARTITION_METADATA, f"version: 0\ntopic_id: {write_uuid(topic_id)}".encode())

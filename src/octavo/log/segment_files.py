@@ -1,7 +1,8 @@
-"""Which files hold the segments of a partition that another process writes, as opening it to be written would have it.
+"""Find the segment files of a partition that another process writes, as recovery would choose them.
 
-A compaction that puts its output in the place of segments takes these away first: for a moment, or for good in the copy
-of a process that died then, offsets are in a `.log.swap` alone. Such a file is read in place of what it replaces.
+When a compaction replaces segments by its output, it removes the segments first. For a moment, offsets exist only in a
+`.log.swap` file; if the process crashes then, or the folder is copied, they stay there. Such a file is read in place of
+the segments that it replaces.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ T = TypeVar("T")
 
 
 class SegmentFiles(NamedTuple):
-    """The files of the segments by their base offsets, in order."""
+    """The files of the segments by base offset, in order."""
 
     files: Mapping[int, FileStatus]
-    swaps: frozenset[int]  # those among them that are called `.log.swap`
-    storage: Storage  # that opens them, and their indexes, by the names that they have
+    swaps: frozenset[int]  # base offsets of the files that are named `.log.swap`
+    storage: Storage  # opens the files and their indexes under their current names
 
     def name(self, base_offset: int) -> str:
-        """What the file of a segment is called."""
+        """Return the current name of a segment's file."""
         return file_name(base_offset, LOG) + (SWAP if base_offset in self.swaps else "")
 
 
 def find_segments(storage: Storage, folder: Path) -> SegmentFiles:
-    """The segments that there are. Raises `BadDirectory` for none, `FileNotFoundError` where files go meanwhile.
+    """Find the segments. Raises `BadDirectory` if there are none, `FileNotFoundError` if files vanish meanwhile.
 
-    The sizes are looked at last: a segment that has a successor grows no more.
+    The sizes are read last: a segment that has a successor no longer grows.
     """
     found = storage.files(folder, (LOG, SWAP, CLEANED))
     names = [name for name in found if base_offset_of(name) is not None]
@@ -60,7 +61,7 @@ def _by_base(names: list[str], suffix: str) -> dict[int, str]:
 
 
 def _end_offset(storage: Storage, folder: Path, base_offset: int, size: int) -> int:
-    """The offset behind the last of a segment; of one that is damaged its first, so that it replaces no other."""
+    """Return the end offset of a segment, or its base offset if it is damaged, so that it replaces no other."""
     try:
         return Segment(storage, folder, base_offset, size=size, created_ms=0).end_offset()[0]
     except CorruptFile:
@@ -68,7 +69,7 @@ def _end_offset(storage: Storage, folder: Path, base_offset: int, size: int) -> 
 
 
 class NoSegments(BadDirectory):
-    """A folder has no segments. Kafka makes the folder of a partition first, and then its first segment."""
+    """A folder has no segments. Kafka creates the folder of a partition first, and then its first segment."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, "there are no segments in this folder")
@@ -76,22 +77,22 @@ class NoSegments(BadDirectory):
 
 
 class _Swapping(Storage):
-    """Files some of which have `.swap` behind their names, or had it a moment ago."""
+    """A storage that opens some files under their names with `.swap` added, if they have not been renamed yet."""
 
     def __init__(self, storage: Storage, names: frozenset[str]) -> None:
         self._storage = storage
         self._names = names
 
     def open(self, path: Path) -> File:
-        """An existing file, to be read."""
+        """Open an existing file for reading."""
         return self._try_both(path, self._storage.open)
 
     def status(self, path: Path) -> FileStatus:
-        """Of a file. Raises `FileNotFoundError`."""
+        """Return the status of a file. Raises `FileNotFoundError`."""
         return self._try_both(path, self._storage.status)
 
     def identity(self, file: File) -> int:
-        """Of an open file, as `status` has it."""
+        """Return the identity of an open file, the same as in `status`."""
         return self._storage.identity(file)
 
     def _try_both(self, path: Path, use: Callable[[Path], T]) -> T:
@@ -99,5 +100,5 @@ class _Swapping(Storage):
             try:
                 return use(path.with_name(path.name + SWAP))
             except FileNotFoundError:
-                pass  # it has got its name
+                pass  # it has been renamed meanwhile
         return use(path)

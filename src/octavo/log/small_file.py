@@ -1,7 +1,7 @@
 """Small files that are read whole: checkpoints, properties, marks.
 
-They come from a disk, so none is read that is larger than it can sensibly be, and one that breaks its format raises
-`CorruptFile`, which says which file, which byte and which rule.
+They come from a disk and are not trusted. A file larger than any of its kind is not read. A file that breaks its format
+raises `CorruptFile` with the file, the byte and the rule.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CorruptFile(Corrupt):
 def read_small_file(storage: Storage, path: Path, limit: int) -> bytes:
     """Read all of a file.
 
-    Raises `FileNotFoundError`, `BadDirectory` for what is no regular file, and `CorruptFile` for one above `limit`.
+    Raises `FileNotFoundError`, `BadDirectory` if it is not a regular file, and `CorruptFile` if it exceeds `limit`.
     """
     file = storage.open(path)
     size = file.size()

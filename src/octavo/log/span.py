@@ -1,4 +1,4 @@
-"""What goes into a file, and where in the log it comes to lie: what a validator hands to segments."""
+"""The result of validating an append: the bytes for the segment file, and where each batch lies in the log."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from octavo.records.layout import Buffer
 
 
 class Origin(Enum):
-    """Who appends as the leader."""
+    """The source of an append on the leader."""
 
     CLIENT = 0
-    COORDINATOR = 1  # of groups or transactions, on the same broker
-    RAFT_LEADER = 2  # of the metadata log, who has given offsets and epoch already
+    COORDINATOR = 1  # the coordinator of groups or transactions, on the same broker
+    RAFT_LEADER = 2  # the leader of the metadata log, which has already assigned offsets and epoch
 
 
 class BatchSpan(NamedTuple):
-    """Where one batch lies in the log: what segments and leader epochs need to know of it."""
+    """The size and place of one batch in the log, for segments and leader epochs."""
 
     size: int
-    base_offset: int  # of an old compressed message: its last, as the first is inside
+    base_offset: int  # for an old compressed message its last offset, because the first one is inside
     last_offset: int
     max_timestamp_ms: int
     leader_epoch: int
@@ -30,10 +30,10 @@ class BatchSpan(NamedTuple):
 
 
 class Validated(NamedTuple):
-    """What goes into the file."""
+    """Validated batches, ready to be written to the segment file."""
 
-    parts: list[Buffer]  # one after the other
-    size: int  # of all of them
-    spans: list[BatchSpan]  # one a batch; none where there was nothing to append
-    append_time_ms: int  # of a topic with append times, else -1
-    producers: Sequence[ProducerBatch] = ()  # of the batches that have one
+    parts: list[Buffer]  # the bytes to write, one part after the other
+    size: int  # total size of the parts
+    spans: list[BatchSpan]  # one per batch; empty if there was nothing to append
+    append_time_ms: int  # for a topic with LogAppendTime, otherwise -1
+    producers: Sequence[ProducerBatch] = ()  # the batches that have a producer id

@@ -1,7 +1,7 @@
-"""Where the last segment of a log ends that another process writes: behind its last batch that is complete.
+"""Find the end of a log that another process writes: behind the last complete batch of its last segment.
 
-What follows that batch is a torn tail, one that is being written or room that was made in advance, unless there is
-another complete batch behind it. Then it is damage, the log goes on behind it, and whoever reads that far meets it.
+Bytes after that batch are a torn batch, a batch that is being written, or preallocated space. But if another complete
+batch follows them, they are damage: the log continues behind them, and a reader that gets there sees the damage.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from octavo.records.layout import BATCH_HEADER
 
 
 class Tail(NamedTuple):
-    """Where the last segment ends, and by what its last batch is known again. A header has the checksum of the rest."""
+    """The end of the last segment, and the header of its last batch, which identifies it by its checksum."""
 
     end_offset: int
     end: int
     position: int = 0
-    header: bytes = b""  # nothing where there is no batch
-    searched: int = 0  # up to there, no batch was found behind the tail when it was last looked for
+    header: bytes = b""  # empty if there is no batch
+    searched: int = 0  # the last search behind the tail found no batch up to this position
 
 
 def find_tail(active: Segment, file_size: int, before: Tail | None, high_watermark: int) -> Tail:
-    """The end of the segment, looked for from the last batch in the index on, or from `before` if that is behind it.
+    """Find the end of the segment, starting at the last indexed batch, or at `before` if that is further on.
 
-    `high_watermark`, as it was recorded before the file was measured: up to there all had been written by then.
+    `high_watermark` was recorded before the file size was read, so everything below it had been written by then.
     """
     tail = Tail(active.base_offset, 0) if before is None else before
     if before is None or file_size != before.end:
@@ -39,7 +39,7 @@ def find_tail(active: Segment, file_size: int, before: Tail | None, high_waterma
         found = None
         if start > tail.end:
             found = _walk(active.file, Tail(tail.end_offset, start), file_size, high_watermark)
-        if found is None or not found.header:  # it is not worth it, or the index lies
+        if found is None or not found.header:  # the index does not lead further, or it lies
             found = _walk(active.file, tail, file_size, high_watermark)
         tail = found
     if before is None or tail.end != before.end:
@@ -48,7 +48,7 @@ def find_tail(active: Segment, file_size: int, before: Tail | None, high_waterma
 
 
 def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
-    """Go on from the end of `tail` as long as there are batches whose checksums are right, also behind damage."""
+    """Advance `tail` over all batches with correct checksums, also behind damage."""
     position: int | None = tail.end
     searched = tail.searched
     search = BatchSearch()
@@ -59,7 +59,7 @@ def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
                 data = file.read_at(entry.size, entry.position)
                 next(read_batches(data), None)
                 tail = Tail(entry.last_offset + 1, entry.end, entry.position, data[: BATCH_HEADER.size])
-            # A batch that reaches over the end is being written, and what is in it may look like batches.
+            # A batch that reaches beyond the end is being written, and its content may look like batches.
             may_be_damage = tail.end < file_size and tail.end_offset < high_watermark
         except FormatError:
             pass
@@ -72,7 +72,7 @@ def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
 
 
 def _go_on_behind(search: BatchSearch, file: File, tail: Tail, file_size: int) -> int | None:
-    """Where the log goes on behind damage at the end of `tail`; None where nothing there is part of it."""
+    """Return where the log continues behind damage at the end of `tail`; None if nothing there belongs to it."""
     position = search.next_batch(file, tail.end, file_size, tail.end_offset - 1)
     try:
         entry = next(walk(file, position, file_size), None)

@@ -1,4 +1,4 @@
-"""What somebody who only reads a directory should know, and would not notice: logged as warnings of `octavo.log`."""
+"""Warnings for readers of a directory about problems that they would not notice, logged under `octavo.log`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from octavo.log.watched import WatchedLog
 
 _log: Final = logging.getLogger("octavo.log")
-_SHOWN: Final = 5  # names in a list
+_SHOWN: Final = 5  # number of names in a list
 
 
 def warn_of_unreadable_metadata(error: Exception) -> None:
-    """The metadata are damaged or incomplete. Logs can be read without them."""
+    """Warn that the metadata are damaged or incomplete. Logs can be read without them."""
     _log.warning("%s. Logs are read all the same, with Kafka's defaults for what their topics set", error)
 
 
 def warn_of_hidden_records(log: WatchedLog) -> None:
-    """The checkpoint of high watermarks does not name the partition, so readers see nothing of it, as in Kafka."""
+    """Warn if the checkpoint of high watermarks lacks the partition: its readers see nothing then, as in Kafka."""
     if log.lacks_high_watermark and log.end_offset > log.start_offset:
         _log.warning(
             "%s: %s does not name this partition, so none of its %d offsets is shown; Isolation.LOG_END shows them",
@@ -35,7 +35,7 @@ def warn_of_hidden_records(log: WatchedLog) -> None:
 
 
 def warn_of_directories_inside(folders: Iterable[Path]) -> None:
-    """A folder holds no partitions, but data directories, such as those of several brokers."""
+    """Warn about folders that hold no partitions but data directories, such as those of several brokers."""
     for folder in folders:
         if find_partitions(folder):
             continue

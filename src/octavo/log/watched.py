@@ -1,4 +1,4 @@
-"""Logs that another process writes, Octavo or Apache Kafka: read them without a lock, and without touching them."""
+"""Read logs that another process writes, Octavo or Apache Kafka, without a lock and without changing them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from octavo.log.metadata import MetadataStore, Topic
 
 T = TypeVar("T")
-_ATTEMPTS: Final = 100  # to look at a folder that changes meanwhile
+_ATTEMPTS: Final = 100  # tries to read a folder that keeps changing
 
 
 class UnknownPartition(LogError):
@@ -41,23 +41,23 @@ class UnknownPartition(LogError):
 
 
 class NotReady(UnknownPartition):
-    """The partition has a folder, but no segment yet: it is being made. Whoever looks again finds it."""
+    """The partition has a folder but no segment yet, because it is being created. Retrying later finds it."""
 
 
 class _Seen(NamedTuple):
-    """The partition when it was last looked at."""
+    """The state of the partition at the last look."""
 
     view: View
     found: SegmentFiles
     tail: Tail
-    high_watermark: int | None  # as it was recorded
+    high_watermark: int | None  # as recorded in the checkpoint
 
 
 class WatchedLog(ReadableLog):
-    """The partition as it was when it was last looked at; `refresh` looks again.
+    """A partition as it was at the last look; `refresh` looks again.
 
-    It ends with the last batch that is complete, and whose checksum is right: the bytes of one that is being written
-    are not seen. Damage before it is met by who reads it.
+    It ends with the last batch that is complete and has a correct checksum. A batch that is being written is not seen.
+    Damage before that end is reported when it is read.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class WatchedLog(ReadableLog):
         config: LogConfig,
         checkpoints: WatchedCheckpoints | None = None,
     ) -> None:
-        """Raises `NoSegments`, and `BadDirectory` where there is no folder. `checkpoints`: shared with others of it."""
+        """`checkpoints`: shared by logs of one directory. Raises `NoSegments`, and `BadDirectory` without a folder."""
         self.folder: Final = folder
         self.partition: Final = partition
         self.config: Final = config
         self._storage = storage
         self._checkpoints = WatchedCheckpoints(storage, folder.parent) if checkpoints is None else checkpoints
-        self._lock = make_rlock()  # of whoever looks
+        self._lock = make_rlock()  # held while looking
         self._transactions = FoundTransactions()
         self._is_decided = False
         self._seen = self._look(None)
@@ -82,44 +82,44 @@ class WatchedLog(ReadableLog):
 
     @property
     def epochs(self) -> LeaderEpochs:
-        """Which leader wrote what."""
+        """The leader epochs, read from their checkpoint now."""
         return LeaderEpochs(self._storage, self.folder / LEADER_EPOCHS, read_only=True)
 
     @property
     def view(self) -> View:
-        """The log as it was when it was last looked at."""
+        """The log as it was at the last look."""
         return self._view
 
     @property
     def recorded_high_watermark(self) -> int | None:
-        """The high watermark as the directory has it, which may be behind the end; None where it has none at all.
+        """The high watermark in the directory's checkpoint, which may be beyond the end; None without a checkpoint.
 
-        It is 0 where the directory has those of other partitions only.
+        It is 0 if the checkpoint has only other partitions.
         """
         return self._seen.high_watermark
 
     @property
     def lacks_high_watermark(self) -> bool:
-        """Whether the directory has recorded high watermarks of other partitions, but none of this one."""
+        """Whether the directory has recorded high watermarks, but none for this partition."""
         return self._checkpoints.lacks_high_watermark(self.partition)
 
     def identity(self, base_offset: int) -> int:
-        """By which the file of a segment is told from one that takes its place."""
+        """Return a number that tells the file of a segment from one that replaces it."""
         return self._seen.found.files[base_offset].identity
 
     def path_of(self, base_offset: int) -> Path:
-        """The file of a segment: one that is about to take the place of others has not got its name yet."""
+        """Return the file of a segment. If it is about to replace others, it still has its temporary name."""
         return self.folder / self._seen.found.name(base_offset)
 
     def refresh(self) -> bool:
-        """Look again; whether anything has changed."""
+        """Look again. Returns whether anything has changed."""
         with self._lock:
             before = self._seen
             self._see()
             return self._seen.view != before.view
 
     def finds_other_files(self) -> bool:
-        """Look again; whether files of segments are others now, or gone: then what was read may be of others."""
+        """Look again. Returns whether segment files were replaced or removed; then data read before may be outdated."""
         with self._lock:
             before = self._seen.found.files
             self._see()
@@ -135,13 +135,13 @@ class WatchedLog(ReadableLog):
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset behind the last that is decided: found in the data, of which all headers are looked at once."""
+        """The last stable offset, found in the data. Each batch header is read only once."""
         self._decide()
         return self._view.last_stable_offset
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the first transaction begins that is not decided; None for none."""
+        """The first offset of the first undecided transaction; None if there is none."""
         self._decide()
         return super().first_unstable_offset
 
@@ -154,15 +154,15 @@ class WatchedLog(ReadableLog):
         at_least_one: bool = True,
         segment: int | None = None,
     ) -> ReadResult:
-        """As `ReadableLog.read`. What was aborted is found in the data: the writer's index may be behind."""
+        """Read like `ReadableLog.read`. Aborted transactions are found in the data: the writer's index may lag."""
         if isolation is Isolation.READ_COMMITTED:
             self._decide()
         return super().read(offset, max_bytes, isolation=isolation, at_least_one=at_least_one, segment=segment)
 
     def _decide(self) -> None:
-        """Know which transactions are decided in what was last seen, and in what is seen from now on."""
+        """Find the undecided transactions in the last view, and from now on after each look."""
         with self._lock:
-            self._is_decided = False  # so that who looks again meanwhile does not come here
+            self._is_decided = False  # so that another look meanwhile does not recurse into this
             for _ in range(_ATTEMPTS):
                 view = self._seen.view
                 if self._transactions.generation != view.generation:
@@ -187,7 +187,7 @@ class WatchedLog(ReadableLog):
             segment.forget()
 
     def _in_view(self, ask: Callable[[View], T]) -> T:
-        """What the log answers; after another look where the files are no longer what they were."""
+        """Ask the view. If files have changed or gone meanwhile, look again and ask once more."""
         try:
             return ask(self._view)
         except (FileNotFoundError, FormatError):
@@ -197,7 +197,7 @@ class WatchedLog(ReadableLog):
     # ------------------------------------------------------------------------------------------------------- looking
 
     def _look(self, before: _Seen | None) -> _Seen:
-        """What there is now. A writer may rename and remove files meanwhile: then it is looked at once more."""
+        """Return the state now. If the writer renames or removes files meanwhile, look once more."""
         for _ in range(_ATTEMPTS):
             try:
                 return self._look_once(before)
@@ -207,7 +207,7 @@ class WatchedLog(ReadableLog):
         raise BadDirectory(self.folder, "its files change faster than they can be looked at")
 
     def _look_once(self, before: _Seen | None) -> _Seen:
-        recorded = self._checkpoints.high_watermark(self.partition)  # first: the files have all that is below
+        recorded = self._checkpoints.high_watermark(self.partition)  # first: the files hold all below it
         start_offset = self._checkpoints.start_offset(self.partition)
         found = find_segments(self._storage, self.folder)
         generation = 0 if before is None else before.view.generation
@@ -232,7 +232,7 @@ class WatchedLog(ReadableLog):
         return _Seen(view, found, tail, recorded)
 
     def _segments(self, found: SegmentFiles, before: _Seen | None) -> list[Segment]:
-        """The segments, those that are the same as before and others."""
+        """Return the segments, reusing those whose files are unchanged."""
         known = {} if before is None else {segment.base_offset: segment for segment in before.view.segments}
         last = max(found.files)
         segments = []
@@ -250,9 +250,10 @@ class WatchedLog(ReadableLog):
 
 
 def _goes_on(before: _Seen, files: Mapping[int, FileStatus]) -> bool:
-    """Whether what was last seen is still there, so that the log has only grown since, or lost its oldest segments.
+    """Whether the log has only grown or lost its oldest segments since the last look.
 
-    Who truncates it takes the last batch. What is written in its place is longer, shorter or has another checksum.
+    A truncation removes the last batch, and a batch written in its place is longer, shorter or has another checksum.
+    So it is enough to check that the last batch is still there.
     """
     view, tail = before.view, before.tail
     active = view.segments[-1]
@@ -266,10 +267,10 @@ def _goes_on(before: _Seen, files: Mapping[int, FileStatus]) -> bool:
 
 
 class WatchedDirectory:
-    """A data directory that is only read. `DataDirectory.open` gives it."""
+    """A data directory that is only read. `DataDirectory.open` returns it."""
 
     def __init__(self, folders: Sequence[Path], storage: Storage) -> None:
-        """Raises `BadDirectory` where a folder is missing, or where several are not those of one node."""
+        """Raises `BadDirectory` if a folder is missing, or if the folders do not belong to one node."""
         for folder in folders:
             if not folder.is_dir():
                 raise BadDirectory(folder, "there is no such folder")
@@ -280,25 +281,25 @@ class WatchedDirectory:
         self._storage = storage
         self._logs: dict[TopicPartition, WatchedLog] = {}
         self._known: dict[str, tuple[BrokerDefaults, Topic | None]] = {}
-        self._problem = ""  # with the metadata, as it was told
+        self._problem = ""  # the last problem with the metadata that was reported
         warn_of_directories_inside(folders)
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The topics by name, as the metadata have them now."""
+        """The topics by name, read from the metadata now."""
         return self._read_metadata().topics
 
     def partitions(self) -> list[TopicPartition]:
-        """All partitions that there are now."""
+        """Return all partitions that exist now."""
         return sorted(partition for folder in self._checkpoints for partition in find_partitions(folder))
 
     def log(self, topic: str, partition: int) -> WatchedLog:
-        """A partition's log, as it is now. Raises `UnknownPartition`, `NotReady`, and what `WatchedLog` does."""
+        """Return a partition's log as it is now. Raises `UnknownPartition`, `NotReady`, and like `WatchedLog`."""
         wanted = TopicPartition(topic, partition)
         try:
             return self._log(wanted)
         except NoSegments:
-            self._logs.pop(wanted, None)  # where it was there, another is made in its place
+            self._logs.pop(wanted, None)  # it was deleted, and is being created again
             raise NotReady(f"{wanted} is being made: it has no segment yet") from None
 
     def _log(self, wanted: TopicPartition) -> WatchedLog:
@@ -323,9 +324,9 @@ class WatchedDirectory:
         self._logs.clear()
 
     def _config(self, topic: str) -> LogConfig:
-        """A topic's configuration. The metadata are read for the first topic, and for each that was not in them.
+        """Return a topic's configuration. The metadata are read for the first topic, and for each not yet known.
 
-        A log can be read without them: where they cannot be read, that is told once.
+        A log can be read without them. If they are unreadable, there is one warning.
         """
         if topic not in self._known:
             try:
