@@ -1,7 +1,7 @@
-"""What a data directory says of itself, in Kafka's own records: topics, ids, partitions, configurations.
+"""The metadata of a data directory, in Kafka's own records: topics, ids, partitions, configurations.
 
-MetadataStore    reads them, in a directory of ours or of Kafka's, and adds to them
-handover         makes sure that a stock Apache Kafka serves a directory
+MetadataStore    reads and changes them, in a directory of Octavo or of Kafka
+handover         makes sure that a stock Apache Kafka can serve a directory
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The log of a cluster's metadata, `__cluster_metadata-0`: read whole, and added to.
+"""The log of a cluster's metadata, `__cluster_metadata-0`: read as a whole, and appended to.
 
     00000000000000000042-0000000003.checkpoint     a snapshot of all records below offset 42, taken in epoch 3
     00000000000000000000.log                       batches of records, in Kafka's message format
 
-The newest snapshot and the batches behind it give the `Image`. A tail that is not all there, or is no batch, ends the
-log, as it does for Kafka; damage with good batches behind it raises. What is added is one batch with its checksum,
-synced: all of it counts, or nothing. Kafka scans this log anew at every start and rebuilds what stands beside it, so
-nothing but the batch has to be written.
+The newest snapshot and the batches after it give the `Image`. A tail that is incomplete, or is no batch, ends the log,
+as it does for Kafka. Damage with good batches after it raises. An append is one batch with its checksum, synced: all
+of it counts, or nothing. Kafka scans this log at every start and rebuilds the files beside it, so nothing but the batch
+has to be written.
 
-For one node only: what a follower of other controllers has in its log may still be taken back.
+This is for one node only: the log of a follower of other controllers may still be truncated.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from octavo.schemas.metadata.topics import PartitionRecord
 FOLDER: Final = TopicPartition(METADATA_TOPIC, 0).folder
 CHECKPOINT: Final = ".checkpoint"
 FIRST_EPOCH: Final = 1
-MAX_BATCH: Final = 8 << 20  # what Kafka's quorum puts into one batch
+MAX_BATCH: Final = 8 << 20  # maximum batch size of Kafka's quorum
 DIRECTORIES_VERSION: Final = 17  # the metadata.version (3.7-IV2) from which on partitions name their directories
 
-_MAX_READ: Final = 256 << 20  # larger batches are not taken into memory
-_ATTEMPTS: Final = 5  # a running Kafka may remove what was just listed
+_MAX_READ: Final = 256 << 20  # larger batches are not read into memory
+_ATTEMPTS: Final = 5  # a running Kafka may remove files that were just listed
 _SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})" + re.escape(CHECKPOINT))
 
 
 class SnapshotId(NamedTuple):
-    """What a snapshot is named after: the offset behind its last record, and that record's epoch."""
+    """The id in a snapshot's file name: the offset after its last record, and that record's epoch."""
 
     offset: int
     epoch: int
@@ -56,7 +56,7 @@ class SnapshotId(NamedTuple):
 
 
 class ClusterLog:
-    """A metadata log, read to its end. `read_cluster_log` gives it."""
+    """A metadata log, read to its end. Use `read_cluster_log`."""
 
     def __init__(self, storage: Storage, folder: Path) -> None:
         self.folder: Final = folder
@@ -65,15 +65,15 @@ class ClusterLog:
         self.leader_epoch = FIRST_EPOCH
         self._storage = storage
         self._segment: Path | None = None
-        self._end = 0  # the position behind the last good batch of the segment
-        self._log_end = 0  # the offset behind it
+        self._end = 0  # position after the last good batch of the segment
+        self._log_end = 0  # offset after that batch
         self._ends_before_snapshot = False
-        self.is_in_doubt = False  # an exception came while it was added to: the disk knows, and this does not
+        self.is_in_doubt = False  # an exception came during an append: the disk has the truth, this object may not
 
     def append(self, records: Sequence[MetadataRecord | UnknownRecord], *, timestamp_ms: int) -> None:
-        """Adds records, all or none; on the disk when this returns.
+        """Append records, all or none. They are on the disk when this returns.
 
-        Raises `InvalidInput` where they are too many for one batch, `BadDirectory` where Kafka has to mend the log
+        Raises `InvalidInput` if they are too many for one batch, and `BadDirectory` if Kafka has to repair the log
         first.
         """
         if self._ends_before_snapshot:
@@ -97,13 +97,13 @@ class ClusterLog:
         self.is_in_doubt = False
 
     def sync(self) -> None:
-        """Has on the disk what was read: a process that died may have written it and no more, and now it counts."""
+        """Sync what was read. A process may have written it and died before its own sync, and now it counts."""
         if self._segment is not None:
             self._storage.open_to_write(self._segment).sync()
         self._storage.sync_folder(self.folder)
 
     def _version_of(self, record: MetadataRecord | UnknownRecord) -> int | None:
-        """The version of a record that a cluster of this metadata.version reads."""
+        """The version of a record that a cluster with this metadata.version reads."""
         if isinstance(record, PartitionRecord):
             if record.eligible_leader_replicas or record.last_known_elr:
                 return 2
@@ -116,7 +116,7 @@ class ClusterLog:
         file = self._storage.open_to_write(path, create=new)
         try:
             if file.size() > self._end:
-                file.truncate(self._end)  # a tail that was never all there
+                file.truncate(self._end)  # an incomplete tail
             file.write_at([batch], self._end)
             file.sync()
             if new:
@@ -149,7 +149,7 @@ class ClusterLog:
         self._ends_before_snapshot = bool(needed) and self._log_end < start
 
     def _read_snapshot(self, snapshot: SnapshotId) -> None:
-        """All of a snapshot; it has offsets of its own."""
+        """Read a whole snapshot, which has offsets of its own."""
         path = self.folder / snapshot.file_name
         for content in snapshot_records(self._storage, path):
             try:
@@ -188,7 +188,7 @@ class ClusterLog:
         try:
             for record in batch:
                 if record.offset < self.next_offset:
-                    continue  # the snapshot has it
+                    continue  # it is in the snapshot
                 if batch.is_control:
                     self.image.replay_control(read_control(record))
                 else:
@@ -200,7 +200,7 @@ class ClusterLog:
         self.leader_epoch = max(self.leader_epoch, batch.leader_epoch)
 
     def _goes_on(self, file: File, size: int, next_offset: int) -> bool:
-        """Whether there are good batches of this log behind what is none."""
+        """Whether there are good batches of this log after the damage."""
         search = BatchSearch()
         position = self._end
         while position < size:
@@ -212,13 +212,13 @@ class ClusterLog:
 
 
 class _Refused(FormatError):
-    """A batch whose checksum is right holds what cannot be replayed: that is no torn tail."""
+    """A batch with the right checksum holds something that cannot be replayed: this is no torn tail."""
 
 
 def read_cluster_log(storage: Storage, folder: Path) -> ClusterLog:
-    """Reads the metadata log in `folder`, also while Kafka writes it.
+    """Read the metadata log in `folder`, also while Kafka writes it.
 
-    Raises `CorruptFile` for damage, `BadDirectory` where parts are missing, and `OSError`.
+    Raises `CorruptFile` for damage, `BadDirectory` if parts are missing, and `OSError`.
     """
     for _ in range(_ATTEMPTS):
         log = ClusterLog(storage, folder)
@@ -231,7 +231,7 @@ def read_cluster_log(storage: Storage, folder: Path) -> ClusterLog:
 
 
 def has_cluster_log(folder: Path) -> bool:
-    """Whether there are records of metadata in `folder`: a snapshot that has any, or a segment."""
+    """Whether there are metadata records in `folder`: a segment, or a snapshot above offset 0."""
     if not folder.is_dir():
         return False
     names = [path.name for path in folder.iterdir()]
@@ -241,7 +241,7 @@ def has_cluster_log(folder: Path) -> bool:
 
 
 def snapshot_records(storage: Storage, path: Path) -> Iterator[Control | MetadataRecord | UnknownRecord]:
-    """What stands in a snapshot, or in a `bootstrap.checkpoint`; raises `CorruptFile` where it is not whole."""
+    """Yield the contents of a snapshot, or of a `bootstrap.checkpoint`. Raises `CorruptFile` if it is incomplete."""
     file = storage.open(path)
     size = file.size()
     position = 0
@@ -268,7 +268,7 @@ def _snapshot_id(name: str) -> SnapshotId | None:
 
 
 def _batch(file: File, position: int, size: int) -> Batch:
-    """The batch at `position`, whose checksum is right."""
+    """Read the batch at `position`, and check its checksum."""
     if size > _MAX_READ:
         raise CorruptFile(file.path, position, f"a batch of metadata of {size:,} bytes is larger than any can be")
     batch = next(read_batches(file.read_at(size, position)), None)

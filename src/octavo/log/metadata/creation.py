@@ -1,12 +1,12 @@
-"""A metadata log for a directory that has none, such that a stock Apache Kafka 4.x starts on it as its only node.
+"""Create a metadata log with which a stock Apache Kafka 4.x starts as the only node.
 
-    00000000000000000000-0000000000.checkpoint   that the node is the one voter of the quorum, as `kafka-storage format
-                                                 --standalone` says it; Kafka adds its address when it starts
+    00000000000000000000-0000000000.checkpoint   names the node as the one voter of the quorum, as `kafka-storage format
+                                                 --standalone` does; Kafka adds its address when it starts
     partition.metadata, quorum-state             as Kafka leaves them
-    00000000000000000000.log                     the features of a cluster, then whatever is added to it
+    00000000000000000000.log                     the features of a cluster, then whatever is appended
 
-The features are those of a new cluster of Kafka 4.0, which every 4.x takes; `kafka-features upgrade` raises them. The
-log is written last: a crash before that leaves a folder that counts as empty, and is written again.
+The features are those of a new cluster of Kafka 4.0, which every 4.x accepts; `kafka-features upgrade` raises them. The
+log is written last. A crash before that leaves a folder that counts as empty, and is written again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from octavo.schemas.metadata.nodes import FeatureLevelRecord
 from octavo.schemas.metadata.record import MetadataRecord
 from octavo.schemas.metadata.serde import UnknownRecord, write_metadata
 
-LISTENER: Final = "CONTROLLER"  # what Kafka's own server.properties calls the controller's
+LISTENER: Final = "CONTROLLER"  # name of the controller listener in Kafka's own server.properties
 CONTROLLER_PORT: Final = 9093
 QUORUM_STATE: Final = "quorum-state"
 BOOTSTRAP: Final = SnapshotId(0, 0)
@@ -58,7 +58,7 @@ def create_cluster_log(
     records: Sequence[MetadataRecord | UnknownRecord] = FEATURES,
     timestamp_ms: int,
 ) -> None:
-    """Makes the metadata log in the data folder `root`; on the disk when this returns."""
+    """Create the metadata log in the data folder `root`. It is on the disk when this returns."""
     folder = root / FOLDER
     if not folder.is_dir():
         storage.make_folder(folder)
@@ -91,7 +91,7 @@ def _voters_snapshot(node_id: int, directory_id: UUID, timestamp_ms: int) -> byt
 
 
 def _quorum_state() -> bytes:
-    """That nobody leads in the epoch of the log; without it Kafka warns, and finds out by itself."""
+    """State that nobody leads in the epoch of the log. Without this file Kafka warns, and finds out by itself."""
     state = {
         "leaderId": -1,
         "leaderEpoch": FIRST_EPOCH,

@@ -1,17 +1,17 @@
-"""Handing a data directory over to Apache Kafka: `handover`.
+"""Hand a data directory over to Apache Kafka: `handover`.
 
-A directory of ours is one of Kafka's at any time, as long as its metadata know every partition that is there. What
-can be missing is made good, once the directory is locked:
+An Octavo directory is a Kafka directory at any time, provided its metadata know every partition in it. What may be
+missing is repaired once the directory is locked:
 
-    a topic that the metadata do not know             is added, under the id that it has, with `retention.ms=-1`: how
-                                                      long it was to be kept is not known, and Kafka's default deletes.
-                                                      Those that Kafka keeps its own state in, and compacts, are added
-                                                      with `cleanup.policy=compact`
+    a topic that the metadata do not know             is added, under the id that it has, with `retention.ms=-1`: its
+                                                      retention is not known, and Kafka's default deletes. The topics
+                                                      in which Kafka keeps its own state, and which it compacts, are
+                                                      added with `cleanup.policy=compact`
     a leader epoch, or folder, that is not the log's  is set
     producer ids that logs know, and metadata do not  are never given out again
     a lost `partition.metadata`                       is written
 
-What Kafka would not start on is refused, and left as it was: everything is read before anything is written.
+A directory that Kafka would not start on is refused, and left unchanged: everything is read before anything is written.
 """
 
 from __future__ import annotations
@@ -43,45 +43,45 @@ from octavo.records.layout import BATCH_HEADER
 
 KEPT_FOR_EVER: Final = {"retention.ms": "-1"}
 COMPACTED: Final = {"cleanup.policy": "compact"}
-COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})  # in any cluster
+COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})  # compacted in any cluster
 _NO_EPOCH: Final = -1
-_MOST_PARTITIONS: Final = 100_000  # of one topic that is found; all up to the last are made
+_MOST_PARTITIONS: Final = 100_000  # limit for one topic found; all partitions up to the last are created
 _EPOCH: Final = BATCH_HEADER.only("leader_epoch", "magic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """What was found and done, and what Kafka has to be told."""
+    """The result of a hand-over, and what Kafka has to be told."""
 
     folders: tuple[Path, ...]
     node_id: int
     cluster_id: str
-    topics: Mapping[str, int]  # how many partitions each topic has
+    topics: Mapping[str, int]  # number of partitions of each topic
     adopted: tuple[str, ...]  # topics that the metadata did not know
     raised: tuple[TopicPartition, ...]  # partitions whose leader epoch was behind their log
-    missing: tuple[TopicPartition, ...]  # partitions without a folder: Kafka makes them, empty
-    unclean: tuple[Path, ...]  # folders that were not closed in good order: Kafka checks their logs when it starts
+    missing: tuple[TopicPartition, ...]  # partitions without a folder: Kafka creates them, empty
+    unclean: tuple[Path, ...]  # folders without a clean shutdown: Kafka checks their logs when it starts
     settings: Mapping[str, str]  # for server.properties
-    differences: tuple[Difference, ...] = ()  # where these are not what Kafka was running with
+    differences: tuple[Difference, ...] = ()  # settings that differ from what Kafka was running with
 
 
 def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
-    """Makes the directory in `folders` one that a stock Apache Kafka 4.x starts on and serves.
+    """Prepare the directory in `folders` so that a stock Apache Kafka 4.x starts on it and serves it.
 
-    Raises `DirectoryLocked`, `BadDirectory`, `CorruptFile` and `OSError` where that cannot be.
+    Raises `DirectoryLocked`, `BadDirectory`, `CorruptFile` and `OSError` if that is not possible.
     """
     for folder in folders:
         if not folder.is_dir():
             raise BadDirectory(folder, "there is no such folder")
         check_data_folder(folder)
     if not all((folder / LOCK).exists() for folder in folders):
-        _look(folders, storage)  # nobody has it open, and what is refused is to stay without a lock file
+        _look(folders, storage)  # nobody has it open, and a refused directory must not get a lock file
     with ExitStack() as locks:
-        # First those that may be in use: where one is, no lock file is made in the others.
+        # First lock those that may be in use: if one is, no lock file is created in the others.
         for folder in sorted(folders, key=lambda folder: not (folder / LOCK).exists()):
             locks.enter_context(DirectoryLock.acquire(folder, storage))
         seen = _look(folders, storage)
-        # From here on there are changes, and nothing but the disk that could be wrong.
+        # From here on there are changes, and only the disk can fail.
         store = MetadataStore.open(folders, storage=storage, read_only=False)
         store.reserve_producer_ids(seen.first_free_producer_id)
         for topic in seen.strangers:
@@ -92,15 +92,15 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
 
 
 class _Found(NamedTuple):
-    """What the folder of a partition says."""
+    """The contents of a partition's folder."""
 
     path: Path
-    topic_id: UUID | None  # None: it is lost
-    last_epoch: int  # of the leader that wrote last; -1 where there is none
+    topic_id: UUID | None  # None: lost
+    last_epoch: int  # latest leader epoch in the log; -1 if there is none
 
 
 class _Seen(NamedTuple):
-    """A directory that can be handed over, before anything is changed."""
+    """A directory that can be handed over, before any change."""
 
     found: Mapping[TopicPartition, _Found]
     strangers: tuple[str, ...]  # topics that the metadata do not know
@@ -108,7 +108,7 @@ class _Seen(NamedTuple):
 
 
 def _look(folders: Sequence[Path], storage: Storage) -> _Seen:
-    """Reads all that a hand-over needs, and raises what Kafka would not start on."""
+    """Read all that a hand-over needs. Raises if Kafka would not start on the directory."""
     paths = find_all_partitions(folders)
     found = _read(storage, paths)
     if not found and not any((folder / META_PROPERTIES).exists() for folder in folders):
@@ -129,7 +129,7 @@ def _read(storage: Storage, paths: Mapping[TopicPartition, Path]) -> dict[TopicP
 
 
 def _check_charge(known: MetadataStore, storage: Storage) -> None:
-    """Raises where others decide on the topics. So does the store, but new folders have an identity by then."""
+    """Raises if others decide on the topics. The store checks too, but only after giving new folders an identity."""
     known.check_charge()
     bootstrap = known.metadata_folder / BOOTSTRAP_CHECKPOINT
     if not has_cluster_log(known.metadata_folder / FOLDER) and bootstrap.exists():
@@ -137,7 +137,7 @@ def _check_charge(known: MetadataStore, storage: Storage) -> None:
 
 
 def _check_ids(known: MetadataStore, found: Mapping[TopicPartition, _Found]) -> None:
-    """Every folder belongs to the topic that has its name, and to no other."""
+    """Check that every folder belongs to the topic of its name, and to no other."""
     expected = {name: topic.id for name, topic in known.topics.items()}
     owners = {topic_id: name for name, topic_id in expected.items()}
     for partition, (path, topic_id, _) in found.items():
@@ -156,7 +156,7 @@ def _check_ids(known: MetadataStore, found: Mapping[TopicPartition, _Found]) -> 
 
 
 def _check_partitions(known: MetadataStore, found: Mapping[TopicPartition, _Found]) -> None:
-    """Every folder is one of the partitions of its topic."""
+    """Check that every folder is one of the partitions of its topic."""
     for partition, (path, _, _) in found.items():
         topic = known.topics.get(partition.topic)
         if topic is not None and not (
@@ -172,7 +172,7 @@ def adopt(
     found: Mapping[TopicPartition, Path],
     config: Mapping[str, str],
 ) -> None:
-    """Adds a topic that the metadata do not know, from its first partition to the last that was `found`."""
+    """Add a topic that the metadata do not know, from its first partition to the last one in `found`."""
     store.reserve_producer_ids(first_free_producer_id(storage, found, {topic}))
     _adopt(store, topic, _read(storage, {key: path for key, path in found.items() if key.topic == topic}), config)
 
@@ -192,14 +192,14 @@ def _adopt(store: MetadataStore, topic: str, found: Mapping[TopicPartition, _Fou
 
 
 def write_lost_ids(store: MetadataStore, storage: Storage, found: Mapping[TopicPartition, Path]) -> None:
-    """Writes the topic's id into the folders of partitions that lost it."""
+    """Write the topic id into the folders of partitions that lost it."""
     for partition, path in found.items():
         if read_topic_id(storage, path) is None:
             write_topic_id(storage, path, store.topics[partition.topic].id)
 
 
 def _set_partitions(store: MetadataStore, found: Mapping[TopicPartition, _Found]) -> tuple[TopicPartition, ...]:
-    """Has the metadata say what is: the folder and, at least, the leader epoch of each partition."""
+    """Set the folder of each partition in the metadata, and raise its leader epoch to that of the log."""
     changes: list[PartitionState] = []
     raised = []
     for partition, (path, _, last_epoch) in found.items():
@@ -215,7 +215,7 @@ def _set_partitions(store: MetadataStore, found: Mapping[TopicPartition, _Found]
 
 
 def _in_folder(store: MetadataStore, state: PartitionState, folder: Path) -> PartitionState:
-    """The partition, assigned to the folder where it is."""
+    """Return the partition, assigned to the folder where it is."""
     if len(state.directories) != len(state.replicas) or store.folder_of(state) == folder:
         return state
     directory_id = store.identity[folder].directory_id
@@ -226,7 +226,7 @@ def _in_folder(store: MetadataStore, state: PartitionState, folder: Path) -> Par
 
 
 def _last_epoch(storage: Storage, folder: Path) -> int:
-    """The epoch of the leader that wrote last; -1 where there is none."""
+    """The latest leader epoch in a partition's log; -1 if there is none."""
     epochs = [entry.epoch for entry in read_epochs(storage, folder / LEADER_EPOCHS)]
     if epochs:
         return max(epochs)
@@ -238,7 +238,7 @@ def _last_epoch(storage: Storage, folder: Path) -> int:
     found = _NO_EPOCH
     for entry in walk(file, 0, file.size()):
         epoch, magic = _EPOCH.unpack(file.read_at(_EPOCH.size, entry.position))
-        found = max(found, epoch if magic == 2 else _NO_EPOCH)  # in older formats the checksum stands there
+        found = max(found, epoch if magic == 2 else _NO_EPOCH)  # older formats have the checksum there
     return found
 
 

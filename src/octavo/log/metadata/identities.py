@@ -1,4 +1,4 @@
-"""Whose the folders of a data directory are: their `meta.properties`, all of one node."""
+"""Identities of the folders of a data directory: their `meta.properties`, all of one node."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from octavo.log.storage import Storage
 
 
 class Identities:
-    """What `meta.properties` of each folder say."""
+    """The contents of `meta.properties` of each folder."""
 
     def __init__(self, storage: Storage, folders: Sequence[Path]) -> None:
-        """Raises `BadDirectory` where the folders are not of one node, and `CorruptFile`."""
+        """Raises `BadDirectory` if the folders do not belong to one node, and `CorruptFile`."""
         self._storage = storage
         self._found = {folder: read_meta_properties(storage, folder) for folder in folders}
         check_one_node(self.known)
 
     @property
     def known(self) -> Mapping[Path, MetaProperties]:
-        """Of the folders that belong to somebody."""
+        """The identities of the folders that have one."""
         return {folder: identity for folder, identity in self._found.items() if identity is not None}
 
     @property
     def any(self) -> MetaProperties | None:
-        """The node and the cluster, if the folders belong to any."""
+        """The node and the cluster that own the folders, if any."""
         return next(iter(self.known.values()), None)
 
     def directory_of(self, folder: Path) -> UUID:
-        """The id of a folder that has one; raises `InvalidInput`."""
+        """The directory id of a folder. Raises `InvalidInput` if it has none."""
         identity = self._found.get(folder)
         if identity is None or identity.directory_id is None:
             raise InvalidInput(f"{folder} is none of the directory's folders")
         return identity.directory_id
 
     def folder_of(self, directory_id: UUID) -> Path | None:
-        """The folder that has an id."""
+        """The folder with a directory id; None if there is none."""
         return next((path for path, identity in self.known.items() if identity.directory_id == directory_id), None)
 
     def complete(self, node: MetaProperties, voter: tuple[Path, UUID] | None) -> None:
-        """Has every folder be `node`'s. `voter`: the folder that the quorum knows the node by, and its id there."""
+        """Assign every folder to `node`. `voter`: the folder and directory id by which the quorum knows the node."""
         for folder, present in self._found.items():
             if present is not None and present.version == 1 and present.directory_id is not None:
                 continue

@@ -1,8 +1,8 @@
-"""What the records of a metadata log come to, one after the other: `Image`.
+"""The state that results from the records of a metadata log, in order: `Image`.
 
-Kept is what a directory of logs needs: topics, partitions, configurations, features, nodes, and who may vote. What
-else a cluster remembers (access control, credentials, tokens, quotas) is passed over here; it stays in the log, which
-is only ever added to. Records of a transaction count when it ends, and not at all when it is aborted (KIP-868).
+It keeps what a directory of logs needs: topics, partitions, configurations, features, nodes, and voters. Other records
+of a cluster (access control, credentials, tokens, quotas) are skipped here. They stay in the log, which only grows.
+Records of a transaction count when it ends, and not at all if it is aborted (KIP-868).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ METADATA_VERSION: Final = "metadata.version"
 _NO_LEADER_CHANGE: Final = -2
 _NO_RECOVERY_CHANGE: Final = -1
 
-PartitionState = PartitionRecord  # a partition as it is: its record, with all changes since
+PartitionState = PartitionRecord  # the current state of a partition: its record, with all later changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A topic as the metadata have it. What is not in `config` has the broker's value, or Kafka's default."""
+    """A topic in the metadata. Options that are not in `config` have the broker's value, or Kafka's default."""
 
     name: str
     id: UUID
@@ -68,20 +68,20 @@ class Image:
         self.configs: Final[dict[tuple[int, str], dict[str, str]]] = {}  # by resource type and name
         self.brokers: Final[dict[int, RegisterBrokerRecord]] = {}
         self.controllers: Final[dict[int, RegisterControllerRecord]] = {}
-        self.unknown: Final[list[UnknownRecord]] = []  # what a later Kafka wrote
+        self.unknown: Final[list[UnknownRecord]] = []  # records of a later Kafka
         self.next_producer_id = 0
         self.kraft_version = 0
-        self.voters: tuple[int, ...] | None = None  # the nodes of the quorum; None where nothing was said
-        self.voter_details: tuple[KRaftVoter, ...] = ()  # where the log itself names the voters (KIP-853)
+        self.voters: tuple[int, ...] | None = None  # node ids of the quorum; None if no record names them
+        self.voter_details: tuple[KRaftVoter, ...] = ()  # set if the log itself names the voters (KIP-853)
         self._names: Final[dict[UUID, str]] = {}
         self._ids: Final[dict[str, UUID]] = {}
         self._partitions: Final[dict[UUID, dict[int, PartitionState]]] = {}
-        self._views: Final[dict[UUID, Topic]] = {}  # topics as they were given out, until they change
+        self._views: Final[dict[UUID, Topic]] = {}  # topics given out, until they change
         self._pending: list[MetadataRecord | UnknownRecord] | None = None
 
     @property
     def metadata_version(self) -> int:
-        """The level of `metadata.version`: which versions of records the cluster writes."""
+        """The level of `metadata.version`: it determines the versions of records that the cluster writes."""
         return self.features.get(METADATA_VERSION, 1)
 
     @property
@@ -112,7 +112,7 @@ class Image:
     # Replaying
 
     def replay_control(self, control: Control) -> None:
-        """Takes note of what the quorum says of itself."""
+        """Apply a control record of the quorum."""
         if isinstance(control, KRaftVersion):
             self.kraft_version = control.kraft_version
         elif isinstance(control, KRaftVoters):
@@ -122,7 +122,7 @@ class Image:
             self.voters = tuple(sorted(voter.id for voter in control.voters))
 
     def replay(self, record: MetadataRecord | UnknownRecord) -> None:
-        """Takes the next record; raises `BadRecord` for one that cannot come here."""
+        """Apply the next record. Raises `BadRecord` for one that is not possible here."""
         if isinstance(record, BeginTransactionRecord):
             if self._pending is not None:
                 raise BadRecord(0, "a transaction begins inside another")
@@ -239,7 +239,7 @@ class Image:
 
 
 def changed(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
-    """A partition after a change, by the rules of Kafka's `PartitionRegistration`."""
+    """Return a partition after a change, by the rules of Kafka's `PartitionRegistration`."""
     new_leader = change.leader != _NO_LEADER_CHANGE
     new_recovery = change.leader_recovery_state != _NO_RECOVERY_CHANGE
     named: dict[str, Any] = {

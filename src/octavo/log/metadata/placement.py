@@ -1,14 +1,14 @@
-"""Which folders of a directory partitions go into.
+"""Chooses the folders of a directory that partitions go into.
 
 Kafka can keep its metadata log in a folder of its own, `metadata.log.dir`, that is none of its `log.dirs`. It does not
 look for partitions there: it would serve an empty one from another folder. So partitions never go into a folder that
-holds metadata alone. That is one with the metadata log and without a partition in it, where Kafka has formatted the
-directory or has run on it, and
+holds metadata alone. Such a folder has the metadata log and no partition. Also, Kafka has formatted the directory or
+has run on it, and
 
-    has not named the folder among its log directories (it does since metadata.version 3.7-IV2), or
+    has not named the folder among its log directories (it names them since metadata.version 3.7-IV2), or
     has named none, and there are other folders
 
-In a directory that Octavo has made, and Kafka has never seen, partitions go into all folders.
+In a directory that Octavo created and Kafka has never seen, partitions go into all folders.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from octavo.schemas.metadata.nodes import RegisterBrokerRecord
 
 
 class Placement:
-    """The folders of a directory, as the node that has it knows them."""
+    """The folders of a directory, as its node knows them."""
 
     def __init__(
         self, folders: Sequence[Path], metadata_folder: Path, whose: Identities, broker: RegisterBrokerRecord | None
@@ -37,7 +37,7 @@ class Placement:
         self._holds_metadata_alone = self._look(folders)
         self.log_dirs = [
             folder for folder in folders if folder != metadata_folder or not self._holds_metadata_alone
-        ]  # what Kafka calls so: the folders that partitions may go into
+        ]  # Kafka's term: the folders that partitions may go into
 
     def _look(self, folders: Sequence[Path]) -> bool:
         folder = self._metadata_folder
@@ -51,16 +51,16 @@ class Placement:
         return is_strange and not find_partitions(folder)
 
     def folder_for(self, directory: UUID | None) -> Path | None:
-        """Where to make a partition that is assigned to `directory`; None where that is a folder that was not given."""
+        """The folder for a new partition assigned to `directory`; None if that folder was not given."""
         if directory is None or is_reserved_directory(directory):
             return self._first
         return self._whose.folder_of(directory)
 
     def choose(self, count: int, taken: Iterable[Path]) -> list[UUID]:
-        """Directories for new partitions: each time the one that has the fewest, as Kafka chooses.
+        """Choose directories for new partitions: each time the one with the fewest partitions, as Kafka does.
 
-        `taken`: the folders of all partitions that there are, which are looked at only where there is a choice. Raises
-        `BadDirectory` where no folder may have any.
+        `taken` are the folders of all existing partitions; they are read only if there is a choice. Raises
+        `BadDirectory` if no folder may have partitions.
         """
         if len(self.log_dirs) < 2:
             return [self._whose.directory_of(self._first)] * count

@@ -1,4 +1,4 @@
-"""The lines of `server.properties` that Kafka needs for a directory, and what it was running with before."""
+"""The lines of `server.properties` that Kafka needs for a directory, and how they differ from its former ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PORT: Final = 9092
 
 
 class Difference(NamedTuple):
-    """A line in which Kafka is told something else than it was running with."""
+    """A setting for which Kafka gets another value than it was running with."""
 
-    name: str  # of the setting
-    before: str  # what Kafka has told the cluster of it
+    name: str  # name of the setting
+    before: str  # former value, as Kafka registered it with the cluster
 
 
 def needed_settings(store: MetadataStore, folders: Sequence[Path]) -> dict[str, str]:
-    """What server.properties need, for one node that clients on this machine reach."""
+    """The settings that server.properties needs, for one node that clients on this machine reach."""
     controller = f"{_HOST}:{CONTROLLER_PORT}"
     settings = {
         "process.roles": "broker,controller",
@@ -46,7 +46,7 @@ def needed_settings(store: MetadataStore, folders: Sequence[Path]) -> dict[str, 
 
 
 def differences(store: MetadataStore) -> Iterator[Difference]:
-    """Where `needed_settings` differ from what Kafka was running with, as far as the metadata tell."""
+    """Yield where `needed_settings` differ from what Kafka was running with, as far as the metadata tell."""
     broker = None if store.node_id is None else store.image.brokers.get(store.node_id)
     if broker is not None:
         yield from _other_folders(store, {*broker.log_dirs})

@@ -1,10 +1,11 @@
 """The metadata of a data directory: `MetadataStore`.
 
-A directory of ours holds them as one of Kafka's does: `meta.properties` in each folder, and a metadata log in one of
-them, which is added to. So there is nothing to convert, in either direction: what Kafka wrote is read, what is added
-here Kafka goes on with, as if its own controller had written it before it stopped.
+An Octavo directory holds them as Kafka's does: `meta.properties` in each folder, and a metadata log in one of them, to
+which records are appended. So nothing needs converting, in either direction. What Kafka wrote is read here. Kafka
+continues with what is added here, as if its own controller had written it before it stopped.
 
-Only the one node of a cluster may add to its log. Where there are others, the topics can be read but not changed.
+Only the one node of a single-node cluster may append to its log. If there are others, topics can be read but not
+changed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _wall_clock_ms() -> int:
 
 
 class MetadataStore:
-    """Topics, their ids, partitions and configurations. Used by one thread at a time; `close` it."""
+    """Topics, their ids, partitions and configurations. For one thread at a time; `close` it."""
 
     def __init__(self, folders: Sequence[Path], *, storage: Storage, read_only: bool, clock: Callable[[], int]) -> None:
         """Not for callers: see `open`."""
@@ -57,11 +58,11 @@ class MetadataStore:
         self._read_only = read_only
         self._clock = clock
         self._whose = Identities(storage, folders)
-        self.metadata_folder: Final = _metadata_folder(folders)  # where the metadata log is, or will be
+        self.metadata_folder: Final = _metadata_folder(folders)  # folder of the metadata log, existing or future
         self._log: ClusterLog | None = None
         if has_cluster_log(self.metadata_folder / FOLDER):
             self._log = read_cluster_log(storage, self.metadata_folder / FOLDER)
-        self._topics: tuple[int, dict[str, Topic]] | None = None  # as they are at an offset of the metadata log
+        self._topics: tuple[int, dict[str, Topic]] | None = None  # topics as of an offset of the metadata log
 
     @classmethod
     def open(
@@ -72,11 +73,11 @@ class MetadataStore:
         read_only: bool,
         clock: Callable[[], int] = _wall_clock_ms,
     ) -> Self:
-        """The metadata of one data directory, in one or several existing folders.
+        """Open the metadata of one data directory, in one or several existing folders.
 
-        To be written, the caller has the folders' locks; those that belong to nobody yet get an identity, and a new
-        directory its metadata log. Raises `BadDirectory` and `CorruptFile` where the folders are not one node's, or
-        not readable.
+        For writing, the caller must hold the locks of the folders. Folders that belong to nobody yet get an identity,
+        and a new directory gets its metadata log. Raises `BadDirectory` and `CorruptFile` if the folders do not belong
+        to one node, or cannot be read.
         """
         if not folders:
             raise InvalidInput("a data directory has at least one folder")
@@ -86,9 +87,9 @@ class MetadataStore:
         return store
 
     def close(self) -> None:
-        """There is nothing to give back: everything was on the disk when it was done."""
+        """Do nothing: every change is on the disk when its call returns."""
 
-    # What there is
+    # Reading
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -101,22 +102,22 @@ class MetadataStore:
 
     @property
     def image(self) -> Image:
-        """All that is known of the cluster; empty where there is no metadata log."""
+        """The state of the cluster; empty if there is no metadata log."""
         return Image() if self._log is None else self._log.image
 
     @property
     def identity(self) -> Mapping[Path, MetaProperties]:
-        """What `meta.properties` of each folder say; folders without are not among them."""
+        """The contents of `meta.properties` of each folder that has one."""
         return self._whose.known
 
     @property
     def node_id(self) -> int | None:
-        """The node whose directory this is."""
+        """The id of the node that owns the directory."""
         return None if self._whose.any is None else self._whose.any.node_id
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster that it belongs to."""
+        """The id of the node's cluster."""
         return None if self._whose.any is None else self._whose.any.cluster_id
 
     def is_here(self, partition: PartitionState) -> bool:
@@ -124,37 +125,37 @@ class MetadataStore:
         return self.node_id in partition.replicas
 
     def folder_of(self, partition: PartitionState) -> Path | None:
-        """The folder that the partition is assigned to; None where the metadata do not say, or name another node's."""
+        """The folder that the partition is assigned to; None if the metadata do not say, or name another node's."""
         directory = self._directory_of(partition)
         return None if directory is None else self._whose.folder_of(directory)
 
     @property
     def placement(self) -> Placement:
-        """Which of the folders partitions may go into."""
+        """Chooses folders for partitions."""
         broker = None if self.node_id is None else self.image.brokers.get(self.node_id)
         return Placement(self._folders, self.metadata_folder, self._whose, broker)
 
     def new_folder_of(self, partition: PartitionState) -> Path | None:
-        """Where to make a partition that has no folder yet; None where it is another node's, or another disk's.
+        """The folder in which to create a partition; None if it belongs on another node or another disk.
 
-        Raises `BadDirectory` where all folders hold metadata alone.
+        Raises `BadDirectory` if all folders hold metadata alone.
         """
         if not self.is_here(partition):
             return None
         return self.placement.folder_for(self._directory_of(partition))
 
     def _directory_of(self, partition: PartitionState) -> UUID | None:
-        """The id of the directory that the partition is assigned to on this node; None where nothing is said."""
+        """The id of the directory that the partition is assigned to on this node; None if the metadata do not say."""
         if not self.is_here(partition) or len(partition.directories) != len(partition.replicas):
             return None
         assert self.node_id is not None
         return partition.directories[partition.replicas.index(self.node_id)]
 
     def others_decide(self) -> str | None:
-        """Why not this node alone decides on its partitions; None where it does (`authority`)."""
+        """Why this node does not decide alone on its partitions; None if it does (see `authority`)."""
         return others_decide(self._storage, self.metadata_folder, self._whose.any, self._log, self.topics)
 
-    # Changing it
+    # Changing
 
     def create_topic(
         self,
@@ -165,9 +166,9 @@ class MetadataStore:
         *,
         folders: Sequence[Path] | None = None,
     ) -> Topic:
-        """Makes a topic whose partitions this node leads. `folders`: where each partition lies.
+        """Create a topic whose partitions this node leads. `folders` gives the folder of each partition.
 
-        Raises `InvalidInput`, `BadDirectory` where others decide on topics, and `OSError`; then nothing has changed.
+        Raises `InvalidInput`, `BadDirectory` if others decide on topics, and `OSError`; then nothing has changed.
         """
         if partitions < 1:
             raise InvalidInput(f"a topic has at least one partition, not {partitions}")
@@ -182,7 +183,7 @@ class MetadataStore:
         *,
         folders: Sequence[Path] | None = None,
     ) -> Topic:
-        """As `create_topic`, for partitions that there are already, with the leader epoch that each has come to."""
+        """Add a topic, as `create_topic` does, for partitions that exist already, with the leader epoch of each."""
         check_topic_name(name)
         topic_id = random_uuid() if topic_id is None else topic_id
         if name in self.topics or self.image.has_topic_id(topic_id):
@@ -214,29 +215,29 @@ class MetadataStore:
         return self.topics[name]
 
     def delete_topic(self, name: str) -> None:
-        """Forgets a topic; its folders are the caller's. Raises as `create_topic`."""
+        """Remove a topic from the metadata; the caller removes its folders. Raises as `create_topic`."""
         topic = self._topic(name)
         self._take_charge()
         self._append([RemoveTopicRecord(topic_id=topic.id)])
 
     def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
-        """Changes a topic's configuration; None takes a value away. Raises as `create_topic`."""
+        """Change a topic's configuration; None removes a value. Raises as `create_topic`."""
         self._topic(name)
         self._take_charge()
         if config:
             self._append(_config_records(name, config))
 
     def set_partitions(self, partitions: Iterable[PartitionState]) -> None:
-        """Puts these in place of what is known of the partitions. Raises as `create_topic`."""
+        """Replace the state of these partitions. Raises as `create_topic`."""
         self._take_charge()
         records = list(partitions)
         if records:
             self._append(records)
 
     def allocate_producer_ids(self, at_least: int = 0) -> range:
-        """The next block of producer ids, which nobody gets again, neither here nor from Kafka. Raises as above.
+        """Return the next block of producer ids, never given out again, here or by Kafka. Raises as `create_topic`.
 
-        at_least: the first id that is free for all that the logs tell
+        `at_least` is the first id that is free according to the logs.
         """
         self._take_charge()
         first = max(self.image.next_producer_id, at_least)
@@ -247,7 +248,7 @@ class MetadataStore:
         return ids
 
     def reserve_producer_ids(self, first_free: int) -> None:
-        """Have nobody get an id below `first_free` from now on, neither here nor from Kafka. Raises as above."""
+        """Never give out an id below `first_free` from now on, here or in Kafka. Raises as `create_topic`."""
         node_id = self._take_charge()
         if first_free > self.image.next_producer_id:
             broker = self.image.brokers.get(node_id)
@@ -255,7 +256,7 @@ class MetadataStore:
             self._append([ProducerIdsRecord(broker_id=node_id, broker_epoch=epoch, next_producer_id=first_free)])
 
     def _new_directories(self, count: int) -> list[UUID]:
-        """Directories for new partitions of this node."""
+        """Choose directories for new partitions of this node."""
         states = (state for topic in self.topics.values() for state in topic.partitions.values())
         return self.placement.choose(count, filter(None, map(self.folder_of, states)))
 
@@ -270,19 +271,19 @@ class MetadataStore:
         self._log.append(records, timestamp_ms=self._clock())
 
     def settle(self) -> None:
-        """Read the metadata log again where an exception came while it was added to: what is on the disk counts."""
+        """Read the metadata log again if an exception came during an append: what is on the disk counts."""
         if self._log is not None and self._log.is_in_doubt:
             log = read_cluster_log(self._storage, self.metadata_folder / FOLDER)
             log.sync()
             self._topics = None
             self._log = log
 
-    # Whose it is
+    # Identity
 
     def _complete(self) -> None:
-        """Gives every folder an identity, and a new directory its metadata log."""
+        """Give every folder an identity, and a new directory its metadata log."""
         if self.others_decide() is not None:
-            return  # then nothing here is to change
+            return  # then nothing here may change
         if self._log is not None:
             self._log.sync()
         known = self._whose.any
@@ -294,7 +295,7 @@ class MetadataStore:
             self._identify(known)
 
     def _create(self, node: MetaProperties, records: Sequence[MetadataRecord | UnknownRecord] = FEATURES) -> None:
-        """The metadata log first: who has an identity has one."""
+        """Create the metadata log, and then the identity: a directory with an identity always has a log."""
         assert node.node_id is not None
         present = self.identity.get(self.metadata_folder)
         create_cluster_log(
@@ -313,7 +314,7 @@ class MetadataStore:
         self._whose.complete(node, (self.metadata_folder, voters[0].directory_id) if voters else None)
 
     def _voter_identity(self) -> MetaProperties:
-        """Of folders whose `meta.properties` are lost: the metadata log names its voters, though not the cluster."""
+        """The identity of folders that lost `meta.properties`: the metadata log names voters, but no cluster."""
         voters = self.image.voter_details
         if len(voters) != 1:
             raise BadDirectory(
@@ -322,7 +323,7 @@ class MetadataStore:
         return MetaProperties(cluster_id=write_uuid(random_uuid()), node_id=voters[0].id)
 
     def _take_charge(self) -> int:
-        """The node that changes are made by, with a log to make them in; raises where others decide."""
+        """Return the node that makes changes, and make sure that it has a log. Raises if others decide."""
         if self._read_only:
             raise LogError("the directory was opened to be read only")
         self.check_charge()
@@ -338,13 +339,13 @@ class MetadataStore:
         return self.node_id
 
     def check_charge(self) -> None:
-        """Raises `OthersDecide` where not this node alone decides on its partitions."""
+        """Raises `OthersDecide` if this node does not decide alone on its partitions."""
         reason = self.others_decide()
         if reason is not None:
             raise OthersDecide(self.metadata_folder, reason)
 
     def _first_records(self) -> Sequence[MetadataRecord | UnknownRecord]:
-        """What a node that was formatted but never started is to begin with."""
+        """The first records of a node that was formatted but never started."""
         path = self.metadata_folder / BOOTSTRAP_CHECKPOINT
         if not path.exists():
             return FEATURES
@@ -360,7 +361,7 @@ def _config_records(topic: str, config: Mapping[str, str | None]) -> list[Metada
 
 
 def _metadata_folder(folders: Sequence[Path]) -> Path:
-    """The folder with the metadata log; else the one that Kafka has formatted for it; else the first."""
+    """The folder with the metadata log; else the one that Kafka formatted for it; else the first."""
     found = [folder for folder in folders if has_cluster_log(folder / FOLDER)]
     if len(found) > 1:
         raise BadDirectory(found[1], f"it has metadata, and so has {found[0]}: only one of them can be right")

@@ -1,14 +1,14 @@
-"""Producer ids that logs know already, so that nobody is given one of them again.
+"""Finds producer ids that logs know already, so that none of them is given out again.
 
-A log tells duplicates by producer id and sequence number. Under an id that it knows, the first record of a new producer
-is taken for one that it has, is acknowledged and is lost. Ids are given out by the metadata, which know nothing of
-partitions that came from somewhere else: what these hold has to be looked up.
+A log detects duplicates by producer id and sequence number. If a new producer gets an id that a log knows, its first
+record is taken for a duplicate, acknowledged, and lost. The metadata give out ids, but know nothing of partitions that
+came from elsewhere. So the ids in these have to be looked up:
 
-    of a topic that is new to the metadata     all snapshots of producers, and the headers of all batches
-    of any other topic                         all snapshots, and the headers of the batches behind the newest
-    of `__transaction_state`, if new           also what its records say: an id may have written nothing yet
+    of a topic that is new to the metadata     all producer snapshots, and the headers of all batches
+    of any other topic                         all snapshots, and the headers of the batches after the newest
+    of `__transaction_state`, if new           also the contents of its records: an id may have written nothing yet
 
-A batch counts only if its checksum is right; damage is passed over.
+A batch counts only if its checksum is right. Damage is skipped.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from octavo.schemas.transactions import TransactionLogValue, read_transaction_ke
 from octavo.schemas.versioned import read_value
 
 PRODUCER_IDS: Final = 1000  # as many as Kafka's controller gives to a broker at once
-_MAX_VERIFIED: Final = 256 << 20  # bytes of a batch; of a larger one the header is believed
+_MAX_VERIFIED: Final = 256 << 20  # bytes of a batch; the header of a larger one is trusted
 
 
 def first_free_producer_id(storage: Storage, found: Mapping[TopicPartition, Path], new: Container[str]) -> int:
-    """The first id above all that the partitions in `found` know. `new`: topics that the metadata do not know.
+    """The first id above all that the partitions in `found` know. `new` has the topics unknown to the metadata.
 
-    Raises `BadDirectory` where Kafka would have none left to give out.
+    Raises `BadDirectory` if Kafka would have none left to give out.
     """
     largest = NO_PRODUCER_ID
     for partition, path in found.items():
@@ -48,11 +48,11 @@ def first_free_producer_id(storage: Storage, found: Mapping[TopicPartition, Path
 
 
 def _largest_in(storage: Storage, partition: TopicPartition, folder: Path, *, whole: bool) -> int:
-    """The largest id that one partition knows; -1 for none."""
+    """The largest id that one partition knows; -1 if there is none."""
     snapshots = snapshots_of(folder)
     known = [NO_PRODUCER_ID]
     for offset in snapshots:
-        with contextlib.suppress(CorruptFile):  # it is made anew from the data
+        with contextlib.suppress(CorruptFile):  # it is rebuilt from the data
             known += read_snapshot(storage, folder / file_name(offset, SNAPSHOT))
     names = [path.name for path in folder.iterdir() if path.name.endswith(LOG)]
     bases = sorted(base for base in map(base_offset_of, names) if base is not None)
@@ -83,10 +83,10 @@ def _largest_in_batches(file: File, largest: int) -> int:
 
 
 def _largest_in_states(file: File) -> int:
-    """The largest id that transactional ids stand for."""
+    """The largest id in the states of transactional ids."""
     largest = NO_PRODUCER_ID
     for batch in _batches(file):
-        with contextlib.suppress(FormatError):  # Kafka's coordinator has to say so
+        with contextlib.suppress(FormatError):  # reporting it is up to Kafka's coordinator
             for value in _states(batch):
                 largest = max(largest, value.producer_id, value.previous_producer_id, value.next_producer_id)
     return largest
@@ -99,7 +99,7 @@ def _states(batch: Batch) -> Iterator[TransactionLogValue]:
 
 
 def _batches(file: File) -> Iterator[Batch]:
-    """The sound batches of a file, one after the other."""
+    """Yield the sound batches of a file."""
     from octavo.log.headers import scan_headers
     from octavo.records.kernels import scan
 
