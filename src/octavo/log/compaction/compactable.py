@@ -105,7 +105,7 @@ class CompactableLog(AppendableLog):
     ) -> CompactionStats:
         from octavo.log.compaction.cleaner import Cleaner, Job  # brings NumPy
 
-        # What makes records superfluous may lie behind the part that is cleaned: markers, and newer batches of
+        # What makes records superfluous may lie after the part that is cleaned: markers, and newer batches of
         # producers. It must be on the disk before those records are gone.
         last_batches = self._last_batches()
         self._flush(now_ms)

@@ -92,7 +92,7 @@ class Filling:
 def _start(segment: Segment, start_offset: int) -> int:
     """Return the position to begin at in a segment that may be mostly clean: from its index.
 
-    If something in the segment was aborted, that is the beginning. A pass that begins behind a marker might take later
+    If something in the segment was aborted, that is the beginning. A pass that begins after a marker might take later
     batches for aborted as well, and miss the last value of a key. (Kafka does the same.)
     """
     if start_offset <= segment.base_offset or segment.txn_index.count:

@@ -94,7 +94,7 @@ class Source:
         self._memory = np.empty(LOG_OVERHEAD + length, np.uint8)
 
     def inflate(self, block: Block, first: int, unwanted: Int64s) -> int:
-        """Decompress batches from row `first` on, except `unwanted` ones. Return the row behind the last.
+        """Decompress batches from row `first` on, except `unwanted` ones. Return the row after the last.
 
         The table then tells where their records lie in `inflated`. Each call advances by at least one row.
         """

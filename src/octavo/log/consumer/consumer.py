@@ -118,7 +118,7 @@ class Consumer(PositionedConsumer):
     def records(self, timeout_s: float | None = None) -> Iterator[ConsumerRecord]:
         """Yield record after record, until none comes for `timeout_s` seconds; without it, for ever.
 
-        Every record that was yielded counts as read, and `commit` commits the position behind it.
+        Every record that was yielded counts as read, and `commit` commits the position after it.
         """
         self._check_open()
         while self._is_open:

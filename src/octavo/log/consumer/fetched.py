@@ -160,7 +160,7 @@ def fetched(
     verify: bool,
     deserializers: tuple[Deserializer | None, Deserializer | None],
 ) -> Fetched:
-    """Decode the first piece of the records in `data` from `offset` on. `next_offset` is the offset behind `data`.
+    """Decode the first piece of the records in `data` from `offset` on. `next_offset` is the offset after `data`.
 
     Raises a `FormatError` if the first batch is damaged. A later damaged batch ends the fetch before it.
     """

@@ -215,7 +215,7 @@ class Fetcher:
         return self._fresh(partition).start_offset
 
     def end_offset(self, partition: TopicPartition) -> int:
-        """The offset behind the last one that this consumer may see."""
+        """The offset after the last one that this consumer may see."""
         log = self._fresh(partition)
         return log.last_stable_offset if self._isolation is Isolation.READ_COMMITTED else log.high_watermark
 
@@ -262,7 +262,7 @@ class Fetcher:
         return log
 
     def _refresh(self, partition: TopicPartition, log: WatchedLog) -> None:
-        """Refresh a watched log. Raises `NotReady` if the log is being created anew."""
+        """Refresh a watched log. Raises `NotReady` if the log is being recreated."""
         try:
             log.refresh()
         except NoSegments:

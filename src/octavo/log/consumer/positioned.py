@@ -182,7 +182,7 @@ class PositionedConsumer:
         return {partition: self._fetcher.start_offset(partition) for partition in partitions}
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset behind the last one that this consumer may see, for each partition."""
+        """The offset after the last one that this consumer may see, for each partition."""
         return {partition: self._fetcher.end_offset(partition) for partition in partitions}
 
     def offsets_for_times(
@@ -201,7 +201,7 @@ class PositionedConsumer:
     # ------------------------------------------------------------------------------------------------------- committing
 
     def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
-        """Commit these offsets for the group; without any, the positions behind all records handed out.
+        """Commit these offsets for the group; without any, the positions after all records handed out.
 
         They survive the process once this returns. Raises `ConsumerError` without `group.id`, and `CoordinatorRefused`.
         """
@@ -248,7 +248,7 @@ class PositionedConsumer:
             self._commit(self._positions())
 
     def _position(self, state: Assigned) -> int | None:
-        """The offset behind the last record handed out, including by an iteration in progress."""
+        """The offset after the last record handed out, including by an iteration in progress."""
         if self._handing is None or self._handing.state is not state or state.fetched is None:
             return state.position
         return state.fetched.offset_at(self._handing.left_count)

@@ -55,7 +55,7 @@ class WatchedPositions:
     ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
         try:
             self._read()
-        except OffsetOutOfRange:  # the logs were truncated, or created anew
+        except OffsetOutOfRange:  # the logs were truncated, or recreated
             self._state = self._new_state()
             self._read()
         return {partition: self._state.position(group_id, partition, None) for partition in partitions}

@@ -26,7 +26,7 @@ class NoOffset(ConsumerError):
 
 
 class DeserializationFailed(ConsumerError):
-    """A deserializer failed on a record. To continue without the record, `seek` behind its offset."""
+    """A deserializer failed on a record. To continue without the record, `seek` to the offset after it."""
 
     def __init__(self, partition: TopicPartition, offset: int, what: str) -> None:
         super().__init__(partition, offset, what)

@@ -21,7 +21,7 @@ class Visible(NamedTuple):
     """Complete batches that an application may see."""
 
     data: Buffer
-    next_offset: int  # offset behind the last batch, visible or not
+    next_offset: int  # offset after the last batch, visible or not
 
 
 def visible(data: bytes, offset: int, aborted: AbortedRanges, *, verify: bool = True) -> Visible:
@@ -29,7 +29,7 @@ def visible(data: bytes, offset: int, aborted: AbortedRanges, *, verify: bool = 
 
     A batch is left out only if its checksum is right (unless `verify` is False). A damaged batch, or bytes that are no
     batch, end the selection, and raise when they are decoded. A batch whose offsets are in doubt is left to the next
-    fetch. That fetch begins with it and checks what is before it and behind it.
+    fetch. That fetch begins with it and checks what is before it and after it.
     """
     position, end = 0, len(data)
     begin = 0  # start of the visible batches since the last hidden one

@@ -1,6 +1,6 @@
 """The topics in which Kafka's coordinators keep their state: created at first use, configured as in Kafka.
 
-A new one has a single partition, where Kafka creates 50. Those spread the work over brokers, and here is only one.
+A new one has a single partition, where Kafka creates 50. Those spread the work over brokers, and here is just one node.
 Kafka uses the partitions that exist.
 """
 
@@ -53,7 +53,7 @@ class InternalTopic:
 
     @property
     def id(self) -> UUID | None:
-        """The topic id, which shows whether the topic was created anew; None if there is no such topic."""
+        """The topic id, which shows whether the topic was recreated; None if there is no such topic."""
         topic = self._data.topics.get(self.name)
         return None if topic is None else topic.id
 
@@ -93,7 +93,7 @@ def java_hash(text: str) -> int:
 
 
 def replay(log: ReadableLog, offset: int, take: Callable[[Batch], None]) -> int:
-    """Pass all batches of a log from `offset` on to `take`. Return the offset behind the last.
+    """Pass all batches of a log from `offset` on to `take`. Return the offset after the last.
 
     Raises `BadDirectory` if something cannot be read.
     """

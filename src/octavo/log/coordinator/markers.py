@@ -20,7 +20,7 @@ def write_marker(
     """End a transaction in one partition. Raises `AppendRefused`.
 
     There is one coordinator while the directory is open. Its epoch is the leader epoch of `__transaction_state`. If a
-    log has seen a later one, that topic has been created anew, and the epoch is raised to the later one.
+    log has seen a later one, that topic has been recreated, and the epoch is raised to the later one.
     """
     entry = log.producers.entries.get(producer_id)
     if entry is not None:

@@ -1,4 +1,4 @@
-"""Producer ids. Each is given out only once, be it here or by Kafka."""
+"""Producer ids. Each is given out only once, by Octavo or by Kafka."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ProducerIds:
     """Gives out producer ids from blocks that are marked as taken in the metadata log.
 
     The rest of a block is never given out once the directory is closed, as with Kafka's brokers. If logs hold ids that
-    the metadata do not know (the logs came from elsewhere), the next block begins behind them.
+    the metadata do not know (the logs came from elsewhere), the next block begins after them.
     """
 
     def __init__(self, data: DataDirectory) -> None:

@@ -182,7 +182,7 @@ class Transactions:
         self._log.put(transaction, changed(value, state, self._later_than(value)), flush=commit)
 
     def _finish(self, transaction: Transaction, *, recovered: bool = False) -> None:
-        """Write the decision into every partition. `recovered`: there may be markers already, and data behind them."""
+        """Write the decision into every partition. `recovered`: there may be markers already, and data after them."""
         value = transaction.value
         assert value is not None
         assert value.transaction_status in _PREPARED
@@ -222,7 +222,7 @@ class Transactions:
                 self._mark(transaction, fenced, log.partition, commit=False)
 
     def _has_ended(self, value: TransactionLogValue, partition: TopicPartition, decided_ms: int) -> bool:
-        """Whether a partition has the marker, and behind it already data of the next transaction."""
+        """Whether a partition has the marker, and after it already data of the next transaction."""
         log = self._partition(partition)
         since = None if log is None else open_since(log, value.producer_id)
         return log is not None and since is not None and has_marker(log, value.producer_id, decided_ms, before=since)

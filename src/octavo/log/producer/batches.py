@@ -44,7 +44,7 @@ class Sealed(NamedTuple):
 
     data: Buffer
     first: int  # first row in the parcel
-    last: int  # behind the last row
+    last: int  # after the last row
 
 
 class Parcel:
@@ -57,7 +57,7 @@ class Parcel:
         self.delivery: Final = delivery
         self.rows: Final = rows  # its records in the delivery: indexes, or a slice
         self.batches: Final = batches
-        self.data: Final = data  # all batches, one behind the other
+        self.data: Final = data  # all batches, one after the other
         self.tries = 0
         self.done = 0  # number of batches that have been delivered one by one
 
@@ -78,7 +78,7 @@ class Share(NamedTuple):
 
     partition: int
     first: int
-    last: int  # behind the last row
+    last: int  # after the last row
     sequence: int
 
 
@@ -97,7 +97,7 @@ class Encoded(NamedTuple):
     end: int
     share: int  # index of its share
     first: int
-    last: int  # behind the last row
+    last: int  # after the last row
 
     @property
     def size(self) -> int:

@@ -26,7 +26,7 @@ _VARINT_STEPS: Final = (1 << 6, 1 << 13, 1 << 20, 1 << 27)  # from each of these
 
 
 class Part(NamedTuple):
-    """Byte strings that lie one behind the other. A length of -1 means null."""
+    """Byte strings that lie one after the other. A length of -1 means null."""
 
     starts: Int32s
     lengths: Int32s

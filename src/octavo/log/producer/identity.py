@@ -21,7 +21,7 @@ class Identity:
         self.is_idempotent: Final = idempotent
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_PRODUCER_EPOCH
-        self._sequences: dict[TopicPartition, int] = {}  # of the next record
+        self._sequences: dict[TopicPartition, int] = {}  # next sequence number of each partition
 
     def ensure(self) -> None:
         """Get a producer id, if one is needed."""

@@ -113,7 +113,7 @@ class Inbox:
         self.set_idle(self.is_idle)
 
     def set_idle(self, is_idle: bool) -> None:
-        """Set whether nobody watches the inbox. Then the next sender must have it watched."""
+        """Set whether the inbox is idle: nobody watches it, and the next sender must see to that."""
         self.is_idle = is_idle
         self.room = 0 if is_idle else self.full  # length of `rows` at which a sender has to act
 

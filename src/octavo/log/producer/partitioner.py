@@ -35,7 +35,7 @@ class Sticky:
         self.partition = choose(count)
 
     def assign(self, sizes: npt.NDArray[np.int64], limit: int) -> list[tuple[int, int]]:
-        """Return a run of records for each turn: its partition, and the index behind its last record.
+        """Return a run of records for each turn: its partition, and the index after its last record.
 
         A turn ends when the next record would take it beyond `limit` bytes. It has at least one record.
         """

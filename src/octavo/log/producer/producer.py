@@ -227,7 +227,7 @@ class Producer:
         return [TopicPartition(topic, number) for number in range(found[-1].partition + 1)]
 
     def _tend(self, inbox: Inbox) -> None:
-        """Have an inbox that was empty watched for `linger.ms`, and append what is in one that is full."""
+        """Have an idle inbox watched for `linger.ms`, and append the records of a full one."""
         if inbox.is_idle:
             inbox.since_ms = self._clock()
             inbox.set_idle(False)
