@@ -1,4 +1,4 @@
-"""The checksums of many batches at once: by a kernel, or where that is not fast, by a library for each batch."""
+"""Verify the checksums of many batches at once, with a kernel; if kernels are slow, with a library call per batch."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Bytes = npt.NDArray[np.uint8]
 
 @cache
 def checksum_tables() -> Tables:
-    """What the kernels look up."""
+    """Return the tables that the checksum kernels look up."""
     castagnoli = slicing_tables(CASTAGNOLI)
     tables = slicing_tables(IEEE), castagnoli, zeros_tables(LONG, castagnoli), zeros_tables(SHORT, castagnoli)
     return Tables(*(np.array(table, np.int64) for table in tables))
 
 
 def first_mismatch(kernels: Kernels, data: Bytes, table: Int64s) -> int | None:
-    """The first row of a batch table whose checksum is not that of its bytes, or None."""
+    """Return the first row of a batch table whose checksum does not match its bytes, or None."""
     if kernels.checks_fast:
         row = kernels.verify(checksum_tables(), data, table)
         return None if row < 0 else int(row)
@@ -38,6 +38,6 @@ def first_mismatch(kernels: Kernels, data: Bytes, table: Int64s) -> int | None:
 
 
 def mismatch(data: Bytes, row: Int64s) -> ChecksumMismatch:
-    """The error for a row of a batch table whose checksum is wrong."""
+    """Return the error for a row of a batch table whose checksum is wrong."""
     position, size, magic, stored = (int(row[at]) for at in (scan.POSITION, scan.SIZE, scan.MAGIC, scan.CRC))
     return ChecksumMismatch(position, stored, crc_of(data.data[position : position + size], magic))

@@ -1,4 +1,4 @@
-"""The columns of a RecordBatch as flat arrays that the encoding kernel takes."""
+"""Turn the columns of a RecordBatch into flat arrays for the encoding kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 class ByteRows(NamedTuple):
-    """A column of nullable byte strings: where each begins, how long it is (-1 for null), and the bytes."""
+    """A column of nullable byte strings: the start and length of each (-1 for null), and the bytes."""
 
     starts: Int32s
     lengths: Int32s
@@ -27,19 +27,19 @@ class ByteRows(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What records are made of."""
+    """The columns from which records are made."""
 
     rows: encode.Rows
     micros: bool  # whether the timestamps are microseconds
 
     def timestamps_ms(self) -> Int64s:
-        """The timestamps in milliseconds, rounded down."""
+        """Return the timestamps in milliseconds, rounded down."""
         stored: Int64s = self.rows.timestamps
         return stored // 1000 if self.micros else stored
 
 
 def columns_of(batch: pa.RecordBatch, base_offset: int) -> Columns:
-    """What records are made of; columns that `batch` lacks are null, empty, or counted from `base_offset`."""
+    """Return the columns for records. Missing columns are null or empty; missing offsets count from `base_offset`."""
     timestamps, micros = _timestamps(batch)
     header_ends, header_keys, header_values = _headers(batch)
     arrays: tuple[npt.NDArray[Any], ...] = (
@@ -55,20 +55,20 @@ def columns_of(batch: pa.RecordBatch, base_offset: int) -> Columns:
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A view of the one type that the kernel is compiled for."""
+    """Return a read-only view: the kernel is compiled for that one array type."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
-    """The column of that name, if there is one."""
+    """Return the column `name`, or None if there is none."""
     index = batch.schema.get_field_index(name)
     return batch.column(index) if index >= 0 else None
 
 
 def check_names(batch: pa.RecordBatch) -> None:
-    """Refuse a name that is there twice, which Arrow would treat as if it were not there."""
+    """Refuse a duplicate name. Arrow would treat the column as missing."""
     names = batch.schema.names
     for name in names if len(set(names)) < len(names) else ():
         if name in FIELDS and names.count(name) > 1:
@@ -76,7 +76,7 @@ def check_names(batch: pa.RecordBatch) -> None:
 
 
 def integers(batch: pa.RecordBatch, name: str) -> Int64s | None:
-    """A column of whole numbers or truth values without nulls, if there is one."""
+    """Return a column of integers or booleans without nulls, or None if there is none."""
     array = column(batch, name)
     if array is None:
         return None
@@ -93,12 +93,12 @@ def integers(batch: pa.RecordBatch, name: str) -> Int64s | None:
 
 
 def _aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Arrow may begin an array at any address, kernels cannot."""
+    """Return `array` at an aligned address: Arrow may begin an array at any address, kernels cannot read that."""
     return array if array.flags.aligned else array.copy()
 
 
 def _byte_column(batch: pa.RecordBatch, name: str) -> ByteRows:
-    """A column of bytes or text; all null where there is none."""
+    """Return a column of bytes or text; every row is null if there is no such column."""
     array = column(batch, name)
     if array is None or pa.types.is_null(array.type):
         return ByteRows(np.zeros(batch.num_rows, np.int32), np.full(batch.num_rows, -1, np.int32), _NOTHING)
@@ -131,7 +131,7 @@ def _byte_rows(array: pa.Array, name: str) -> ByteRows:
 
 
 def _limits(ends: pa.Buffer, array: pa.Array, size: int, name: str) -> Int32s:
-    """Where the values of an array begin, and where the last ends; Arrow does not look whether they lie inside."""
+    """Return where the values of an array begin, and where the last ends; Arrow does not check the bounds."""
     limits = _aligned(np.frombuffer(ends, np.int32)[array.offset : array.offset + len(array) + 1])
     if limits[0] < 0 or limits[-1] > size:
         raise InvalidInput(f"column {name!r} is no valid Arrow array: its values lie outside its data")
@@ -146,7 +146,10 @@ def _offsets(batch: pa.RecordBatch, base_offset: int) -> Int64s:
 
 
 def _timestamps(batch: pa.RecordBatch) -> tuple[Int64s, bool]:
-    """Milliseconds, or microseconds and True; a null is Kafka's -1. `timestampMs` counts before `timestamp`."""
+    """Return milliseconds and False, or microseconds and True; a null is Kafka's -1.
+
+    The column `timestampMs` has priority over `timestamp`.
+    """
     exact = integers(batch, "timestampMs")
     if exact is not None:
         return exact, False
@@ -155,13 +158,13 @@ def _timestamps(batch: pa.RecordBatch) -> tuple[Int64s, bool]:
         return np.full(batch.num_rows, NO_TIMESTAMP, np.int64), False
     if not pa.types.is_timestamp(array.type):
         raise InvalidInput(f"column 'timestamp' is {array.type}, not a timestamp")
-    if array.type.unit == "us" and not array.null_count:  # as `to_arrow` gives them; the kernel makes milliseconds
+    if array.type.unit == "us" and not array.null_count:  # as `to_arrow` returns them; the kernel converts them
         return _aligned(array.view(_INT64).to_numpy()), True
     return _milliseconds(array), False
 
 
 def _milliseconds(array: pa.Array) -> Int64s:
-    """Timestamps of any unit, rounded down; a null is Kafka's -1."""
+    """Convert timestamps of any unit to milliseconds, rounded down; a null is Kafka's -1."""
     numbers: Int64s = array.view(_INT64).fill_null(0).to_numpy()
     if array.type.unit == "s":
         if len(numbers) and (numbers.max() > _MAX_SECONDS or numbers.min() < -_MAX_SECONDS):
@@ -181,7 +184,7 @@ def _headers(batch: pa.RecordBatch) -> tuple[Int32s, ByteRows, ByteRows]:
         return np.zeros(batch.num_rows + 1, np.int32), none, none
     if not pa.types.is_list(array.type) or not pa.types.is_struct(array.type.value_type):
         raise InvalidInput(f"column 'headers' is {array.type}, not a list of (key, value)")
-    if array.null_count:  # a null list is an empty one, and its items, if it has any, do not count
+    if array.null_count:  # a null list counts as empty, even if it has items
         array = pc.if_else(pc.is_null(array), pa.scalar([], array.type), array)
     ends = _limits(array.buffers()[1], array, len(array.values), "headers")
     if np.diff(ends).min() < 0:

@@ -1,4 +1,4 @@
-"""Which rows go into a batch together: those that share everything a batch says once."""
+"""Decide which rows share a batch: those that agree in all fields that a batch stores once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from octavo.records.layout import (
 
 
 class BatchFields(NamedTuple):
-    """What a batch says once for all its records, where no column says it."""
+    """The fields that a batch stores once for all its records, used if no column gives them."""
 
     magic: int
     codec: Codec
@@ -46,7 +46,7 @@ class BatchFields(NamedTuple):
     delete_horizon_ms: int | None
 
 
-# By the name of a column: the lowest and the highest that a batch's field can hold.
+# The lowest and the highest value of a batch's field, by the name of its column.
 _RANGES: Final = {
     "timestampType": (int(TimestampType.NONE), int(TimestampType.LOG_APPEND_TIME)),
     "leaderEpoch": (NO_LEADER_EPOCH, MAX_INT32),
@@ -57,7 +57,7 @@ _RANGES: Final = {
 
 
 def check_arguments(fields: BatchFields) -> None:
-    """Refuse what no batch can say, whatever the columns are."""
+    """Refuse values that no batch can hold, whatever the columns are."""
     if fields.magic not in (0, 1, 2):
         raise InvalidInput(f"there is no magic {fields.magic}")
     if fields.codec not in list(Codec):
@@ -74,7 +74,7 @@ def check_arguments(fields: BatchFields) -> None:
 
 
 class _Column(NamedTuple):
-    """A value for each row, or one for all."""
+    """A value for each row, or one value for all rows."""
 
     rows: Int64s | None
     value: int
@@ -87,7 +87,7 @@ class _Column(NamedTuple):
 
 
 def _column(rows: Int64s | None, default: int) -> _Column:
-    """`rows`, or what they all are, or `default` where there are none."""
+    """Return `rows`, or their one value if all are equal, or `default` if there are no rows."""
     if rows is None:
         return _Column(None, default)
     lowest = int(rows.min())
@@ -95,7 +95,7 @@ def _column(rows: Int64s | None, default: int) -> _Column:
 
 
 def groups_of(batch: pa.RecordBatch, columns: Columns, fields: BatchFields) -> Int64s:
-    """The table of groups for the encoding kernel; raises `InvalidInput` for what Kafka's builder refuses."""
+    """Return the table of groups for the encoding kernel; raises `InvalidInput` for what Kafka's builder refuses."""
 
     def given(name: str, default: int) -> _Column:
         rows = integers(batch, name)
@@ -145,7 +145,7 @@ def groups_of(batch: pa.RecordBatch, columns: Columns, fields: BatchFields) -> I
 
 
 def _append_times(batch: pa.RecordBatch, columns: Columns, kind: _Column, fields: BatchFields) -> _Column:
-    """When the batches were appended: the records' own times, where a column says that these are append times."""
+    """Return the append times of the batches: the records' own timestamps, if a column declares them append times."""
     if column(batch, "timestampType") is None or kind.is_always(TimestampType.CREATE_TIME):
         return _Column(None, fields.log_append_time_ms)
     if kind.rows is None:
@@ -155,7 +155,7 @@ def _append_times(batch: pa.RecordBatch, columns: Columns, kind: _Column, fields
 
 
 def _changes(columns: list[_Column]) -> npt.NDArray[np.bool_]:
-    """For every row but the first, whether any of the columns changes there; one False where none has rows."""
+    """Return, for every row but the first, whether any column changes there; a single False if no column has rows."""
     begins: npt.NDArray[np.bool_] = np.zeros(1, bool)
     for one in columns:
         if one.rows is not None:
@@ -164,7 +164,7 @@ def _changes(columns: list[_Column]) -> npt.NDArray[np.bool_]:
 
 
 def _breaks(sequence: Int64s, offsets: Int64s) -> npt.NDArray[np.bool_]:
-    """For every row but the first, whether its sequence does not follow from the one before as its offset does."""
+    """Return, for every row but the first, whether its sequence fails to advance as its offset does."""
     before, after = sequence[:-1], sequence[1:]
     follows = (before + np.diff(offsets)) & MAX_SEQUENCE
     breaks: npt.NDArray[np.bool_] = np.where(before < 0, after >= 0, after != follows)
@@ -172,7 +172,7 @@ def _breaks(sequence: Int64s, offsets: Int64s) -> npt.NDArray[np.bool_]:
 
 
 def _markers(control: _Column, transactional: _Column, count: int) -> npt.NDArray[np.bool_]:
-    """For every row but the first, whether it ends a transaction: such a marker is a batch of its own."""
+    """Return, for every row but the first, whether it ends a transaction: such a marker is a batch of its own."""
     if control.is_always(0) or transactional.is_always(0):
         return np.zeros(1, bool)
     rows = np.arange(1, count)
@@ -199,14 +199,14 @@ def _codecs(batch: pa.RecordBatch) -> Int64s | None:
 
 
 def _check(fields: BatchFields, rows: encode.Rows, groups: Int64s) -> None:
-    """Refuse what cannot stand together."""
+    """Refuse a combination of fields that Kafka's builder refuses."""
     attributes = groups[:, encode.ATTRIBUTES]
     producers = groups[:, encode.PRODUCER_ID]
     control = (attributes & Attributes.CONTROL) != 0
     transactional = (attributes & Attributes.TRANSACTIONAL) != 0
     if fields.level is not None:
         for codec in np.unique(attributes & Attributes.CODEC).tolist():
-            compress(codec, b"", level=fields.level, magic=fields.magic)  # refuses what the codec does not have
+            compress(codec, b"", level=fields.level, magic=fields.magic)  # refuses a level that the codec does not have
     if fields.magic < 2:
         _check_old(fields.magic, rows, groups)
     if (transactional & (producers == NO_PRODUCER_ID)).any():

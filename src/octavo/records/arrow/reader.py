@@ -1,8 +1,8 @@
-"""Records of a buffer as Arrow columns, in chunks of bounded size.
+"""Read the records of a buffer as Arrow columns, in chunks of bounded size.
 
-One pass over the headers picks the batches; those are checked and decompressed, then one call of the kernel decodes
-many. Nothing here makes a Python object for a record; per batch there are a few calls, and only where it is
-compressed or large.
+One pass over the headers selects the batches. Those are checked and decompressed; then one kernel call decodes many
+of them. No Python object is created for a record. A batch costs a few Python calls, and only if it is compressed or
+large.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from octavo.records.order import base_offset_at, first_misplaced, misplaced
 MAX_ROWS: Final = 1 << 17
 MAX_BYTES: Final = 8 << 20
 
-Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # of a table of batches (`kernels.scan`), which are to be read
+Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # from a table of batches (`kernels.scan`): which of them to read
 
 _TABLE_ROWS = 8192
-_EVERYTHING = (MIN_INT64, MAX_INT64)  # both as offsets and as timestamps
+_EVERYTHING = (MIN_INT64, MAX_INT64)  # range of all offsets or of all timestamps
 _CODEC = int(Attributes.CODEC)
 _HEADER_SIZE = BATCH_HEADER.size
 _TO_INFLATE = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
@@ -68,11 +68,11 @@ def _closed(name: str, half_open: tuple[int | None, int | None] | None) -> _Rang
 
 
 class ArrowReader(Iterator[pa.RecordBatch]):
-    """Iterates over chunks of records; made by `to_arrow`.
+    """An iterator over chunks of records; `to_arrow` creates it.
 
-    `schema` is that of every chunk. After the last one `position` is where the reading ended and `torn_tail` is the
-    same where an incomplete batch begins there, else None. Where there is damage, all records before it come first,
-    and then the typed error.
+    `schema` is the schema of every chunk. After the last chunk, `position` is where the reading ended. If an incomplete
+    batch begins there, `torn_tail` is the same position, otherwise None. At damage, the iterator first returns all
+    records before it, and then raises the typed error.
     """
 
     def __init__(
@@ -115,19 +115,19 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self._whole_batches: Final = whole_batches
         self._keep: Final = keep
         self._is_log: Final = follows is not None
-        self._last_offset = MIN_INT64 if follows is None else follows  # of the last batch that the table has had
-        self._last_before = self._last_offset  # the same before the table was last filled
+        self._last_offset = MIN_INT64 if follows is None else follows  # last offset of the last batch scanned
+        self._last_before = self._last_offset  # the same, before the table was last filled
         self._kernels: Final = kernels(self._end - start)
         self._inflater: Final = Inflater(limit=max_decompressed)
         self._headers_room = 1024
-        self._key_share = self._value_share = 1.0  # how much of the last chunk's bytes were keys, were values
+        self._key_share = self._value_share = 1.0  # share of keys and of values in the last chunk's bytes
         self._scanned_to = start
         self._scan_is_over = False
-        self._error: FormatError | None = None  # what is wrong behind the last row of the table
+        self._error: FormatError | None = None  # the error behind the last row of the table
         self._table: Final = np.empty((_TABLE_ROWS, scan.COLUMNS), np.int64)
-        self._rows = 0  # of the table that are filled,
-        self._loaded = 0  # that are checked and decompressed,
-        self._cursor: Final = np.zeros(decode.CURSOR_SIZE, np.int64)  # and where decoding stands among those
+        self._rows = 0  # filled rows of the table
+        self._loaded = 0  # rows that are checked and decompressed
+        self._cursor: Final = np.zeros(decode.CURSOR_SIZE, np.int64)  # the decoder's place among those
         self._wanted: Final = decode.Wanted(
             int("offset" in self._columns),
             int("timestamp" in self._columns),
@@ -141,13 +141,13 @@ class ArrowReader(Iterator[pa.RecordBatch]):
 
     @property
     def position(self) -> int:
-        """Where the first batch begins that is not yet all handed out."""
+        """The start of the first batch that is not completely returned yet."""
         batch = int(self._cursor[decode.BATCH])
         return int(self._table[batch, scan.POSITION]) if batch < self._rows else self._scanned_to
 
     @property
     def last_offset(self) -> int:
-        """The last offset of the batches before `position`, once everything up to there is handed out."""
+        """The last offset of the batches before `position`, once everything up to there is returned."""
         return self._last_offset
 
     def __next__(self) -> pa.RecordBatch:
@@ -196,20 +196,20 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         if self._keep is not None and self._rows:
             self._leave_out(self._keep(self._table[: self._rows]))
         elif self._verify:
-            # What is not compressed, a fast kernel verifies just before it decodes.
+            # A fast kernel verifies uncompressed batches just before it decodes them.
             compressed = np.flatnonzero(self._table[: self._rows, scan.ATTRIBUTES] & Attributes.CODEC)
             self._check(compressed if self._wanted.verify else np.arange(self._rows))
 
     def _base_offset_behind(self) -> int | None:
-        """The base offset of the batch behind those of the table, if it is there; also behind `end`."""
+        """Return the base offset of the batch after those of the table, if there is one; it may be beyond `end`."""
         return base_offset_at(self._view, self._scanned_to)
 
     def _leave_out_of_range(self, begin: int, behind: int | None) -> None:
-        """Leave out the batches of the table that are outside the ranges.
+        """Drop the batches of the table that are outside the ranges.
 
-        A header's offsets are believed where the batches around it agree with them: the one behind begins where this
-        one ends, or, if it is behind the range, it begins where the one before ends. Else its checksum is verified
-        first, and always where it is left out for its timestamps.
+        A header's offsets are believed if the batches around it agree with them: the next batch begins where this one
+        ends, or this batch is after the range and begins where the previous one ends. Otherwise its checksum is
+        verified first. A batch that is dropped because of its timestamps is always verified.
         """
         table = self._table[: self._rows]
         if not len(table):
@@ -226,7 +226,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self._leave_out(kept[: self._rows])
 
     def _is_agreed_on(self, table: Int64s, behind: int | None) -> npt.NDArray[np.bool_]:
-        """Of each batch of the table, whether the batches around it agree that it is outside the range of offsets."""
+        """Return for each batch whether the batches around it agree that it is outside the offset range."""
         if self._timestamps != _EVERYTHING:
             return np.zeros(len(table), bool)
         bases, ends = table[:, scan.BASE_OFFSET], table[:, scan.LAST_OFFSET] + 1
@@ -235,14 +235,14 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         return np.append(goes_on, behind == int(ends[-1])) | begins_behind
 
     def _leave_out(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Have in the table only those batches that are wanted."""
+        """Keep only the wanted batches in the table."""
         rows = int(np.count_nonzero(kept))
         if rows < self._rows:
             self._table[:rows] = self._table[: self._rows][kept]
             self._rows = rows
 
     def _check(self, rows: Int64s) -> None:
-        """Verify these batches of the table, which ends before the first that is damaged."""
+        """Verify these batches of the table, and end the table before the first damaged one."""
         if not len(rows):
             return
         wrong = first_mismatch(self._kernels, self._data, self._table[rows])
@@ -253,14 +253,14 @@ class ArrowReader(Iterator[pa.RecordBatch]):
     def _load(self) -> None:
         """Decompress batches of the table until there is enough for a chunk.
 
-        Looking up a number in an array costs more than the rest of what is done here for a batch: they come as lists,
-        and go back as lists.
+        Looking up a number in an array costs more than the rest of the work for a batch, so the numbers are read as
+        lists and written back as lists.
         """
         first = self._loaded
         self._inflater.clear()
         last = self._rows
         rows = first + np.flatnonzero(self._table[first:last, scan.ATTRIBUTES] & _CODEC)
-        inflated: list[tuple[int, int, int]] = []  # row, and where its records lie now
+        inflated: list[tuple[int, int, int]] = []  # row, and the range of its decompressed records
         size = 0
         for row, batch in zip(rows.tolist(), self._table[rows][:, _TO_INFLATE].tolist(), strict=True):
             if size >= self._max_bytes:
@@ -268,7 +268,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
                 break
             position, batch_size, magic, attributes, count = batch
             if magic == 2 and count <= 0:
-                continue  # an empty batch has no stream, and one of less than none gets no further
+                continue  # an empty batch has no stream, and a negative count is refused later
             try:
                 start, end = self._inflate(position, batch_size, magic, attributes & _CODEC)
             except FormatError as error:
@@ -286,7 +286,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self._loaded = self._within_limits(first, last)
 
     def _within_limits(self, first: int, last: int) -> int:
-        """Not so many batches that one chunk of all of them could pass what Arrow's ends can count."""
+        """Return the end of the batches that fit into one chunk; the offsets of an Arrow array are limited to 2 GiB."""
         sizes = self._table[first:last, scan.END] - self._table[first:last, scan.START]
         if not self._whole_batches or sizes.sum() <= MAX_SIZE:
             return last
@@ -300,7 +300,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self._scanned_to = int(self._table[row, scan.POSITION])
 
     def _inflate(self, position: int, size: int, magic: int, codec: int) -> tuple[int, int]:
-        """Decompress one batch; says where among the decompressed bytes its records lie."""
+        """Decompress one batch, and return the range of its records among the decompressed bytes."""
         start, end = position + _HEADER_SIZE, position + size
         if magic < 2:
             next_at, _, _, _, _, start, length = walk_message(self._view, position, end)
@@ -312,11 +312,11 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         return self._inflater.add(codec, self._view[start:end], magic, position)
 
     def _decode(self) -> pa.RecordBatch | None:
-        """Decode one chunk from the loaded batches; None where the ranges left nothing of them."""
+        """Decode one chunk from the loaded batches; None if the ranges exclude all their records."""
         before = self._loaded_bytes()
         chunk = self._fill(self._room())
         if self._cursor[decode.ROWS] == 0 and self._cursor[decode.BATCH] < self._loaded:
-            # The very next record, or its headers, is larger than a chunk should be: a chunk of its own.
+            # The very next record, or its headers, is larger than a chunk should be, so it gets a chunk of its own.
             chunk = self._fill(self._room_for_next())
         self._headers_room = max(self._headers_room, 2 * int(self._cursor[decode.HEADERS]))
         done = max(1, before - self._loaded_bytes())
@@ -346,16 +346,16 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         return chunk
 
     def _broken(self, row: Int64s) -> FormatError:
-        """What the kernel found wrong with the batch of that row."""
+        """Return the error that the kernel found in the batch of that row."""
         rule = int(self._cursor[decode.RULE])
         if rule == rules.CHECKSUM:
             return mismatch(self._data, row)
-        # Inside a compressed stream, the batch that holds it is as near as a position gets.
+        # Inside a compressed stream, the position of its batch is the most exact position there is.
         where = row[scan.POSITION] if row[scan.INFLATED] else self._cursor[decode.WHERE]
         return rules.broken(rule, int(where))
 
     def _room_for_next(self) -> Room:
-        """What the very next record takes, which the kernel has just found to be whole."""
+        """Return the room that the very next record takes; the kernel has just found it to be complete."""
         row = self._table[int(self._cursor[decode.BATCH])]
         data = self._inflater.buffer if row[scan.INFLATED] else self._view
         at = int(self._cursor[decode.AT])
@@ -370,7 +370,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         return int((rest[:, scan.END] - rest[:, scan.START]).sum())
 
     def _room(self) -> Room:
-        """What the loaded batches can need at the most, within the limits of a chunk."""
+        """Return the most that the loaded batches can need, within the limits of a chunk."""
         rest = self._table[int(self._cursor[decode.BATCH]) : self._loaded]
         sizes = rest[:, scan.END] - rest[:, scan.START]
         smallest = np.where(rest[:, scan.MAGIC] == 2, MIN_RECORD_SIZE, MIN_MESSAGE_SIZE)
@@ -400,7 +400,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _batch_column(self, name: str, chunk: Chunk, rows: int) -> pa.Array:
-        """A column that has one value for all records of a batch, or is computed from such."""
+        """Return a column that has one value for all records of a batch, or is computed from such values."""
         counts = chunk.batch_rows
         table = self._table[: len(counts)]
 
@@ -418,7 +418,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             case "sequence":
                 base = spread(table[:, scan.BASE_SEQUENCE])
                 delta = chunk.offsets.array[:rows] - spread(table[:, scan.BASE_OFFSET])
-                # 0 follows the largest. No writer writes a delta below 0; Java's 32 bits make this of it.
+                # 0 follows the largest sequence. No writer writes a negative delta; Java's 32 bits give this result.
                 after = np.where(delta < 0, base + delta + 2**31, (base + delta) & MAX_SEQUENCE)
                 return _array(np.where(base < 0, NO_SEQUENCE, after).astype(np.int32), pa.int32())
             case "isTransactional":
@@ -433,7 +433,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
                 return _array(spread(table[:, _TABLE_COLUMNS[name]].astype(f"i{kind.bit_width // 8}")), kind)
 
 
-# Not `pa.array`: that imports pandas, where there is one, to see whether it was given something of it.
+# `pa.array` is avoided: it imports pandas, if installed, to check whether its argument is a pandas object.
 
 
 def _array(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
@@ -478,14 +478,17 @@ def to_arrow(
 ) -> ArrowReader:
     """Read the records of `buffer[start:end]`, of any mix of magics, as chunks of Arrow columns.
 
-    Only the `columns` named are decoded (`octavo.records.arrow.schema` has them all). `offsets` and `timestamps` (in
-    milliseconds) are half-open ranges, `None` for an open end: batches that cannot hold such a record are neither
-    decompressed nor decoded. Their checksums are verified where they matter: for timestamps, and where offsets have
-    gaps. A chunk has at most `max_rows` records and about
-    `max_bytes` of keys and of values, or one larger record; with `whole_batches` it ends only where a batch does, and
-    `max_bytes` is then what its batches take about. `keep` says of a table of headers (`octavo.records.kernels.scan`)
-    which batches are wanted, by one truth value each. `follows` is for batches of a log: they begin behind
-    this offset, and each behind the one before it. Control records are records here: `isControl` tells.
+    columns: the columns to decode, from those in `octavo.records.arrow.schema`
+    offsets, timestamps (in milliseconds): half-open ranges, `None` for an open end. Batches that cannot hold such a
+        record are neither decompressed nor decoded. Their checksums are verified where they matter: for timestamps, and
+        where offsets have gaps
+    max_rows, max_bytes: a chunk has at most `max_rows` records and about `max_bytes` each of keys and of values, or one
+        larger record
+    whole_batches: end a chunk only where a batch ends; `max_bytes` is then the approximate size of its batches
+    keep: takes a table of headers (`octavo.records.kernels.scan`), returns for each batch whether it is wanted
+    follows: the batches belong to a log; they begin after this offset, and each begins after the previous one
+
+    Control records are returned like other records, and marked in `isControl`.
 
     Raises `InvalidInput` at once for arguments that make no sense. The iteration raises `FormatError`, after all
     records before the damage; a torn tail only ends it.

@@ -1,13 +1,13 @@
-"""The columns of records in Arrow, named and typed as Spark's Kafka connector has them.
+"""Define the Arrow columns of records, with the names and types of Spark's Kafka connector.
 
     offset, timestamp, timestampType, key, value, headers             by default
     timestampMs                                                      the timestamp as stored
     leaderEpoch, producerId, producerEpoch, sequence, isTransactional,
-    isControl, compression, magic, position                          what the record's batch says, on request
+    isControl, compression, magic, position                          fields of the record's batch, on request
 
-`timestamp` holds microseconds in UTC, as Spark wants them. Kafka's milliseconds have a larger range: what does not
-fit, further than about 292,000 years from 1970, is null there, and `timestampMs` has it. Kafka's -1 for "none" is one
-millisecond before 1970, as in Spark's connector. `position` is that of the batch in the buffer.
+`timestamp` holds microseconds in UTC, as Spark expects. Kafka's milliseconds have a larger range: a timestamp that does
+not fit, more than about 292,000 years from 1970, is null in `timestamp` and complete in `timestampMs`. Kafka's -1 for
+"none" is one millisecond before 1970, as in Spark's connector. `position` is the batch's position in the buffer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ALL_COLUMNS: Final = tuple(FIELDS)
 
 
 def schema_for(columns: Sequence[str]) -> pa.Schema:
-    """The schema of `columns`, in their order; raises `InvalidInput` for a name that is none of ours."""
+    """Return the schema of `columns`, in their order; raises `InvalidInput` for an unknown name."""
     for name in columns:
         if name not in FIELDS:
             raise InvalidInput(f"there is no column {name!r}; there are {', '.join(FIELDS)}")

@@ -1,4 +1,4 @@
-"""Memory for one chunk of decoded records, and the Arrow arrays made of it without copying."""
+"""Allocate memory for one chunk of decoded records, and make Arrow arrays of it without copying."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Room(NamedTuple):
-    """How much a chunk may hold."""
+    """The amount that a chunk may hold."""
 
     rows: int
     key_bytes: int
     value_bytes: int
     headers: int
-    header_bytes: int  # of their keys and of their values, each
+    header_bytes: int  # for the keys and for the values of headers, each
 
 
 class Memory:
-    """One buffer from Arrow's pool, which hands out memory again that the last chunk has left warm."""
+    """One buffer from Arrow's pool. The pool reuses memory that the last chunk has left warm."""
 
     def __init__(self, size: int, dtype: type[np.generic]) -> None:
         self.buffer = pa.allocate_buffer(size * np.dtype(dtype).itemsize)
         self.array: npt.NDArray[Any] = np.frombuffer(self.buffer, dtype)
 
     def take(self, count: int) -> pa.Buffer:
-        """The first `count` items: in place, or copied where most of the memory would lie idle."""
+        """Return the first `count` items, in place; as a copy if most of the memory would be unused."""
         size = count * self.array.itemsize
         if 2 * size >= self.buffer.size:
             return self.buffer.slice(0, size)
@@ -51,7 +51,7 @@ class ByteColumn:
         self.bits = np.full((rows + 7) // 8, 0xFF, np.uint8)
 
     def array(self, kind: pa.DataType, rows: int, size: int) -> pa.Array:
-        """The first `rows` of the column, which take `size` bytes."""
+        """Return the first `rows` of the column, which take `size` bytes."""
         bits = pa.py_buffer(self.bits)
         return pa.Array.from_buffers(kind, rows, [bits, self.ends.take(rows + 1), self.data.take(size)])
 
@@ -74,7 +74,7 @@ class Chunk:
 
     @property
     def sink(self) -> decode.Sink:
-        """The chunk as the kernel takes it."""
+        """The chunk in the form that the kernel takes."""
         return decode.Sink(
             batch_rows=self.batch_rows,
             offsets=self.offsets.array,
@@ -95,7 +95,7 @@ class Chunk:
         )
 
     def record_columns(self, cursor: Int64s) -> dict[str, Any]:
-        """Functions that make each of the columns which are stored record by record."""
+        """Return functions that make the columns which are stored record by record."""
         rows = int(cursor[decode.ROWS])
         return {
             "offset": lambda: pa.Array.from_buffers(pa.int64(), rows, [None, self.offsets.take(rows)]),
@@ -107,7 +107,7 @@ class Chunk:
         }
 
     def _timestamps(self, rows: int, cursor: Int64s) -> pa.Array:
-        """Microseconds; those that do not fit are null."""
+        """Return the timestamps in microseconds; those that do not fit are null."""
         bits = None
         if cursor[decode.UNFIT]:
             stored = self.timestamps.array[:rows]
@@ -129,7 +129,7 @@ class Chunk:
 
 
 def _as_java_reads(keys: pa.Array) -> pa.Array:
-    """Header keys with what is not UTF-8 replaced as Java replaces it."""
+    """Replace malformed UTF-8 in header keys as Java replaces it."""
     try:
         keys.validate(full=True)
     except pa.ArrowInvalid:

@@ -1,7 +1,6 @@
-"""Arrow columns as batches.
+"""Write Arrow columns as batches.
 
-One call of the kernel writes all batches uncompressed; what is left for each of them is its compression, if it is to
-have one.
+One kernel call writes all batches uncompressed. After that, only the batches that have a codec need further work.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ def from_arrow(
 ) -> bytes:
     """Write the records of `batch` as batches of `magic`, each at most `max_size` bytes before compression.
 
-    Columns as `to_arrow` gives them, all of them optional. Without `offset`, offsets count from `base_offset`. The
-    columns that describe a batch (`leaderEpoch`, `producerId`, `producerEpoch`, `sequence`, `isTransactional`,
-    `isControl`, `compression`, `timestampType`) count before the arguments of their names, and a new batch begins where
-    one of them, or `position`, changes. `magic` is an argument only: a column of that name is what the records had. A
-    record larger than `max_size` gets a batch of its own.
+    The columns are those that `to_arrow` returns; all of them are optional. Without `offset`, offsets count from
+    `base_offset`. The columns that describe a batch (`leaderEpoch`, `producerId`, `producerEpoch`, `sequence`,
+    `isTransactional`, `isControl`, `compression`, `timestampType`) override the corresponding arguments. A new batch
+    begins where one of them, or `position`, changes. `magic` is given by the argument only: a column `magic` says which
+    magic the records had. A record larger than `max_size` gets a batch of its own.
 
     Raises `InvalidInput` for what the format cannot express.
     """
@@ -105,24 +104,24 @@ def from_arrow(
 
 
 def _encode(columns: Columns, groups: Int64s, magic: int, max_size: int, max_count: int) -> tuple[Bytes, Int64s]:
-    """Run the kernel: the batches, uncompressed, and where each lies."""
+    """Run the kernel; returns the uncompressed batches, and where each is."""
     rows = columns.rows
     count = len(rows.offsets)
     first, last = int(rows.header_ends[0]), int(rows.header_ends[-1])
-    # The widest a record's own fields get: five varints of 5 bytes, one of 10, and the attributes.
+    # The maximum size of a record's own fields: five varints of 5 bytes, one of 10, and the attributes.
     size = count * 36 + (last - first) * 10
     size += _extent(rows.key_starts, rows.key_lengths) + _extent(rows.value_starts, rows.value_lengths)
     size += _extent(rows.header_key_starts[first:last], rows.header_key_lengths[first:last])
     size += _extent(rows.header_value_starts[first:last], rows.header_value_lengths[first:last])
-    # A batch ends with its group, at `max_count`, where the next record is out of reach, or where it would not fit:
-    # then its records and the one behind it are larger than `max_size` without the header.
+    # A batch ends with its group, at `max_count`, where the next offset is out of range, or where the next record does
+    # not fit: then its records and that one are together larger than `max_size` without the header.
     reach = 0
     if rows.offsets.max() >> 31 > rows.offsets.min() >> 31:
-        begins = groups[:, encode.FIRST_ROW]  # offsets that fall are refused only when the kernel comes to them
+        begins = groups[:, encode.FIRST_ROW]  # the kernel has not refused decreasing offsets yet
         reach = int(((np.maximum.reduceat(rows.offsets, begins) >> 31) - (rows.offsets[begins] >> 31)).sum())
     full = 2 * size // max(1, max_size - BATCH_HEADER.size)
     most = min(count, len(groups) + count // max_count + reach + full + 2)
-    # From Arrow's pool, which hands out memory again that is warm. What is not written to is not taken.
+    # Arrow's pool reuses warm memory. Pages that are never written to take no memory.
     out = np.frombuffer(pa.allocate_buffer(size + most * BATCH_HEADER.size), np.uint8)
     batches = np.empty((most, encode.BATCH_COLUMNS), np.int64)
     kernel_set = kernels(size)
@@ -147,7 +146,7 @@ def _encode(columns: Columns, groups: Int64s, magic: int, max_size: int, max_cou
 
 
 def _refused(columns: Columns, row: int) -> InvalidInput:
-    """Why the kernel did not take that row."""
+    """Return the error that says why the kernel refused that row."""
     offset, timestamp_ms = int(columns.rows.offsets[row]), int(columns.timestamps_ms()[row])
     if offset < 0:
         return InvalidInput(f"the offset {offset} is negative")
@@ -159,7 +158,7 @@ def _refused(columns: Columns, row: int) -> InvalidInput:
 
 
 def _extent(starts: Int32s, lengths: Int32s) -> int:
-    """How many bytes a column has at the most, without looking at every row."""
+    """Return an upper bound for the bytes of a column, without reading every row."""
     return int(starts[-1]) + max(0, int(lengths[-1])) - int(starts[0]) if len(starts) else 0
 
 
