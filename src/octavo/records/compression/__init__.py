@@ -1,12 +1,12 @@
-"""Codecs, framed as Kafka frames them and read as leniently, and as strictly, as Kafka's own readers read.
+"""Compress and decompress with Kafka's codecs and framing, exactly as lenient and as strict as Kafka's own readers.
 
-    compress    one buffer, so that Java reads it
-    decompress  one buffer, whoever wrote it
-    Inflater    many buffers, one after another, into one piece of memory
+    compress    compress one buffer, so that Java can read it
+    decompress  decompress one buffer from any writer
+    Inflater    decompress many buffers, one after another, into one piece of memory
 
-Bytes are not trusted: nothing that leaves `decompress` for any input is other than an `OctavoError`, and no
-more memory than `limit` and one block is taken, whatever the input declares. Which library does the
-work, and why, is in `docs/formats/compression.md`. A codec's library is imported when it is first used.
+The input is not trusted. For any input, `decompress` raises nothing but an `OctavoError`, and it allocates no more
+memory than `limit` and one block, whatever the input declares. `docs/formats/compression.md` says which library does
+the work, and why. A codec's library is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEFAULT_LIMIT: Final = 256 << 20
 
 
 class _CodecModule(Protocol):
-    """What each module of this package offers."""
+    """The functions that each codec module of this package offers."""
 
     def compress(self, data: Buffer, level: int | None, magic: int) -> bytes: ...
 
@@ -31,13 +31,13 @@ class _CodecModule(Protocol):
 
 _modules: Final[list[_CodecModule | None]] = [None] * len(Codec)
 _NONE: Final[int] = Codec.NONE.value
-_ZSTD: Final[int] = Codec.ZSTD.value  # an enum's member takes longer to look up than all else that is done here
+_ZSTD: Final[int] = Codec.ZSTD.value  # looking up an enum member would take longer than everything else done here
 
 
 def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int = 2) -> bytes:
-    """`data` as Kafka writes it with `codec` (a `Codec`), at Kafka's default level unless told otherwise.
+    """Compress `data` as Kafka does with `codec` (a `Codec`), by default at Kafka's default level.
 
-    Raises `InvalidInput` where there is no such codec or level, or no such codec for messages of `magic`.
+    Raises `InvalidInput` if there is no such codec or level, or if messages of `magic` cannot have this codec.
     """
     view = _bytes_of(data)
     if codec == _NONE:
@@ -53,11 +53,11 @@ def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int =
 def decompress(
     codec: int, data: Buffer, *, limit: int = DEFAULT_LIMIT, magic: int = 2, position: int = 0
 ) -> memoryview:
-    """What `data` decompresses to, at most `limit` bytes, read-only. Nothing is copied where `codec` is none.
+    """Return the decompressed `data`, at most `limit` bytes, read-only. Nothing is copied if `codec` is none.
 
-    `magic` is that of the batch: lz4 in magic 0 carries a wrong checksum, which goes unchecked as in Kafka.
-    `position` is only for errors: `Truncated` and `BadCompression` where the stream does not decompress,
-    `LimitExceeded` before more than `limit` bytes are taken, `Unsupported` where `magic` has no such codec.
+    `magic` is the magic of the batch: lz4 in magic 0 has a wrong header checksum, which is not checked, as in Kafka.
+    `position` is only for errors. Raises `Truncated` and `BadCompression` if the stream does not decompress,
+    `LimitExceeded` before it allocates more than `limit` bytes, and `Unsupported` if `magic` has no such codec.
     """
     if codec == _NONE:
         return _bytes_of(data).toreadonly()
@@ -67,19 +67,19 @@ def decompress(
 
 
 class Inflater:
-    """Decompresses one buffer after another into one piece of memory, which is used again after `clear`.
+    """Decompresses buffers, one after another, into one piece of memory, which is reused after `clear`.
 
-    This is the fast way for many batches: their data end up in one place without another copy, and memory
-    that was touched before costs no page faults. Not for several threads at once.
+    This is the fast way for many batches: their data end up in one place without another copy, and memory that was
+    touched before costs no page faults. An inflater must not be used by several threads at once.
     """
 
     def __init__(self, *, limit: int = DEFAULT_LIMIT) -> None:
         self._out = Output(limit)
 
     def add(self, codec: int, data: Buffer, magic: int = 2, position: int = 0) -> tuple[int, int]:
-        """Appends what `data` decompresses to (a copy where `codec` is none); says where in `buffer` that is.
+        """Appends the decompressed `data` (a copy if `codec` is none), and returns its range in `buffer`.
 
-        The limit counts for each call. Raises as `decompress` does, and then has added nothing.
+        The limit applies to each call. Raises like `decompress`, and then has added nothing.
         """
         out = self._out
         start = out.end
@@ -92,11 +92,11 @@ class Inflater:
 
     @property
     def buffer(self) -> memoryview:
-        """All that was added since `clear`, writable. `add` may move it, `clear` lets it be overwritten."""
+        """Everything that was added since `clear`, writable. `add` may move it; after `clear` it may be overwritten."""
         return self._out.view()
 
     def clear(self) -> None:
-        """Forgets what was added and keeps the memory."""
+        """Forgets what was added, but keeps the memory."""
         self._out.forget()
 
 
@@ -119,7 +119,7 @@ def _bytes_of(data: Buffer) -> memoryview:
 
 
 def _module(codec: int) -> _CodecModule | None:
-    """The module of a codec, whose libraries come with it. None where there is no such codec."""
+    """Return the module of a codec, importing its library, or None if there is no such codec."""
     if not 0 < codec < len(_modules):
         return None
     module = _modules[codec]

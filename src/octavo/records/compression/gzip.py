@@ -1,11 +1,11 @@
-"""Gzip (RFC 1952), written as Java's `GZIPOutputStream` does and read as its `GZIPInputStream` does.
+"""Read and write gzip (RFC 1952) as Java's `GZIPInputStream` and `GZIPOutputStream` do.
 
     stream := member*
     member := 1f 8b 08, flags, int32 time, extra flags, system, [the fields that the flags name], deflate,
               int32 CRC-32 of the data, int32 its size modulo 2^32            little-endian
 
-Java verifies a header's own checksum, ignores reserved flags, and reads on after a member only where at least
-19 bytes follow that start with a good header: anything else after a whole member is ignored.
+Java verifies a header's own checksum and ignores reserved flags. After a member it reads on only if at least
+19 bytes follow that start with a good header. Anything else after a complete member is ignored.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from octavo.errors import BadCompression, InvalidInput
 from octavo.records.compression.output import Output
 from octavo.records.layout import Buffer
 
-HEADER: Final[bytes] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # as from Java 16 on: no name, no time
+HEADER: Final[bytes] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # as Java writes it since Java 16: no name, no time
 DEFAULT_LEVEL: Final = -1
 
 _METHOD: Final = HEADER[:3]
 _NO_FLAGS: Final = HEADER[:4]
 _TRAILER: Final = struct.Struct("<II")
-_MIN_NEXT: Final = 19  # bytes that must follow a member to be looked at
+_MIN_NEXT: Final = 19  # bytes that must follow a member for a next one to be read
 
-# Output is taken in pieces of this size: smaller ones cost a second call for the usual batch, and larger ones
-# more than they save, since the library takes the memory before it knows what it needs.
+# Output is taken in pieces of this size. Smaller pieces cost a second call for the usual batch. Larger ones cost more
+# than they save, since the library allocates the memory before it knows how much it needs.
 _PIECE: Final = 64 << 10
 _FIRST_FEED: Final = 4 << 10
 
@@ -45,13 +45,13 @@ class Flag(IntFlag):
 
 
 def compress(data: Buffer, level: int | None, magic: int) -> bytes:
-    """`data` as one member. Raises `InvalidInput` where there is no such level."""
+    """Compress `data` into one member. Raises `InvalidInput` if there is no such level."""
     if level is None:
         level = DEFAULT_LEVEL
     if level != DEFAULT_LEVEL and not 1 <= level <= 9:
         raise InvalidInput(f"gzip has levels 1 to 9 and -1 for the default, {level} was asked for")
-    # ISA-L has levels 0 to 3, with 2 for its default. They are several times faster than zlib's, and the result
-    # is larger by some per cent; who asks for more than 3 asks for size, and gets what Java writes.
+    # ISA-L has levels 0 to 3; 2 is its default. They are several times faster than zlib's, and the result is larger
+    # by a few per cent. A caller who asks for more than 3 wants a small result, and gets what Java writes.
     if level <= 3:
         body = isal_zlib.compress(data, 2 if level == DEFAULT_LEVEL else level, -15)
     else:
@@ -61,7 +61,7 @@ def compress(data: Buffer, level: int | None, magic: int) -> bytes:
 
 
 def decompress(data: memoryview, out: Output, magic: int) -> None:
-    """Appends to `out` what the members of `data` hold."""
+    """Appends the content of all members of `data` to `out`."""
     body = _header_end(data, 0, out)
     if body is None:
         raise out.cut("the gzip stream ends inside its header")
@@ -77,10 +77,10 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
 
 
 def _member(data: memoryview, at: int, feed: int, out: Output) -> int:
-    """Inflates what starts at `at`, checks it against its trailer and says where that ends.
+    """Inflates the data at `at`, checks it against its trailer, and returns where the trailer ends.
 
-    Input is handed over in growing pieces from `feed` on: the library copies what it did not need, which would
-    take quadratic time with thousands of small members.
+    Input is passed in growing pieces, beginning with `feed` bytes. The library copies the input that it did not need,
+    which would take quadratic time for thousands of small members.
     """
     inflater = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_GZIP_NO_HDR)
     start = out.end
@@ -110,7 +110,7 @@ def _member(data: memoryview, at: int, feed: int, out: Output) -> int:
 
 
 def _header_end(data: memoryview, at: int, out: Output) -> int | None:
-    """Where the header at `at` ends; None where the data do first. Raises `BadCompression` for a bad one."""
+    """Return where the header at `at` ends, or None if the data end first. Raises `BadCompression` for a bad header."""
     end = at + len(HEADER)
     if data[at : at + 4] == _NO_FLAGS and end <= len(data):
         return end
@@ -133,8 +133,8 @@ def _header_end(data: memoryview, at: int, out: Output) -> int | None:
 
 
 def _after_zero(data: memoryview, at: int) -> int:
-    """The position after the next zero byte, or one that is out of reach."""
-    step = 256  # names are short; the data behind them are not
+    """Return the position after the next zero byte, or one beyond the end if there is none."""
+    step = 256  # names are short; the data after them are not
     while at < len(data):
         found = bytes(data[at : at + step]).find(0)
         if found >= 0:

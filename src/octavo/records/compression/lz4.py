@@ -1,11 +1,11 @@
-"""LZ4 frames as Kafka writes and reads them: one frame, independent blocks.
+"""Read and write LZ4 frames as Kafka does: one frame with independent blocks.
 
     frame := 04 22 4d 18, FLG, BD, [int64 content size], HC, block*, int32 0, [int32 content checksum]
     block := int32 size, bytes, [int32 block checksum]        the size's top bit: stored, not compressed
 
-All integers are little-endian here. Read as Kafka's `Lz4BlockInputStream` reads: block checksums are
-verified, the content's size and checksum are not, what follows the frame is not looked at, and linked blocks
-are refused.
+All integers are little-endian here. Frames are read as Kafka's `Lz4BlockInputStream` reads them: block checksums
+are verified, the content's size and checksum are not, bytes after the frame are ignored, and linked blocks are
+refused.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from octavo.records.compression.output import Output
 from octavo.records.layout import Buffer
 
 MAGIC: Final[bytes] = b"\x04\x22\x4d\x18"
-DEFAULT_LEVEL: Final = 9  # means the fast compressor, not level 9 of the high one
+DEFAULT_LEVEL: Final = 9  # means the fast compressor, not level 9 of the high compressor
 MAX_LEVEL: Final = 17
 
-_LOWEST_HIGH: Final = 3  # of the library's frame interface, which takes 1 and 2 for the fast compressor
-_HIGHEST_HIGH: Final = 12  # levels above do the same, in Java's library as well
+_LOWEST_HIGH: Final = 3  # in the library's frame interface, where 1 and 2 mean the fast compressor
+_HIGHEST_HIGH: Final = 12  # higher levels do the same, in Java's library as well
 
 
 class Flag(IntFlag):
-    """The FLG byte."""
+    """The flags in the FLG byte."""
 
     VERSION = 0xC0  # a number, not flags: 1
     INDEPENDENT = 0x20
@@ -42,9 +42,9 @@ class Flag(IntFlag):
 _VERSION_1: Final = 0x40
 _MAX_BLOCK: Final = {0x40: 64 << 10, 0x50: 256 << 10, 0x60: 1 << 20, 0x70: 4 << 20}  # by the BD byte
 
-# What Kafka writes, and all but always what is read.
+# The header that Kafka writes, and that nearly every frame has.
 HEADER: Final = MAGIC + b"\x60\x40\x82"
-# Kafka's first writers took the checksum from the magic number on. Readers of their format expect that.
+# Kafka's first writers computed the checksum from the magic number on. Readers of their format expect that.
 HEADER_OF_MAGIC_0: Final = MAGIC + b"\x60\x40\x1a"
 
 _STORED: Final = 1 << 31
@@ -53,9 +53,9 @@ _decompress_into = cramjam.lz4.decompress_block_into
 
 
 def compress(data: Buffer, level: int | None, magic: int) -> bytes:
-    """`data` as one frame, at the default level byte for byte as Kafka's.
+    """Compress `data` into one frame; at the default level the bytes are the same as Kafka's.
 
-    Raises `InvalidInput` where there is no such level.
+    Raises `InvalidInput` if there is no such level.
     """
     if level is None:
         level = DEFAULT_LEVEL
@@ -72,7 +72,7 @@ def compress(data: Buffer, level: int | None, magic: int) -> bytes:
 
 
 def decompress(data: memoryview, out: Output, magic: int) -> None:
-    """Appends to `out` what the first frame of `data` holds."""
+    """Appends the content of the first frame of `data` to `out`."""
     if data[: len(HEADER)] == HEADER:
         at, max_block, check_size, tail = len(HEADER), 64 << 10, 0, 0
     else:
@@ -103,7 +103,7 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
 
 
 def _block(data: memoryview, max_block: int, out: Output) -> None:
-    # A byte of LZ4 stands for 255 of data at most, which keeps small blocks from reserving 4 MiB.
+    # One byte of LZ4 expands to at most 255 bytes. This bound keeps small blocks from reserving 4 MiB.
     room = out.room(min(max_block, 255 * len(data)))
     try:
         written = _decompress_into(data, room, len(room))
@@ -113,7 +113,7 @@ def _block(data: memoryview, max_block: int, out: Output) -> None:
 
 
 def _checked_block(block: memoryview, descriptor: int, out: Output) -> None:
-    # The checksum (XXH32) is the library's business alone: hand it a frame of just this block.
+    # Only the library computes the checksum (XXH32), so pass it a frame with just this block.
     header = bytes((_VERSION_1 | Flag.INDEPENDENT | Flag.BLOCK_CHECKSUM, descriptor))
     frame = b"".join((MAGIC, header, bytes((header_checksum(header),)), block, bytes(4)))
     try:
@@ -124,7 +124,7 @@ def _checked_block(block: memoryview, descriptor: int, out: Output) -> None:
 
 
 def _read_header(data: memoryview, out: Output, magic: int) -> tuple[int, int, int, int]:
-    """Where the first block is, how large one may be, the sizes of a block's and the content's checksum."""
+    """Return the start of the first block, the maximum block size, and the sizes of block and content checksums."""
     if len(data) < len(HEADER):
         raise out.cut(f"an lz4 frame has at least {len(HEADER)} bytes, there are {len(data)}")
     if data[:4] != MAGIC:
@@ -152,8 +152,8 @@ def _read_header(data: memoryview, out: Output, magic: int) -> tuple[int, int, i
 
 
 def header_checksum(header: bytes) -> int:
-    """The HC byte of FLG, BD and perhaps the content size: the second byte of their XXH32."""
-    # XXH32 of less than 16 bytes, which is all a header has, is this and no more.
+    """Return the HC byte for FLG, BD and the content size, if present: the second byte of their XXH32."""
+    # This is all of XXH32 for inputs below 16 bytes, and a header is never longer.
     value = 374761393 + len(header)
     whole = len(header) & ~3
     for at in range(0, whole, 4):

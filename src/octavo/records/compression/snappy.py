@@ -1,12 +1,12 @@
-"""Snappy in the framing of snappy-java ("xerial"), which Kafka writes, and raw, which librdkafka writes.
+"""Read and write snappy, in the framing of snappy-java ("xerial") as in Kafka; also read it raw, as from librdkafka.
 
     stream := header block*                      | raw
     header := 82 'SNAPPY' 00, int32 version, int32 oldest compatible version
     block  := int32 size, raw                    of at most 32 KiB of data when Kafka writes
     raw    := varint size of the data, elements
 
-There is no end mark and no checksum. Read as snappy-java's `SnappyInputStream` reads: the versions in the
-first header do not matter, a header may stand in place of a block, and one to three bytes at the end are
+There is no end mark and no checksum. Streams are read as snappy-java's `SnappyInputStream` reads them: the versions
+in the first header do not matter, a header may stand in place of a block, and one to three bytes at the end are
 ignored.
 """
 
@@ -26,17 +26,17 @@ HEADER: Final = MAGIC + struct.pack(">ii", 1, 1)
 assert len(HEADER) == 16
 
 BLOCK_SIZE: Final = 32 << 10
-_MAX_CHUNK: Final = 512 << 20  # snappy-java's
+_MAX_CHUNK: Final = 512 << 20  # the limit of snappy-java
 _HEAD: Final = int.from_bytes(MAGIC[:4], "big")
 
-# The densest element is a copy of 64 bytes in three: a block that declares more than this lies.
+# The densest element copies 64 bytes with three bytes. A block that declares more than this ratio lies.
 _MAX_RATIO: Final = 22
 
 _decompress_into = cramjam.snappy.decompress_raw_into
 
 
 def compress(data: Buffer, level: int | None, magic: int) -> bytes:
-    """`data` in xerial framing. Raises `InvalidInput` for any level."""
+    """Compress `data` in xerial framing. Raises `InvalidInput` for any level."""
     if level is not None:
         raise InvalidInput(f"snappy has no levels, {level} was asked for")
     view = memoryview(data)
@@ -48,7 +48,7 @@ def compress(data: Buffer, level: int | None, magic: int) -> bytes:
 
 
 def decompress(data: memoryview, out: Output, magic: int) -> None:
-    """Appends to `out` what `data` holds, in either framing."""
+    """Appends the content of `data`, in either framing, to `out`."""
     if len(data) < len(HEADER) or data[: len(MAGIC)] != MAGIC:
         if not data:
             raise out.cut("an empty snappy stream, which has at least one byte")
@@ -70,7 +70,7 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
 
 
 def _next_header(data: memoryview, at: int, out: Output) -> int:
-    """Checks the header whose first four bytes end at `at`: streams may be concatenated. Gives its end."""
+    """Checks the header whose first four bytes end at `at` (streams may be concatenated), and returns its end."""
     header = bytes(data[at - 4 : at - 4 + len(HEADER)])
     if len(header) < len(HEADER):
         raise out.cut("the snappy stream ends inside a header")

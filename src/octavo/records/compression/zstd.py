@@ -1,11 +1,11 @@
-"""Zstandard frames (RFC 8878), as many as there are, skippable ones among them.
+"""Read and write Zstandard frames (RFC 8878): any number of them, including skippable ones.
 
     stream := (frame | skippable)*
     frame  := 28 b5 2f fd, descriptor, [window], [dictionary id], [content size], block*, [int32 checksum]
     block  := int24: bit 0 last, bits 1-2 type, size from bit 3, then the bytes        little-endian
 
-Kafka writes frames without content size; zstd-jni reads any. Before anything is decompressed the blocks are
-walked, which tells a cut stream from a whole one (the library does not) and bounds what comes out.
+Kafka writes frames without a content size; zstd-jni reads any frame. The blocks are walked before anything is
+decompressed. This tells a truncated stream from a complete one (the library does not), and limits the output size.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ DEFAULT_LEVEL: Final = 3
 MIN_LEVEL: Final = -131072
 MAX_LEVEL: Final = 22
 
-# 128 MiB, as zstd-jni allows. The memory is reserved by declaration but taken only as data fill it.
+# 128 MiB, as in zstd-jni. A frame's declaration reserves the memory, but only data take it.
 MAX_WINDOW: Final = 1 << 27
-_LARGEST_WINDOW: Final = (27 - 10) << 3  # the same as a frame's header has it
+_LARGEST_WINDOW: Final = (27 - 10) << 3  # the same limit as encoded in a frame's header
 
 _MAX_BLOCK: Final = 128 << 10
-_READ: Final = 1 << 20  # how far to grow at once for data of unknown size
+_READ: Final = 1 << 20  # bytes to grow by for data of unknown size
 
 _CHECKSUM: Final = 0x04  # bits of the frame's descriptor
 _RESERVED: Final = 0x08
@@ -44,7 +44,7 @@ _RAW, _RUN, _COMPRESSED, _NOBODYS = range(4)
 
 
 class _Contexts(threading.local):
-    """Zstd's state is costly to set up and not for two threads at once."""
+    """The zstd state of one thread. It is expensive to set up, and two threads must not share it."""
 
     level: int | None = None
     compressor: zstandard.ZstdCompressor
@@ -57,7 +57,7 @@ _contexts = _Contexts()
 
 
 def compress(data: Buffer, level: int | None, magic: int) -> bytes:
-    """`data` as one frame with its size. Raises `InvalidInput` where there is no such level."""
+    """Compress `data` into one frame that declares its size. Raises `InvalidInput` if there is no such level."""
     if level is None:
         level = DEFAULT_LEVEL
     if not MIN_LEVEL <= level <= MAX_LEVEL:
@@ -71,9 +71,9 @@ def compress(data: Buffer, level: int | None, magic: int) -> bytes:
 
 
 def decompress(data: memoryview, out: Output, magic: int) -> None:
-    """Appends to `out` what the frames of `data` hold."""
+    """Appends the content of all frames of `data` to `out`."""
     if not data:
-        return  # no frame is as good as an empty one for zstd-jni
+        return  # zstd-jni treats no frame like an empty one
     if _is_one_block(data):
         try:
             piece = _contexts.decompressor.decompress(data, max_output_size=_MAX_BLOCK)
@@ -84,7 +84,7 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
     least, most = _walk(data, out)
     reader = _contexts.decompressor.stream_reader(data, read_across_frames=True)
     while True:
-        # A byte more than there can be: only a read that falls short of its room tells that all is read.
+        # Ask for one byte more than there can be: only a read that returns less than asked shows that all is read.
         size = min(most - out.size, out.left, _READ) + 1
         with out.room(size) as room:
             try:
@@ -99,10 +99,10 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
 
 
 def _is_one_block(data: memoryview) -> bool:
-    """Whether `data` is what nearly every batch of Kafka's is: one frame with one block that holds something.
+    """Return whether `data` is like nearly every batch of Kafka: one frame with one non-empty block.
 
-    Such a frame carries neither size nor checksum. zstd-jni flushes before it ends a frame, so that an empty
-    block comes last.
+    Such a frame has neither a size nor a checksum. zstd-jni flushes before it ends a frame, so an empty block comes
+    last.
     """
     if data[:5] != _PLAIN or len(data) < 12 or data[5] > _LARGEST_WINDOW:
         return False
@@ -114,10 +114,10 @@ def _is_one_block(data: memoryview) -> bool:
 
 
 def _walk(data: memoryview, out: Output) -> tuple[int, int]:
-    """Finds the end of every frame; gives the least and the most bytes that they can hold together.
+    """Find the end of every frame; returns the least and the most bytes that all frames can hold.
 
-    Raises `Truncated` where the last frame does not end, `BadCompression` where something is no frame, and
-    `LimitExceeded` where the frames say themselves that they hold too much.
+    Raises `Truncated` if the last frame is incomplete, `BadCompression` if something is no frame, and `LimitExceeded`
+    if the frames themselves declare too much.
     """
     at, end = 0, len(data)
     least = most = 0
@@ -142,12 +142,12 @@ def _walk(data: memoryview, out: Output) -> tuple[int, int]:
 
 
 def _could_be_skippable(head: memoryview) -> bool:
-    """Whether `head` is, or begins, one of the sixteen magic numbers 50..5f 2a 4d 18."""
+    """Return whether `head` is one of the sixteen magic numbers 50..5f 2a 4d 18, or the beginning of one."""
     return head[0] & 0xF0 == 0x50 and b"\x2a\x4d\x18"[: len(head) - 1] == head[1:]
 
 
 def _frame(data: memoryview, at: int, out: Output) -> tuple[int, int, int]:
-    """Where the frame ends whose magic number ends at `at`; the least and the most bytes that it can hold."""
+    """Return the end of the frame whose magic number ends at `at`, and the least and most bytes that it can hold."""
     at, declared, max_block, checksum = _frame_header(data, at, out)
     end = len(data)
     least = most = 0
@@ -178,7 +178,7 @@ def _frame(data: memoryview, at: int, out: Output) -> tuple[int, int, int]:
 
 
 def _frame_header(data: memoryview, at: int, out: Output) -> tuple[int, int | None, int, int]:
-    """Where the first block is, the declared size, the size of the largest block and that of the checksum."""
+    """Return the start of the first block, the declared size, the maximum block size and the checksum's size."""
     if at == len(data):
         raise out.cut("the zstd stream ends inside a frame's header")
     descriptor = data[at]
