@@ -1,19 +1,19 @@
-"""Structures of Kafka's messages, declared as dataclasses; read and written as Kafka does.
+"""Declare the structures of Kafka's messages as dataclasses, and read and write them as Kafka does.
 
     @entity
     class TopicRecord:
         name: str = kafka("string")
         topic_id: UUID = kafka("uuid")
 
-A field says its type as Kafka's definitions do ("[]int32" is an array, "[]" an array of the structure that its
-annotation names), the version that it came with, its tag, and whether it may be null. `read_entity` and
-`write_entity` go by that, in every version: in the flexible ones (KIP-482) lengths are varints and tagged fields stand
-at the end, in the old ones lengths are integers and there are none. Numbers, varints and byte strings are read and
-written by kio's functions for them.
+A field declares its type as Kafka's definitions do ("[]int32" is an array, "[]" an array of the structure in its
+annotation), the version that introduced it, its tag, and whether it may be null. `read_entity` and `write_entity`
+follow these declarations, in every version. In flexible versions (KIP-482) lengths are varints, and tagged fields come
+at the end. In old versions lengths are integers, and there are no tagged fields. Numbers, varints and byte strings are
+read and written by kio's functions.
 
-Where kio's own reader of whole structures differs from Kafka, Kafka is followed: unknown tagged fields are passed
-over, the zero uuid is a uuid, any byte but 0 is true, and what is no UTF-8 reads as in Java. A count is believed only
-as far as there are bytes behind it.
+Where kio's own reader of whole structures differs from Kafka, this module follows Kafka: unknown tagged fields are
+skipped, the zero uuid is a uuid, any byte but 0 is true, and malformed UTF-8 reads as in Java. A count is not believed
+if it is larger than the number of bytes that follow.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def kafka(
     nullable: bool = False,
     default: Any = MISSING,
 ) -> Any:
-    """A field as Kafka's definition has it, from version `since` to `until`; a tagged one needs a default."""
+    """Declare a field as in Kafka's definition, for versions `since` to `until`; a tagged field needs a default."""
     assert default is not MISSING or (tag is None and not since and until is None)
     metadata = {"kafka_type": kafka_type, "since": since, "until": until, "tag": tag, "nullable": nullable}
     return field(metadata=metadata, default=default)
@@ -54,7 +54,7 @@ def kafka(
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(kafka,))
 def entity(declared: type[T]) -> type[T]:
-    """A class that declares a structure."""
+    """Turn a class into a declaration of a structure."""
     return dataclass(frozen=True, slots=True, kw_only=True)(declared)
 
 
@@ -69,7 +69,9 @@ class _Field(NamedTuple):
 
 
 def read_entity(kind: type[T], data: bytes, position: int, version: int, *, flexible: bool = True) -> tuple[T, int]:
-    """The structure at `position`, and the position behind it. `flexible`: whether `version` is such a one.
+    """Read the structure at `position`; returns it and the position after it.
+
+    flexible: whether `version` is a flexible one
 
     Raises `BadLength`, `BadVarint` or `BadRecord`, with a position in `data`.
     """
@@ -81,7 +83,7 @@ def read_entity(kind: type[T], data: bytes, position: int, version: int, *, flex
     if not flexible:
         return kind(**values), position
     count, position = _varint(data, position)
-    for _ in range(count):  # each takes two bytes at least: a count that lies ends at the end of the data
+    for _ in range(count):  # each takes at least two bytes, so a count that lies stops at the end of the data
         tag, position = _varint(data, position)
         size, position = _varint(data, position)
         known = tagged.get(tag)
@@ -97,7 +99,7 @@ def read_entity(kind: type[T], data: bytes, position: int, version: int, *, flex
 
 
 def write_entity(buffer: io.BytesIO, value: Any, version: int, *, flexible: bool = True) -> None:
-    """Writes a structure; raises `InvalidInput` for what `version` of it cannot hold."""
+    """Writes a structure; raises `InvalidInput` for a field that `version` cannot hold."""
     untagged, tagged = _fields_of(type(value), flexible)
     for each in untagged:
         if each.since <= version <= each.until:
@@ -122,7 +124,7 @@ def write_entity(buffer: io.BytesIO, value: Any, version: int, *, flexible: bool
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """The unsigned varint at `position`, and the position behind it; raises `BadLength` or `BadVarint`."""
+    """Read an unsigned varint; returns it and the position after it. Raises `BadLength` or `BadVarint`."""
     return _varint(data, position)
 
 
@@ -143,7 +145,7 @@ def _write(buffer: io.BytesIO, each: _Field, value: Any, version: int) -> None:
 
 
 class _Declared(NamedTuple):
-    untagged: tuple[_Field, ...]  # in their order
+    untagged: tuple[_Field, ...]  # in the order of their declaration
     tagged: dict[int, _Field]
 
 
@@ -151,7 +153,7 @@ _declared: Final[dict[tuple[type[Any], bool], _Declared]] = {}
 
 
 def _fields_of(kind: type[Any], flexible: bool) -> _Declared:
-    """The fields that a structure was declared with."""
+    """Return the declared fields of a structure."""
     known = _declared.get((kind, flexible))
     if known is None:
         hints = get_type_hints(kind)
@@ -218,7 +220,7 @@ def _array(name: str, nullable: bool, flexible: bool, read_item: _Read, write_it
             if not nullable:
                 raise BadRecord(position, f"{name} is null")
             return None, behind
-        if count > len(data) - behind:  # every item takes a byte at least
+        if count > len(data) - behind:  # every item takes at least one byte
             raise BadLength(position, f"{name} has {count} items, more than there are bytes")
         items = []
         for _ in range(count):
@@ -237,7 +239,7 @@ def _array(name: str, nullable: bool, flexible: bool, read_item: _Read, write_it
 
 
 def _read_compact_count(data: bytes, position: int) -> tuple[int, int]:
-    """How many items an array of a flexible version has, -1 for null; and the position behind that."""
+    """Return an array's item count in a flexible version (-1 for null), and the position after it."""
     count, behind = _varint(data, position)
     return count - 1, behind
 
@@ -247,7 +249,7 @@ def _write_compact_count(buffer: io.BytesIO, count: int) -> None:
 
 
 def _read_count(data: bytes, position: int) -> tuple[int, int]:
-    """The same of an array of an old version."""
+    """Return an array's item count in an old version (-1 for null), and the position after it."""
     try:
         count, size = readers.read_int32(data, position)
     except BufferUnderflow:
@@ -260,7 +262,7 @@ def _write_count(buffer: io.BytesIO, count: int) -> None:
 
 
 def _item_type(hint: Any) -> type[Any]:
-    """Of `tuple[X, ...]`, or of that or None."""
+    """Return the item type `X` of `tuple[X, ...]` or `tuple[X, ...] | None`."""
     if isinstance(hint, UnionType):
         hint = next(each for each in get_args(hint) if each is not type(None))
     item: type[Any] = get_args(hint)[0]

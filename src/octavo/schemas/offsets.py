@@ -1,6 +1,6 @@
-"""The records of `__consumer_offsets` that hold the committed positions of groups.
+"""The records of `__consumer_offsets` that hold the committed offsets of groups.
 
-The topic has records of many other kinds, about the members of groups. Who reads positions passes over them.
+The topic also has records of many other kinds, about the members of groups. Readers of committed offsets skip them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from octavo.schemas.entity import entity, kafka
 from octavo.schemas.primitives import NO_UUID
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue, read_key, read_number
 
-_OLD_TYPE: Final = 0  # the same structure: before Kafka 0.9 there were no others
+_OLD_TYPE: Final = 0  # has the same structure: the only type before Kafka 0.9
 
 
 @entity
 class OffsetCommitKey(CoordinatorKey):
-    """A group's position in a partition."""
+    """The key of a committed offset: a group and a partition."""
 
     TYPE: ClassVar = 1
 
@@ -28,7 +28,7 @@ class OffsetCommitKey(CoordinatorKey):
 
 @entity
 class OffsetCommitValue(CoordinatorValue):
-    """The position. A record without a value takes it away."""
+    """A committed offset. A record without a value deletes it."""
 
     VERSIONS: ClassVar = range(5)
     FIRST_FLEXIBLE: ClassVar = 4
@@ -42,7 +42,7 @@ class OffsetCommitValue(CoordinatorValue):
 
 
 def read_offset_key(key: bytes) -> OffsetCommitKey | None:
-    """The key of a record of `__consumer_offsets`; None where it is of another kind. Raises a `FormatError`."""
+    """Read a key of `__consumer_offsets`; None if it is of another kind. Raises a `FormatError`."""
     if read_number(key) not in (_OLD_TYPE, OffsetCommitKey.TYPE):
         return None
     return read_key(OffsetCommitKey, key)

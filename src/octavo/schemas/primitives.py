@@ -1,4 +1,4 @@
-"""The simple types of Kafka's messages: how each is read and written, in flexible versions and in old ones."""
+"""Read and write the primitive types of Kafka's messages, in flexible and in old versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from octavo.records.text import read_text, write_text
 MAX_STRING: Final = 0x7FFF
 NO_UUID: Final = UUID(int=0)
 
-Reader = Callable[[bytes, int], tuple[Any, int]]  # from a position: what stands there, and how many bytes it takes
+Reader = Callable[[bytes, int], tuple[Any, int]]  # takes a position; returns the value there and its size in bytes
 Writer = Callable[[io.BytesIO, Any], None]
 
 
@@ -90,7 +90,7 @@ PRIMITIVES: Final[dict[str, tuple[Reader, Writer]]] = {
     "string": (_read_string, _write_string),
     "bytes": (readers.read_compact_string_as_bytes, writers.write_compact_string),
 }
-OLD_PRIMITIVES: Final[dict[str, tuple[Reader, Writer]]] = {  # of versions that are not flexible
+OLD_PRIMITIVES: Final[dict[str, tuple[Reader, Writer]]] = {  # for versions that are not flexible
     "string": (_read_old_string, _write_old_string),
 }
 NULLABLES: Final[dict[str, tuple[Reader, Writer]]] = {

@@ -1,4 +1,4 @@
-"""The records of `__transaction_state`: what became of the last transaction of each transactional id."""
+"""The records of `__transaction_state`: the state of the last transaction of each transactional id."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue, read_key,
 
 
 class TransactionState(IntEnum):
-    """How far a transaction has come; Kafka's numbers."""
+    """The state of a transaction, with Kafka's numbers."""
 
-    EMPTY = 0  # none yet, since the producer came
+    EMPTY = 0  # no transaction since the producer id was initialized
     ONGOING = 1
-    PREPARE_COMMIT = 2  # it is committed: what is left is to say so in every partition
+    PREPARE_COMMIT = 2  # the commit is decided; the markers are still to be written to every partition
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4
     COMPLETE_ABORT = 5
-    DEAD = 6  # the id has expired; never written
+    DEAD = 6  # the transactional id has expired; never written
     PREPARE_EPOCH_FENCE = 7  # never written
 
 
@@ -41,7 +41,7 @@ class PartitionsSchema:
 
 @entity
 class TransactionLogValue(CoordinatorValue):
-    """Whose the id is now, and its last transaction. A record without a value takes the id away."""
+    """The producer of a transactional id, and its last transaction. A record without a value deletes the id."""
 
     VERSIONS: ClassVar = range(2)
     FIRST_FLEXIBLE: ClassVar = 1
@@ -60,5 +60,5 @@ class TransactionLogValue(CoordinatorValue):
 
 
 def read_transaction_key(key: bytes) -> TransactionLogKey | None:
-    """The key of a record of `__transaction_state`; None where it is of another kind. Raises a `FormatError`."""
+    """Read a key of `__transaction_state`; None if it is of another kind. Raises a `FormatError`."""
     return read_key(TransactionLogKey, key) if read_number(key) == TransactionLogKey.TYPE else None

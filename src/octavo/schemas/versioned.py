@@ -1,7 +1,9 @@
-"""Keys and values of Kafka's coordinators: a number of two bytes, and a structure of that version, or of that kind.
+"""Read and write keys and values of Kafka's coordinators: a two-byte number, followed by a structure.
 
-key   => type:int16     structure
-value => version:int16  structure
+The number is the type of a key, or the version of a value.
+
+    key   => type:int16     structure
+    value => version:int16  structure
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ _NUMBER_SIZE: Final = 2
 
 
 class CoordinatorKey:
-    """A key of an internal topic; each kind has a number, and one version that is not flexible."""
+    """A key of an internal topic. Each kind has a number, and only one version, which is not flexible."""
 
     __slots__ = ()
 
@@ -28,7 +30,7 @@ class CoordinatorValue:
 
     __slots__ = ()
 
-    VERSIONS: ClassVar[range]  # those that Kafka 4.3 knows
+    VERSIONS: ClassVar[range]  # versions that Kafka 4.3 knows
     FIRST_FLEXIBLE: ClassVar[int]
 
 
@@ -37,25 +39,25 @@ V = TypeVar("V", bound=CoordinatorValue)
 
 
 def read_number(data: bytes) -> int:
-    """The type of a key, or the version of a value; raises `BadLength`."""
+    """Return the type of a key, or the version of a value; raises `BadLength`."""
     if len(data) < _NUMBER_SIZE:
         raise BadLength(0, "there is no room for a version")
     return int.from_bytes(data[:_NUMBER_SIZE], signed=True)
 
 
 def read_key(kind: type[K], data: bytes) -> K:
-    """The key behind its number. Raises a `FormatError` where it is none."""
+    """Read the key after its number. Raises a `FormatError` if it is malformed."""
     key, _ = read_entity(kind, data, _NUMBER_SIZE, 0, flexible=False)
     return key
 
 
 def write_key(key: CoordinatorKey) -> bytes:
-    """A key with its number; raises `InvalidInput` for what it cannot hold."""
+    """Write a key with its number; raises `InvalidInput` for values that it cannot hold."""
     return _write(key.TYPE, key, 0, flexible=False)
 
 
 def read_value(kind: type[V], data: bytes) -> V:
-    """A value of any version that Kafka 4.3 knows. Raises a `FormatError` where it is none."""
+    """Read a value of any version that Kafka 4.3 knows. Raises a `FormatError` for others and if it is malformed."""
     version = read_number(data)
     if version not in kind.VERSIONS:
         raise Unsupported(0, f"there is no version {version} of {kind.__name__}")
@@ -64,7 +66,7 @@ def read_value(kind: type[V], data: bytes) -> V:
 
 
 def write_value(value: CoordinatorValue, version: int) -> bytes:
-    """A value in `version`; raises `InvalidInput` for one that there is not, and for what it cannot hold."""
+    """Write a value in `version`; raises `InvalidInput` for an unknown version and for values that it cannot hold."""
     if version not in value.VERSIONS:
         raise InvalidInput(f"{type(value).__name__} has no version {version}")
     return _write(version, value, version, flexible=version >= value.FIRST_FLEXIBLE)

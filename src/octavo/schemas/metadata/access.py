@@ -1,4 +1,4 @@
-"""Who may do what, and how much of it: access control, credentials, tokens and quotas."""
+"""Records for access control, credentials, tokens and quotas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AccessControlEntryRecord(MetadataRecord):
 
 @entity
 class RemoveAccessControlEntryRecord(MetadataRecord):
-    """An access control entry is gone."""
+    """An access control entry was removed."""
 
     TYPE: ClassVar = 19
     VERSIONS: ClassVar = range(1)
@@ -38,7 +38,7 @@ class RemoveAccessControlEntryRecord(MetadataRecord):
 
 @entity
 class UserScramCredentialRecord(MetadataRecord):
-    """What a user's SCRAM password is checked with."""
+    """The data that verify a user's SCRAM password."""
 
     TYPE: ClassVar = 11
     VERSIONS: ClassVar = range(1)
@@ -53,7 +53,7 @@ class UserScramCredentialRecord(MetadataRecord):
 
 @entity
 class RemoveUserScramCredentialRecord(MetadataRecord):
-    """A user's SCRAM credential is gone."""
+    """A user's SCRAM credential was removed."""
 
     TYPE: ClassVar = 22
     VERSIONS: ClassVar = range(1)
@@ -80,7 +80,7 @@ class DelegationTokenRecord(MetadataRecord):
 
 @entity
 class RemoveDelegationTokenRecord(MetadataRecord):
-    """A delegation token is gone."""
+    """A delegation token was removed."""
 
     TYPE: ClassVar = 26
     VERSIONS: ClassVar = range(1)
@@ -90,7 +90,7 @@ class RemoveDelegationTokenRecord(MetadataRecord):
 
 @entity
 class EntityData:
-    """Part of what a quota is for."""
+    """One part of the entity that a quota applies to."""
 
     entity_type: str = kafka("string")
     entity_name: str | None = kafka("string", nullable=True)

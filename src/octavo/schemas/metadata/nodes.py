@@ -1,4 +1,4 @@
-"""Brokers and controllers, and what they can do."""
+"""Records for brokers and controllers, and the features they support."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from octavo.schemas.metadata.record import MetadataRecord
 
 @entity
 class BrokerEndpoint:
-    """Where clients reach a broker."""
+    """An address at which clients reach a broker."""
 
     name: str = kafka("string")
     host: str = kafka("string")
@@ -21,7 +21,7 @@ class BrokerEndpoint:
 
 @entity
 class BrokerFeature:
-    """The levels of a feature that a broker can do."""
+    """The range of levels of a feature that a broker supports."""
 
     name: str = kafka("string")
     min_supported_version: int = kafka("int16")
@@ -30,7 +30,7 @@ class BrokerFeature:
 
 @entity
 class RegisterBrokerRecord(MetadataRecord):
-    """A broker has announced itself."""
+    """A broker has registered."""
 
     TYPE: ClassVar = 0
     VERSIONS: ClassVar = range(5)
@@ -61,7 +61,7 @@ class UnregisterBrokerRecord(MetadataRecord):
 
 @entity
 class FenceBrokerRecord(MetadataRecord):
-    """A broker may not serve; written before Kafka 3.3."""
+    """A broker is fenced; written before Kafka 3.3."""
 
     TYPE: ClassVar = 7
     VERSIONS: ClassVar = range(1)
@@ -72,7 +72,7 @@ class FenceBrokerRecord(MetadataRecord):
 
 @entity
 class UnfenceBrokerRecord(MetadataRecord):
-    """A broker may serve; written before Kafka 3.3."""
+    """A broker is no longer fenced; written before Kafka 3.3."""
 
     TYPE: ClassVar = 8
     VERSIONS: ClassVar = range(1)
@@ -83,7 +83,7 @@ class UnfenceBrokerRecord(MetadataRecord):
 
 @entity
 class BrokerRegistrationChangeRecord(MetadataRecord):
-    """What changed in a broker's registration. 0 or null is no change, -1 the opposite of 1."""
+    """A change in a broker's registration. 0 or null means no change, -1 is the opposite of 1."""
 
     TYPE: ClassVar = 17
     VERSIONS: ClassVar = range(4)
@@ -98,7 +98,7 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
 
 @entity
 class ControllerEndpoint:
-    """Where a controller is reached."""
+    """An address at which a controller is reached."""
 
     name: str = kafka("string")
     host: str = kafka("string")
@@ -108,7 +108,7 @@ class ControllerEndpoint:
 
 @entity
 class ControllerFeature:
-    """The levels of a feature that a controller can do."""
+    """The range of levels of a feature that a controller supports."""
 
     name: str = kafka("string")
     min_supported_version: int = kafka("int16")
@@ -117,7 +117,7 @@ class ControllerFeature:
 
 @entity
 class RegisterControllerRecord(MetadataRecord):
-    """A controller has announced itself."""
+    """A controller has registered."""
 
     TYPE: ClassVar = 27
     VERSIONS: ClassVar = range(1)
@@ -131,7 +131,7 @@ class RegisterControllerRecord(MetadataRecord):
 
 @entity
 class FeatureLevelRecord(MetadataRecord):
-    """The level of a feature from here on; 0 turns it off. `metadata.version` is one of them."""
+    """The level of a feature from this record on; 0 turns it off. `metadata.version` is one of the features."""
 
     TYPE: ClassVar = 12
     VERSIONS: ClassVar = range(1)
@@ -142,7 +142,7 @@ class FeatureLevelRecord(MetadataRecord):
 
 @entity
 class ZkMigrationStateRecord(MetadataRecord):
-    """How far a migration from ZooKeeper has come; NONE is all that Kafka 4 writes."""
+    """The state of a migration from ZooKeeper; Kafka 4 writes only NONE."""
 
     TYPE: ClassVar = 21
     VERSIONS: ClassVar = range(1)

@@ -1,4 +1,4 @@
-"""How the log itself goes on: transactions of metadata, blocks of producer ids, and nothing at all."""
+"""Records about the metadata log itself: metadata transactions, blocks of producer ids, and no-ops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from octavo.schemas.metadata.record import MetadataRecord
 
 @entity
 class NoOpRecord(MetadataRecord):
-    """Nothing: written now and then, so that followers see how far the log has come."""
+    """A no-op, written at intervals so that followers see how far the log has come."""
 
     TYPE: ClassVar = 20
     VERSIONS: ClassVar = range(1)
@@ -18,7 +18,7 @@ class NoOpRecord(MetadataRecord):
 
 @entity
 class BeginTransactionRecord(MetadataRecord):
-    """What follows counts only with the end of the transaction (KIP-868)."""
+    """Begins a metadata transaction: the records after it take effect only when the transaction ends (KIP-868)."""
 
     TYPE: ClassVar = 23
     VERSIONS: ClassVar = range(1)
@@ -28,7 +28,7 @@ class BeginTransactionRecord(MetadataRecord):
 
 @entity
 class EndTransactionRecord(MetadataRecord):
-    """What was written since the beginning of the transaction counts."""
+    """Ends a metadata transaction: the records since its beginning take effect."""
 
     TYPE: ClassVar = 24
     VERSIONS: ClassVar = range(1)
@@ -36,7 +36,7 @@ class EndTransactionRecord(MetadataRecord):
 
 @entity
 class AbortTransactionRecord(MetadataRecord):
-    """What was written since the beginning of the transaction is void."""
+    """Aborts a metadata transaction: the records since its beginning have no effect."""
 
     TYPE: ClassVar = 25
     VERSIONS: ClassVar = range(1)
@@ -46,7 +46,7 @@ class AbortTransactionRecord(MetadataRecord):
 
 @entity
 class ProducerIdsRecord(MetadataRecord):
-    """A block of producer ids was given to a broker; the next block begins at `next_producer_id`."""
+    """A broker was given a block of producer ids; the next block begins at `next_producer_id`."""
 
     TYPE: ClassVar = 15
     VERSIONS: ClassVar = range(1)

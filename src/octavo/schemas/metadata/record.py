@@ -1,4 +1,4 @@
-"""What all records of a KRaft cluster's metadata have in common."""
+"""The common base class of all records of a KRaft cluster's metadata."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ class MetadataRecord:
     __slots__ = ()
 
     TYPE: ClassVar[int]  # Kafka's number for the kind
-    VERSIONS: ClassVar[range]  # those that Kafka 4.3 knows
+    VERSIONS: ClassVar[range]  # versions that Kafka 4.3 knows

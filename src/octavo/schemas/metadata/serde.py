@@ -1,9 +1,9 @@
-"""The frame around a record of metadata, and all records by their number.
+"""Read and write the frame around a metadata record, and find record classes by their number.
 
     value => frame_version:varint (1)  type:varint  version:varint  record
 
-The varints are unsigned. A record's key is null. Types and versions that Kafka 4.3 does not know are kept as they are,
-an `UnknownRecord`: Kafka itself mostly stops there, but who only wants to know the topics need not.
+The varints are unsigned. A record's key is null. Records whose type or version Kafka 4.3 does not know are kept as an
+`UnknownRecord`. Kafka itself mostly stops there, but a reader that only needs the topics can go on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ R = TypeVar("R", bound=MetadataRecord)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownRecord:
-    """A record of a type, or of a version of one, that Kafka 4.3 does not know."""
+    """A record whose type or version Kafka 4.3 does not know."""
 
     type: int
     version: int
@@ -41,9 +41,9 @@ KINDS: Final[dict[int, type[MetadataRecord]]] = {
 
 
 def read_metadata(value: bytes | None, *, position: int = 0) -> MetadataRecord | UnknownRecord:
-    """The record that stands in the value of a record of the log.
+    """Read the metadata record in the value of a log record.
 
-    Raises a `FormatError`, at `position`, for what Kafka's reader would not take, but for unknown types and versions.
+    Raises a `FormatError`, at `position`, for whatever Kafka's reader refuses, except unknown types and versions.
     """
     if value is None:
         raise BadRecord(position, "a record of metadata has no value")
@@ -54,9 +54,9 @@ def read_metadata(value: bytes | None, *, position: int = 0) -> MetadataRecord |
 
 
 def write_metadata(record: MetadataRecord | UnknownRecord, *, version: int | None = None) -> bytes:
-    """The value of the record of the log; in the newest version unless another is given.
+    """Return the value of the log record for a metadata record, in the newest version unless another is given.
 
-    Raises `InvalidInput` for a version that there is not, and for what it cannot hold.
+    Raises `InvalidInput` for an unknown version and for values that it cannot hold.
     """
     buffer = io.BytesIO()
     write_varint(buffer, FRAME_VERSION)

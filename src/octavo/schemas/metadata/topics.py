@@ -1,4 +1,4 @@
-"""Topics, partitions and configurations."""
+"""Records for topics, partitions and configurations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from octavo.schemas.metadata.record import MetadataRecord
 
 @entity
 class TopicRecord(MetadataRecord):
-    """There is a topic of this name and id."""
+    """A topic was created with this name and id."""
 
     TYPE: ClassVar = 2
     VERSIONS: ClassVar = range(1)
@@ -22,7 +22,7 @@ class TopicRecord(MetadataRecord):
 
 @entity
 class RemoveTopicRecord(MetadataRecord):
-    """The topic is gone, with its partitions and its configuration."""
+    """A topic was removed, with its partitions and its configuration."""
 
     TYPE: ClassVar = 9
     VERSIONS: ClassVar = range(1)
@@ -32,7 +32,7 @@ class RemoveTopicRecord(MetadataRecord):
 
 @entity
 class PartitionRecord(MetadataRecord):
-    """A partition, whole: a new one, or in place of what was known of it."""
+    """The complete state of a partition, new or replacing what was known of it."""
 
     TYPE: ClassVar = 3
     VERSIONS: ClassVar = range(3)
@@ -54,9 +54,9 @@ class PartitionRecord(MetadataRecord):
 
 @entity
 class PartitionChangeRecord(MetadataRecord):
-    """What changed in a partition; the rest stays.
+    """A change in a partition; unset fields stay as they are.
 
-    A leader that is set, be it the same node again, makes the leader epoch one larger.
+    Setting the leader, even to the same node, increments the leader epoch.
     """
 
     TYPE: ClassVar = 5
@@ -77,7 +77,7 @@ class PartitionChangeRecord(MetadataRecord):
 
 @entity
 class ConfigRecord(MetadataRecord):
-    """One configuration of a topic, a broker or another resource; None takes it away."""
+    """One configuration of a topic, a broker or another resource; None removes it."""
 
     TYPE: ClassVar = 4
     VERSIONS: ClassVar = range(1)
@@ -90,7 +90,7 @@ class ConfigRecord(MetadataRecord):
 
 @entity
 class ClearElrRecord(MetadataRecord):
-    """The eligible leader replicas of a topic, or of all where the name is empty, are forgotten (KIP-966)."""
+    """Clears the eligible leader replicas of a topic, or of all topics if the name is empty (KIP-966)."""
 
     TYPE: ClassVar = 28
     VERSIONS: ClassVar = range(1)
