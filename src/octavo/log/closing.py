@@ -1,4 +1,4 @@
-"""How a `with` ends whose body has raised: the error of the body is the one that is raised."""
+"""Close something at the end of a `with` without hiding an error of its body."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def keeping(error: BaseException | None) -> Iterator[None]:
-    """Close something inside a `with`: where `error` is there already, what closing raises becomes a note of it."""
+    """Run the closing. If there is already an `error` of the body, an exception of the closing becomes its note."""
     try:
         yield
     except Exception as another:

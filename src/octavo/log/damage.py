@@ -1,6 +1,6 @@
 """Damage in segment files: what is wrong with a batch, and where the next one begins.
 
-Everybody who goes on behind damage does it here. Which batch is the next, `octavo.records.resync` decides.
+All code that goes on after damage uses this module. `octavo.records.resync` decides which batch is the next.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from octavo.log.walk import check, walk
 from octavo.records.layout import LENGTH_AT, MAX_INT32
 from octavo.records.resync import Resync
 
-# Is told what is wrong at the error's position of a file, and up to where the walk goes. It raises, or says where to go
-# on: at a batch, or at that end.
+# A callback for damage found while walking a segment file. It gets the file, the error with its position, and the end
+# of the walk. It raises, or returns where to go on: the position of a batch, or that end.
 OnDamage = Callable[[File, FormatError, int], int]
 
-_WINDOW: Final = 4 << 20  # bytes in which the next batch is looked for at first
-_SMALL: Final = 64 << 10  # bytes for which the window is not given up
+_WINDOW: Final = 4 << 20  # bytes that are searched for the next batch at first
+_SMALL: Final = 64 << 10  # a search of so few bytes does not replace the window
 _ZEROS_AT_ONCE: Final = 4096
-_ZEROS: Final = LENGTH_AT + 3  # bytes with which a batch may begin
+_ZEROS: Final = LENGTH_AT + 3  # zero bytes with which a batch may begin
 
 
 def refuse(file: File, error: FormatError, end: int) -> NoReturn:
-    """The `OnDamage` of those who have to see everything up to `end`. Raises `CorruptFile`."""
+    """Stop at damage: the `OnDamage` for callers that need everything up to `end`. Raises `CorruptFile`."""
     raise CorruptFile(file.path, error.position, error.rule) from None
 
 
 def wrong_with(file: File, position: int, end: int) -> FormatError | None:
-    """What is wrong with the batch at `position`, whose length leads to `end`; None where nothing is."""
+    """Return what is wrong with the batch at `position`, which should end at `end`; None if nothing is wrong."""
     try:
         for entry in walk(file, position, end):
             check(file, entry)
@@ -42,10 +42,10 @@ def wrong_with(file: File, position: int, end: int) -> FormatError | None:
 
 
 class BatchSearch:
-    """Finds the batches behind damage, for one walk through a file.
+    """Find the next batches after damage, for one walk through a file.
 
-    A window of the file stays in memory between two calls, with all that is known of it. So a walk that meets any
-    number of damaged places takes time that is linear in the bytes.
+    A window of the file stays in memory between two calls, with everything known about it. So the time of a walk is
+    linear in the bytes, however many damaged places it meets.
     """
 
     def __init__(self) -> None:
@@ -54,13 +54,13 @@ class BatchSearch:
         self._start = 0  # of the window
         self._window = memoryview(b"")
         self._resync = Resync(self._window, 0, 0)
-        self._checked = 0  # bytes of batches outside the window whose checksums were computed
+        self._checked = 0  # bytes of batches after the window whose checksums were computed
 
     def next_batch(self, file: File, position: int, end: int, last_offset: int | None = None) -> int:
-        """Where the first batch behind the damage at `position` begins whose checksum is right; else `end`.
+        """Return the position of the first batch with a right checksum after the damage at `position`, else `end`.
 
-        `last_offset` is that of the last good batch, if known: others go on from there. No batch is looked for where
-        no segment has one, so that a file of a terabyte without any is not read through.
+        `last_offset` is that of the last good batch, if known: later batches continue from it. Positions beyond the
+        largest possible segment are not searched, so that a file of a terabyte without batches is not read through.
         """
         limit = min(end, MAX_INT32)
         search = BatchSearch() if limit - position <= _SMALL and not self._is_of(file, limit) else self
@@ -86,7 +86,7 @@ class BatchSearch:
             before = self._window_end
             self._read(file, position, end, _WINDOW if position > self._start else 4 * len(self._window))
             if self._window_end <= before:
-                break  # the file has been cut since
+                break  # the file was truncated meanwhile
         return end
 
     def _is_of(self, file: File, end: int) -> bool:
@@ -97,7 +97,7 @@ class BatchSearch:
         return self._start + len(self._window)
 
     def _show(self, file: File, position: int, until: int, end: int) -> None:
-        """Have `position` in the window; all up to `until`, if the window has been searched for the most part."""
+        """Move the window if it does not have `position`, or is mostly searched and does not reach beyond `until`."""
         is_in = self._is_of(file, end) and self._start <= position < self._window_end
         is_late = position - self._start > len(self._window) // 2
         if not is_in or (is_late and until >= self._window_end < end):
@@ -111,7 +111,10 @@ class BatchSearch:
         self._resync = Resync(self._window, 0, len(self._window))
 
     def _has_batch_at(self, file: File, position: int, end: int) -> bool:
-        """Whether there is a batch behind the window. So often it is asked as takes twice the file, and no more."""
+        """Return whether there is a batch at `position`, after the window.
+
+        Over a whole walk, checksums are computed of at most twice the bytes of the file. Then the answer is no.
+        """
         try:
             entry = next(walk(file, position, end), None)
             if entry is None or self._checked + entry.size > 2 * end:
@@ -124,7 +127,7 @@ class BatchSearch:
 
 
 def pass_over() -> OnDamage:
-    """The `OnDamage` of those who want what can be read, for one walk."""
+    """Skip damage: return the `OnDamage`, for one walk, of a caller that wants whatever can be read."""
     search = BatchSearch()
 
     def go_on(file: File, error: FormatError, end: int) -> int:
@@ -134,7 +137,7 @@ def pass_over() -> OnDamage:
 
 
 def _claimed_size(file: File, position: int, end: int) -> int:
-    """What the header of a damaged batch says of its size; 0 where that cannot be."""
+    """Return the size that the header of a damaged batch claims; 0 if that is impossible."""
     try:
         entry = next(walk(file, position, end), None)
     except FormatError:
@@ -143,9 +146,9 @@ def _claimed_size(file: File, position: int, end: int) -> int:
 
 
 def _skip_zeros(file: File, position: int, end: int) -> int:
-    """A position before which there are only zeros, of which a writer may have made a gigabyte in advance.
+    """Skip zeros, with which a writer may have filled a gigabyte in advance.
 
-    What follows it may be a batch: it is before that, unless it is `position` itself.
+    A batch may begin with zeros too. So the result is `position`, or a few bytes before the first that is not zero.
     """
     at, size = position, _ZEROS_AT_ONCE
     while at < end and (data := file.read_at(min(size, end - at), at)):

@@ -1,7 +1,7 @@
-"""What a forked process needs: locks that are free there, and callbacks that run there first.
+"""Support for forked processes: locks that are free in the child, and callbacks that run there first.
 
 A fork copies the thread that called it and no other. A lock that another thread held at that moment would stay locked
-in the child for ever, and with it everything that needs the lock to find out that it must not write there.
+in the child for ever. Everything that needs the lock would hang, even if only to find out that it must not write there.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _made: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 
 
 class WeakCallbacks:
-    """Methods to be called, each for as long as its object is alive."""
+    """A set of methods to call. Each stays in it as long as its object is alive."""
 
     def __init__(self) -> None:
-        # Not `weakref.WeakMethod`, which complains while Python ends, where it may be cleared before its object.
+        # Not `weakref.WeakMethod`: when Python exits it may be cleared before its object, and then prints an error.
         self._methods: Final[set[tuple[weakref.ref[Any], Callable[[Any], object]]]] = set()
 
     def add(self, method: Callable[[], object]) -> None:
-        """Have a bound method called from now on."""
+        """Add a bound method."""
         bound: Any = method
         function, methods = bound.__func__, self._methods
 
@@ -33,7 +33,7 @@ class WeakCallbacks:
         methods.add((weakref.ref(bound.__self__, forget), function))
 
     def call(self) -> None:
-        """Call them all."""
+        """Call all methods whose objects are alive."""
         for reference, function in list(self._methods):
             owner = reference()
             if owner is not None:
@@ -44,14 +44,14 @@ in_child: Final = WeakCallbacks()  # called in every forked process
 
 
 def make_lock() -> threading.Lock:
-    """A `threading.Lock` that nobody holds in a forked child."""
+    """Return a `threading.Lock` that nobody holds in a forked child."""
     lock = threading.Lock()
     _made.add(lock)
     return lock
 
 
 def make_rlock() -> threading.RLock:
-    """A `threading.RLock` that nobody holds in a forked child."""
+    """Return a `threading.RLock` that nobody holds in a forked child."""
     lock = threading.RLock()
     _made.add(lock)
     return lock

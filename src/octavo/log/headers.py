@@ -1,7 +1,7 @@
-"""Walk the headers of many batches of a segment file by kernels, for those who need none of the records.
+"""Scan the headers of many batches of a segment file with kernels. Records are not read.
 
-The file is read in blocks into the same memory. Where there is no batch, or not all of one, a walk ends. Given an
-`OnDamage`, it also verifies what decides on transactions, tells of what is wrong, and goes on where it is told.
+The file is read in blocks into the same memory. A walk ends at bytes that are not a batch, or not a complete one. With
+an `OnDamage`, it also verifies what decides transactions, reports what is wrong, and goes on where the callback says.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Bytes = npt.NDArray[np.uint8]
 _BLOCK: Final = 1 << 20  # bytes
 _ROWS: Final = 1 << 13
 _MARKER: Final = int(Attributes.TRANSACTIONAL | Attributes.CONTROL)
-_SHARE: Final = 16  # of the bytes, at the least, that is not looked at
+_SHARE: Final = 16  # one byte in so many, at the most, is looked at; that is the work for the kernels
 _EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 
 
 class BlockFile(File):
-    """A file whose last block that was read is kept, so that looking into it again costs nothing."""
+    """A file that keeps the last block that was read, so that reading from it again costs nothing."""
 
     __slots__ = ("_at", "_block", "_file")
 
@@ -54,21 +54,21 @@ class BlockFile(File):
         self._at = 0
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """Return the number of bytes in the file."""
         return self._file.size()
 
     def next_data(self, position: int) -> int:
-        """Where the file goes on behind a hole."""
+        """Return where the data go on after a hole."""
         return self._file.next_data(position)
 
     def read_into(self, buffer: memoryview, position: int) -> int:
-        """Fill `buffer` from `position`; how many bytes there were."""
+        """Fill `buffer` from `position`. Returns the number of bytes read."""
         size = self._file.read_into(buffer, position)
         self._block, self._at = buffer[:size], position
         return size
 
     def read_at(self, size: int, position: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only where the file ends."""
+        """Read `size` bytes from `position`; fewer only at the end of the file."""
         at = position - self._at
         if at >= 0 and at + size <= len(self._block):
             return bytes(self._block[at : at + size])
@@ -76,11 +76,12 @@ class BlockFile(File):
 
 
 def scan_headers(file: File, position: int, end: int, on_damage: OnDamage | None = None) -> Iterator[tuple[Table, int]]:
-    """Tables of the batches between `position` and `end` (see `kernels.scan`), and what their positions count from.
+    """Yield tables of the batches between `position` and `end` (see `kernels.scan`).
 
-    A table is good until the next is asked for. To `on_damage`, a batch that reaches over `end` is damage too. So are
-    wrong checksums of batches that are as small as markers, and offsets that do not go forward: else whoever has to
-    know of every transaction would not notice that a marker is missing.
+    With each table comes the file position from which the positions in it count. A table is valid until the next one is
+    requested. `on_damage` is also called for a batch that extends beyond `end`, for wrong checksums of batches that are
+    as small as markers, and for offsets that do not increase. Otherwise a caller that has to know every transaction
+    would not notice a missing marker.
     """
     memory = np.empty(min(_BLOCK, max(end - position, 1)), np.uint8)
     table = np.empty((_ROWS, scan.COLUMNS), np.int64)
@@ -107,7 +108,7 @@ def scan_headers(file: File, position: int, end: int, on_damage: OnDamage | None
                 error = rules.broken(rule, position)
             elif at:
                 continue
-            else:  # a batch that is larger than the memory, or one that is not all there
+            else:  # a batch that is larger than the memory, or is not complete
                 large = _large(memory[:size], table, end - position)
                 error = checker.check_large(file, table[0], shift) if large and checker is not None else None
                 if large and error is None:
@@ -123,18 +124,18 @@ def scan_headers(file: File, position: int, end: int, on_damage: OnDamage | None
 
 
 class _Checker:
-    """Checks what decides whether transactions are seen as they are, of batches in the order of the file."""
+    """Check the batches of a file in order, as far as needed to see every transaction correctly."""
 
     def __init__(self, kernel_set: Kernels, position: int) -> None:
-        self.last_position = position  # of the last batch that was taken
+        self.last_position = position  # of the last accepted batch
         self._last_offset = MIN_INT64
         self._kernels = kernel_set
 
     def check(self, memory: Bytes, table: Table, end: int, shift: int) -> tuple[int, FormatError | None]:
-        """How many batches of a table may be taken, and what is wrong with the one behind them.
+        """Return how many batches of a table are acceptable, and what is wrong with the next one.
 
-        `end` is where in memory the last of them ends. What seems to be a marker stays in the table if its checksum is
-        wrong, and has `WRONG` in place of it.
+        `end` is where the last batch of the table ends in memory. A batch that looks like a marker stays in the table
+        even if its checksum is wrong; its checksum is then replaced by `WRONG`.
         """
         good, error = self._verify(memory, table, shift)
         behind = base_offset_at(memory.data, end) if error is None else None
@@ -142,14 +143,14 @@ class _Checker:
         if misplaced_row is not None:
             good, error = misplaced_row, misplaced(shift + int(table[misplaced_row, scan.POSITION]))
             if good and first_mismatch(self._kernels, memory, table[good - 1 : good]) is not None:
-                good -= 1  # it ends elsewhere than it says, and the one behind it is right
+                good -= 1  # its last offset is wrong, and the batch after it is right
                 error = _mismatch(memory, table[good], shift)
         if good:
             self._take(table[good - 1], shift)
         return good, error
 
     def _verify(self, memory: Bytes, table: Table, shift: int) -> tuple[int, FormatError | None]:
-        """Verify the batches that are as small as markers, and the last, which says where to go on."""
+        """Verify the batches that are as small as markers, and the last one, which says where to go on."""
         rows = np.append(np.flatnonzero(table[:-1, scan.SIZE] <= MARKER_SIZE), len(table) - 1)
         while len(rows):
             wrong = first_mismatch(self._kernels, memory, table[rows])
@@ -164,7 +165,7 @@ class _Checker:
         return len(table), None
 
     def check_large(self, file: File, row: Table, position: int) -> FormatError | None:
-        """What is wrong with a batch that is larger than the memory."""
+        """Return what is wrong with a batch that is larger than the memory; None if nothing is wrong."""
         size, base_offset, last_offset = row[[scan.SIZE, scan.BASE_OFFSET, scan.LAST_OFFSET]].tolist()
         behind = base_offset_at(file.read_at(HEAD_SIZE, position + size), 0)
         try:
@@ -193,7 +194,7 @@ def _mismatch(memory: Bytes, row: Table, shift: int) -> FormatError:
 
 
 def epochs_of(file: File, end: int) -> Iterator[tuple[int, int]]:
-    """The leaders' epochs of the batches of a segment file, each with the offset at which it begins."""
+    """Yield the leader epochs of a segment file, each with the offset at which it begins."""
     latest = NO_LEADER_EPOCH
     for table, _ in scan_headers(file, 0, end):
         epochs = np.where(table[:, scan.MAGIC] == 2, table[:, scan.LEADER_EPOCH], NO_LEADER_EPOCH)
@@ -204,7 +205,7 @@ def epochs_of(file: File, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _large(memory: npt.NDArray[np.uint8], table: Table, left: int) -> int:
-    """Read the header of a batch of which the memory has only the beginning; its size, 0 where that is not `left`."""
+    """Read the header of a batch that is larger than the memory. Returns its size, or 0 if it exceeds `left`."""
     header = bytes(memory[: BATCH_HEADER.size])
     size = int.from_bytes(header[LENGTH_AT : LENGTH_AT + 4], "big", signed=True) + LOG_OVERHEAD
     if len(header) < BATCH_HEADER.size or size > left:

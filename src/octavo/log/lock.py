@@ -1,18 +1,18 @@
-"""Kafka's lock on a data directory: whoever holds `.lock` may write, and Kafka and Octavo keep each other out.
+"""Kafka's lock on a data directory: the process that holds `.lock` may write. Kafka and Octavo keep each other out.
 
 Java's `FileChannel` takes a POSIX record lock over the whole file. Such a lock belongs to a process, and is gone as
-soon as the process closes *any* descriptor of the file: to copy the directory would be enough. So Octavo takes an
-open-file-description lock, which conflicts with Java's but belongs to the one descriptor that took it. Where the
-system has none (only Linux has), it takes the POSIX lock.
+soon as the process closes *any* descriptor of the file: copying the directory would be enough. So Octavo takes an
+open-file-description lock, which conflicts with Java's but belongs to the one descriptor that took it. Only Linux has
+these locks; on other systems Octavo takes the POSIX lock.
 
-The system does not tell whose an open-file-description lock is. So the owner writes its process id into the file,
-which Kafka never reads, and empties it at the end. It counts only while the lock is held: a process that was killed
-leaves it behind.
+The system does not tell which process holds an open-file-description lock. So the owner writes its process id into the
+file, which Kafka never reads, and empties the file at the end. The id counts only while the lock is held, because a
+process that is killed leaves it there.
 
 A fork shares the descriptor, and with it the lock. The child closes its copy, so that the lock ends with the parent.
 
-No lock helps where the file is deleted or replaced while it is held: the next to come locks another file. `check_lock`
-notices that. The file is left where it is when the lock is released, as Kafka leaves it.
+No lock helps if the file is deleted or replaced while the lock is held: the next process locks another file.
+`check_lock` notices that. When the lock is released, the file stays where it is, as in Kafka.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from octavo.log.names import LOCK
 from octavo.log.owner import Owner
 from octavo.log.storage import DISK, File, Storage
 
-_ATTEMPTS: Final = 10  # the owner may let go between the refusal and the question who it is
+_ATTEMPTS: Final = 10  # the owner may release the lock after the refusal and before we ask who it is
 _OFD_SETLK: Final = 37 if sys.platform == "linux" else None  # F_OFD_SETLK, which not every Python names
 _MAX_NOTE: Final = 1024
-_NOTE: Final = re.compile(rb"([0-9]+ [^ \n]+ [0-9]+\n)?")  # what this file may hold to be written to
+_NOTE: Final = re.compile(rb"([0-9]+ [^ \n]+ [0-9]+\n)?")  # a file that holds anything else is not written to
 
 
 class _FileId(NamedTuple):
-    """A file or folder, whatever path leads to it."""
+    """The identity of a file or folder, whatever path leads to it."""
 
     device: int
     inode: int
@@ -52,16 +52,17 @@ class _FileId(NamedTuple):
         return cls(status.st_dev, status.st_ino)
 
 
-# By their folders. A lock that nobody has any more, because opening was interrupted, is closed and out of here.
+# The locks that this process holds, by their folders. If opening is interrupted and nobody refers to a lock any more,
+# it is closed and drops out.
 _held: Final[weakref.WeakValueDictionary[_FileId, DirectoryLock]] = weakref.WeakValueDictionary()
 _registry: Final = make_rlock()
 
 
 class DirectoryLock(Owner):
-    """A data directory that this process may write to, until `release`. A context manager."""
+    """The lock on a data directory. This process may write to it until `release`. A context manager."""
 
     def __init__(self, folder: Path, file: File) -> None:
-        """Not for callers: see `acquire`."""
+        """Use `acquire` instead."""
         super().__init__(folder)
         self._file: File | None = file
         self._id: Final = _FileId.of(os.fstat(file.descriptor))
@@ -70,8 +71,8 @@ class DirectoryLock(Owner):
     def acquire(cls, folder: Path, storage: Storage = DISK) -> Self:
         """Take the lock of `folder`, without waiting.
 
-        Raises `DirectoryLocked` with the process that has it, which may be this one, and `OSError` where the folder
-        cannot be written to.
+        Raises `DirectoryLocked` with the id of the process that holds it, which may be this one. Raises `OSError` if
+        the folder cannot be written to.
         """
         with _registry:
             folder_id = _FileId.of(folder.stat())
@@ -83,14 +84,14 @@ class DirectoryLock(Owner):
         return lock
 
     def check_lock(self) -> None:
-        """Raise `LockLost`, from now on always, where the lock file is not the one that is locked."""
+        """Raise `LockLost` if the lock file is no longer the one that was locked, and then in every later check."""
         self.check()
         if not (self._has_descriptor() and _id_of(self.folder / LOCK) == self._id):
             self.lose(LockLost(self.folder))
             self.check()
 
     def release(self) -> None:
-        """Let others have the directory. May be called again. In a fork it leaves the lock to its owner."""
+        """Release the lock. May be called again. In a fork, the lock stays with its owner."""
         if self.is_elsewhere:
             self._leave()
             return
@@ -103,13 +104,13 @@ class DirectoryLock(Owner):
             self._leave()
 
     def _leave(self) -> None:
-        """Have the directory no longer, whoever has it now."""
+        """Forget the lock in this process, whether or not another process holds it."""
         self._file = None
         for folder_id in [each for each, lock in list(_held.items()) if lock is self]:
             del _held[folder_id]
 
     def _has_descriptor(self) -> bool:
-        """Whether the descriptor is still that of the lock file: some programs close all that they find."""
+        """Return whether the descriptor is still that of the lock file. Some programs close all descriptors."""
         file = self._file
         if file is None:
             return False
@@ -118,14 +119,14 @@ class DirectoryLock(Owner):
         except OSError:
             is_same = False
         if not is_same:
-            file.descriptor = -1  # it may be somebody else's by now
+            file.descriptor = -1  # another file may have this number by now
         return is_same
 
     def _write_note(self, text: str) -> None:
-        """Tell others in the file who has the lock. To those who compare directories by time, nothing has changed.
+        """Write into the file who holds the lock. Its times stay as they were, for tools that compare directories.
 
-        This goes past the `Storage`: nothing depends on it, and a full disk must not keep the directory from being
-        opened. A file that holds anything else is left alone: `.lock` may be a link to somebody's file.
+        This bypasses the `Storage`: nothing depends on it, and a full disk must not prevent opening the directory. A
+        file that holds anything else is left alone: `.lock` may be a link to somebody's file.
         """
         assert self._file is not None
         descriptor = self._file.descriptor
@@ -147,9 +148,9 @@ class DirectoryLock(Owner):
 
 
 def lock_owner(folder: Path) -> int | None:
-    """The process that has the directory open to write, this one too; None where nobody has or it cannot be told.
+    """Return the id of the process that has the directory open for writing; it may be this one.
 
-    For people: by the time of the answer it may be another.
+    Returns None if there is none, or it is unknown. Only for information: it may be another by the time of the answer.
     """
     path = folder / LOCK
     with _registry:
@@ -171,34 +172,34 @@ def _locked_file(folder: Path, storage: Storage) -> File:
         file = storage.open_to_write(folder / LOCK, create=True)
         try:
             _set_lock(file, fcntl.F_WRLCK)
-        except (BlockingIOError, PermissionError):  # POSIX lets a system say either
+        except (BlockingIOError, PermissionError):  # POSIX allows either
             owner = _owner(file)
             if owner.locked:
                 break
         else:
             if _id_of(folder / LOCK) == _FileId.of(os.fstat(file.descriptor)):
-                return file  # else somebody has deleted it meanwhile
+                return file  # otherwise somebody has deleted it meanwhile
     raise DirectoryLocked(folder, owner.pid)
 
 
 def _set_lock(file: File, kind: int) -> None:
-    """Lock all of a file or unlock it, without waiting. Raises `BlockingIOError` or `PermissionError`."""
+    """Lock or unlock a whole file, without waiting. Raises `BlockingIOError` or `PermissionError`."""
     if _OFD_SETLK is not None:
         try:
             fcntl.fcntl(file.descriptor, _OFD_SETLK, _question(kind))
             return
         except OSError as error:
-            if error.errno != errno.EINVAL:  # which kernels say that do not know these locks
+            if error.errno != errno.EINVAL:  # the error of kernels without these locks
                 raise
     fcntl.lockf(file.descriptor, fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-# The fields of a `struct flock`, which the BSDs and macOS have in another order than Linux.
+# The fields of a `struct flock`. Their order on the BSDs and macOS is not that of Linux.
 _FLOCK: Final = struct.Struct("@hhqqi4x" if sys.platform == "linux" else "@qqihh")
 
 
 def _question(kind: int) -> bytes:
-    """A `struct flock` over the whole file."""
+    """Return a `struct flock` over the whole file."""
     # Type, whence, start, size, pid; or start, size, pid, type, whence.
     return _FLOCK.pack(*((kind, os.SEEK_SET, 0, 0, 0) if sys.platform == "linux" else (0, 0, 0, kind, os.SEEK_SET)))
 
@@ -209,23 +210,23 @@ class _HeldBy(NamedTuple):
 
 
 def _owner(file: File) -> _HeldBy:
-    """Whose lock would be in the way of one on the whole file."""
+    """Return the owner of a lock that would conflict with one on the whole file."""
     answer = _FLOCK.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, _question(fcntl.F_WRLCK)))
     kind, pid = (answer[0], answer[4]) if sys.platform == "linux" else (answer[3], answer[2])
     if kind == fcntl.F_UNLCK:
         return _HeldBy(False, None)
-    # It is -1 for an open-file-description lock, and 0 for a process in another container or on another machine.
+    # The id is -1 for an open-file-description lock, and 0 for a process in another container or on another machine.
     return _HeldBy(True, pid if pid > 0 else _noted_process(file))
 
 
 def _noted_process(file: File) -> int | None:
-    """The process id in the file, if it is one of the ids that this process knows others by."""
+    """Return the process id in the file, if it was written in the process space of this process."""
     pid, _, space = file.read_at(_MAX_NOTE, 0).decode("utf-8", "replace").strip().partition(" ")
     return int(pid) if pid.isdecimal() and space == _process_space() else None
 
 
 def _process_space() -> str:
-    """Within what process ids mean the same: the machine, and on it the container."""
+    """Return the space in which process ids are unique: the machine, and the container on it."""
     try:
         namespace = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
@@ -234,7 +235,7 @@ def _process_space() -> str:
 
 
 def _leave_all() -> None:
-    """In a forked process: close the inherited descriptors, so that the locks end with the parent."""
+    """Close the inherited descriptors in a forked process, so that the locks end with the parent."""
     for lock in list(_held.values()):
         if lock._file is not None:
             with contextlib.suppress(OSError):

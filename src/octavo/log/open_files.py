@@ -23,7 +23,7 @@ from typing import Final
 from octavo.log.fork_safe import make_rlock
 from octavo.log.storage import File, Storage
 
-_MOST_OPEN: Final = 4096  # however many the system allows
+_MOST_OPEN: Final = 4096  # even if the system allows more
 _FEWEST_OPEN: Final = 16
 _TOO_MANY_OPEN: Final = (errno.EMFILE, errno.ENFILE)
 
@@ -50,24 +50,24 @@ class LazyFile:
     )
 
     def __init__(self, storage: Storage, path: Path) -> None:
-        self.path = path  # where it is now
-        self.is_used = False  # since `OpenFiles` has last looked
+        self.path = path  # its present name
+        self.is_used = False  # used since `OpenFiles` last looked
         self.is_dirty = False  # written since the last sync
         self._storage: Final = storage
-        self._file: File | None = None  # to be read
-        self._out: File | None = None  # to be written; then `_file` is the same
-        self._renames = 0  # counted when a rename begins and when it is over
-        self._identity: int | None = None  # of a renamed file: another may take its new name
+        self._file: File | None = None  # open for reading
+        self._out: File | None = None  # open for writing; then `_file` is the same
+        self._renames = 0  # incremented when a rename begins and again when it ends
+        self._identity: int | None = None  # of a renamed file, because another may take its new name
         self._is_missing = False  # there was nothing to rename
-        self._is_pinned = False  # not to be closed, as it could not be opened again
+        self._is_pinned = False  # must not be closed, because it could not be opened again
 
     @property
     def is_open(self) -> bool:
-        """Whether it is open now."""
+        """Whether the file is open now."""
         return self._file is not None
 
     def to_read(self) -> File:
-        """Return the file, open to be read. Raises `FileNotFoundError`."""
+        """Return the file, open for reading. Raises `FileNotFoundError`."""
         file = self._file
         if file is None:
             file = self._open_to_read()
@@ -75,14 +75,14 @@ class LazyFile:
         return file
 
     def to_read_if_there(self) -> File | None:
-        """Return the file, open to be read, or None where there is none."""
+        """Return the file, open for reading, or None if there is none."""
         try:
             return self.to_read()
         except FileNotFoundError:
             return None
 
     def to_write(self, *, create: bool = False) -> File:
-        """Return the file, open to be written. Raises `FileNotFoundError`, unless it may be created."""
+        """Return the file, open for writing. Raises `FileNotFoundError`, unless it may be created."""
         file = self._out
         if file is None:
             file = self._open_to_write(create)
@@ -98,7 +98,7 @@ class LazyFile:
         file.sync()
 
     def forget(self) -> bool:
-        """Close the file until it is needed again; whether that can be done now."""
+        """Close the file until it is needed again. Returns whether that is possible now."""
         if self._is_pinned:
             return False
         self._file = self._out = None
@@ -108,14 +108,14 @@ class LazyFile:
         """Give the file another name. Raises `OSError`, and then it has the old name."""
         if self.path == target:
             return
-        self._is_pinned = True  # a reader must find it open as long as the name is in doubt
+        self._is_pinned = True  # a reader must find it open while the name is in doubt
         try:
             file = self.to_read_if_there()
             if file is not None:
                 self._identity = self._storage.identity(file)
             self._renames += 1
             if file is None:
-                self._is_missing = True  # and what later has one of the two names is another file
+                self._is_missing = True  # a file that gets one of the two names later is another one
             else:
                 self._storage.rename(self.path, target)
             self.path = target
@@ -124,7 +124,7 @@ class LazyFile:
             self._is_pinned = False
 
     def remove(self) -> None:
-        """Remove the file's name. Whoever has this object can go on reading."""
+        """Remove the file's name. Readers that have this object can go on."""
         self._is_pinned = True
         file = self.to_read_if_there()
         if file is not None and self._storage.status(self.path).identity == self._storage.identity(file):
@@ -140,7 +140,7 @@ class LazyFile:
                     raise
             else:
                 if renames == self._renames:
-                    if self._file is None:  # else a writer has opened it meanwhile
+                    if self._file is None:  # otherwise a writer has opened it meanwhile
                         self._file = file
                     OPEN_FILES.add(self)
                     return file
@@ -161,7 +161,7 @@ class LazyFile:
         except OSError as error:
             if error.errno not in _TOO_MANY_OPEN:
                 raise
-            OPEN_FILES.close_all()  # others in this process have more open than was left to them
+            OPEN_FILES.close_all()  # other code in this process has more files open than its share
             file = open_file()
         if self._identity is not None and self._storage.identity(file) != self._identity:
             raise FileNotFoundError(errno.ENOENT, "another file has its name", str(self.path))
@@ -169,14 +169,14 @@ class LazyFile:
 
 
 class OpenFiles:
-    """The lazy files of this process that are open. There are at most half as many as the process may open."""
+    """The open lazy files of this process, at most half as many as the process may open."""
 
     def __init__(self) -> None:
         self._lock: Final = make_rlock()  # re-entrant, for signal handlers
-        self._files: list[weakref.ref[LazyFile]] = []  # as they were opened; also some that are closed by now
+        self._files: list[weakref.ref[LazyFile]] = []  # in the order of opening; some may be closed by now
 
     def add(self, file: LazyFile) -> None:
-        """Count a file that has just been opened, and close others where there are too many."""
+        """Count a file that has just been opened, and close others if there are too many."""
         limit = most_open()
         with self._lock:
             self._files.append(weakref.ref(file))
@@ -189,7 +189,7 @@ class OpenFiles:
             self._close(0)
 
     def _close(self, keep: int) -> None:
-        """Close files until `keep` are open: first those with nothing to be synced, of these the ones not in use."""
+        """Close files until `keep` are open: first those with nothing to sync, and of these, unused ones first."""
         found = {id(file): file for file in (reference() for reference in self._files) if file is not None}
         files = [file for file in found.values() if file.is_open]
         too_many = len(files) - keep
@@ -204,7 +204,7 @@ class OpenFiles:
 
 
 def most_open() -> int:
-    """How many lazy files may be open: half of what the system lets the process open, which needs others as well."""
+    """Return how many lazy files may be open: half of what the process may open, which needs other files as well."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed == resource.RLIM_INFINITY:
         return _MOST_OPEN

@@ -1,8 +1,8 @@
-"""A `Storage` that changes nothing in any process but the one that opened the directory: `OwnedStorage`.
+"""A `Storage` that only the process that opened the directory may use for changes: `OwnedStorage`.
 
-Whatever changes a log asks its `Owner` at the beginning. But a fork may come in the middle, from a callback that runs
-while a directory is opened or compacted. The child then leaves through code that takes back what was begun, which is
-not the child's to take back. So every name that is made, changed or removed is asked about once more.
+Every change of a log asks the `Owner` at its beginning. But a fork may come in the middle, from a callback that runs
+while a directory is opened or compacted. The child then leaves through code that undoes what was begun, and the child
+must not undo it. So the owner is asked once more for every name that is made, changed or removed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from octavo.log.storage import File, FileStatus, Storage
 
 
 class OwnedStorage(Storage):
-    """A storage of which only the owner of a directory may change anything. Others get `WrongProcess`."""
+    """A storage in which only the owner of a directory may change anything. Other processes get `WrongProcess`."""
 
     def __init__(self, storage: Storage, owner: Owner) -> None:
         self._inner: Final = storage

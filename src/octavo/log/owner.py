@@ -23,18 +23,18 @@ _GONE: Final = b"\0"
 
 
 class Mark(Protocol):
-    """Its first item is not 0 in the process that may write."""
+    """A flag whose first item is 0 in every process that may not write."""
 
     def __getitem__(self, index: int, /) -> int: ...
 
 
 class Owner:
-    """The process that opened the directory at `folder`, until it loses it."""
+    """The process that opened the directory at `folder`, until it loses its lock."""
 
     def __init__(self, folder: Path) -> None:
         self.folder: Final = folder
         self.pid: Final = os.getpid()
-        self.mark: Mark = _make_mark(self.pid)  # for whoever cannot afford to call `check`
+        self.mark: Mark = _make_mark(self.pid)  # for callers that cannot afford to call `check`
         self._lost: LogError | None = None
 
     @property
@@ -43,16 +43,16 @@ class Owner:
         return os.getpid() != self.pid
 
     def check(self) -> None:
-        """Raise `WrongProcess` in a fork, and whatever was given to `lose`."""
+        """Raise `WrongProcess` in a fork, and the error that was given to `lose`."""
         if not self.mark[0]:
             raise self._refusal()
 
     def check_lock(self) -> None:
-        """Check also that the lock is still the one that was taken, which takes system calls."""
+        """Check as `check` does. Subclasses also check, with system calls, that their lock is still in place."""
         self.check()
 
     def lose(self, error: LogError) -> None:
-        """Have nothing more written, for that reason."""
+        """Refuse all further writes, with this error."""
         self._lost = error
         self.mark = _GONE
 

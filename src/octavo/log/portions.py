@@ -1,9 +1,9 @@
 """Which offsets a reader takes from which segment.
 
-Segments follow each other, unless a directory was copied while it was compacted, or put together by hand: then one may
-have offsets that the next has too. Kafka reads from the last segment that begins at or before the offset that is asked
-for, and a consumer goes on behind the last offset that it has got. So a reader who takes each segment to its end gets
-all of the first, and of the next only what is behind it.
+Segments follow each other, unless a directory was copied while it was compacted, or was put together by hand. Then two
+segments may have the same offsets. Kafka reads from the last segment that begins at or before the requested offset, and
+a consumer goes on after the last offset that it has received. So a reader that reads each segment to its end gets all
+of the first segment, and of the next one only what comes after that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from octavo.log.segment import Segment
 from octavo.log.walk import walk
 from octavo.records import read_batches
 
-_SMALL: Final = 4096  # bytes of a file that is read sooner than its index is opened
+_SMALL: Final = 4096  # bytes: reading so small a file is faster than opening its index
 
 
 class Portion(NamedTuple):
@@ -27,13 +27,13 @@ class Portion(NamedTuple):
     number: int  # of the segment
     first: int
     end: int
-    is_cut: bool  # whether the segment goes on behind `end`
+    is_cut: bool  # whether the segment goes on after `end`
 
 
 def end_behind(view: View, number: int) -> int:
-    """The offset at which a reader goes on who has read a segment to its end.
+    """Return the offset at which a reader goes on after it has read a segment to its end.
 
-    It is where the next segment begins, unless this one is known to reach further.
+    It is the base offset of the next segment, unless this segment is known to reach further.
     """
     if number + 1 == len(view.bases):
         return view.end_offset
@@ -43,7 +43,7 @@ def end_behind(view: View, number: int) -> int:
 def portions(
     view: View, first: int, end: int, end_behind: Callable[[View, int], int] = end_behind
 ) -> Iterator[Portion]:
-    """The segments that hold offsets from `first` to before `end`, in the order in which a reader goes through them."""
+    """Yield the segments that have offsets from `first` to before `end`, in the order in which they are read."""
     number = max(0, bisect_right(view.bases, first) - 1)
     while first < end and number < len(view.bases) and view.bases[number] < end:
         behind = view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
@@ -56,9 +56,9 @@ def portions(
 
 
 def _checked_end_offset(segment: Segment, next_base: int) -> int:
-    """The offset behind the last batch; the base offset where that is not certain.
+    """Return the offset after the last batch; the base offset if that is not certain.
 
-    A batch that reaches beyond `next_base` makes readers pass over others, so its checksum has to be right.
+    A batch that reaches beyond `next_base` makes readers skip others, so its checksum has to be right.
     """
     try:
         end_offset = _end_offset(segment)
@@ -70,7 +70,7 @@ def _checked_end_offset(segment: Segment, next_base: int) -> int:
             if batch is not None and batch.last_offset + 1 == end_offset:
                 return end_offset
     except FormatError:
-        pass  # whoever reads it is told
+        pass  # a reader of this segment gets the error
     return segment.base_offset
 
 

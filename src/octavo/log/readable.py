@@ -1,4 +1,4 @@
-"""The reading side of a log, the same for one that is open to be written and for one that is only watched."""
+"""The reading side of a log. It is the same for logs that are open for writing and for watched ones."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ T = TypeVar("T")
 
 
 class TimestampOffset(NamedTuple):
-    """A record that was looked for by its timestamp."""
+    """A record that was found by its timestamp."""
 
     offset: int
     timestamp_ms: int
-    leader_epoch: int  # -1 where it has none
+    leader_epoch: int  # -1 if it has none
 
 
 class ReadableLog(ABC):
-    """What can be asked of a log at any time by any thread, while another one changes it."""
+    """Queries that any thread may make at any time, while another thread changes the log."""
 
     _view: View
 
     @abstractmethod
     def close(self) -> None:
-        """Close the files. Who has begun to read may finish."""
+        """Close the files. Reads that have begun may finish."""
 
     def __enter__(self) -> Self:
         return self
@@ -39,7 +39,7 @@ class ReadableLog(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it. Where the body has raised, what fails now becomes a note of that error."""
+        """Close the log. If the body has raised an error, a failure to close becomes a note of that error."""
         with keeping(error):
             self.close()
 
@@ -55,33 +55,33 @@ class ReadableLog(ABC):
 
     @property
     def high_watermark(self) -> int:
-        """The offset behind the last that consumers may see."""
+        """The offset before which consumers may read."""
         return self._view.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset behind the last that consumers of committed data may see: no transaction before it is open."""
+        """The offset before which consumers of committed data may read: no transaction is open before it."""
         return self._view.last_stable_offset
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the first transaction begins that is not decided, or whose end consumers may not see; None for none."""
+        """The start of the first transaction that is open, or whose end consumers may not see yet; None if none is."""
         view = self._view
         return None if view.first_unstable_offset < 0 else max(view.first_unstable_offset, view.start_offset)
 
     @property
     def generation(self) -> int:
-        """Another number whenever a truncation has taken bytes away."""
+        """A number that changes whenever a truncation has removed bytes."""
         return self._view.generation
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """From the oldest to the active one."""
+        """The segments, from the oldest to the active one."""
         return self._view.segments
 
     @property
     def size(self) -> int:
-        """Bytes of all segments."""
+        """The number of bytes of all segments."""
         return sum(segment.size for segment in self._view.segments)
 
     def read(
@@ -93,20 +93,20 @@ class ReadableLog(ABC):
         at_least_one: bool = True,
         segment: int | None = None,
     ) -> ReadResult:
-        """Batches from the one that holds `offset` on, of one segment, up to `max_bytes`.
+        """Read up to `max_bytes` of batches of one segment, from the batch that contains `offset` on.
 
-        `at_least_one`: the first batch comes whole, however large. Else, and behind it, the last may be cut.
-        `segment`: the `ReadResult.segment` of the read before, to go on in that one as long as it has more. Without
-        it, as in Kafka, the segment is the last that begins at or before `offset`; this makes a difference only where
-        segments overlap. Raises `OffsetOutOfRange`, with the range that there is; `FormatError` where the file is
-        damaged.
+        `at_least_one`: return the first batch complete, however large it is. Without this, any batch may be cut by
+        `max_bytes`; with it, only later ones. `segment`: the `ReadResult.segment` of the previous read, to go on in
+        that segment as long as it has more. Without it, the read begins in the last segment that begins at or before
+        `offset`, as in Kafka; this makes a difference only if segments overlap. Raises `OffsetOutOfRange`, with the
+        available range, and `FormatError` if the file is damaged.
         """
         if max_bytes < 0:
             raise InvalidInput(f"max_bytes cannot be {max_bytes}")
         return self._in_view(lambda view: read_view(self, view, offset, max_bytes, isolation, at_least_one, segment))
 
     def _in_view(self, ask: Callable[[View], T]) -> T:
-        """What the log as it is at one moment answers; asked again where a truncation came between."""
+        """Return the answer for one view of the log. Asks again if it failed while the log was truncated."""
         while True:
             view = self._view
             try:
@@ -116,7 +116,7 @@ class ReadableLog(ABC):
                     raise
 
     def _aborted(self, view: View, number: int, offset: int, end: int) -> list[AbortedEntry]:
-        """What was aborted of a read from `offset` on that ends at the position `end` of the segment `number`."""
+        """Return the aborted transactions for a read from `offset` to position `end` of the segment `number`."""
         return indexed_aborts(view, number, offset, end)
 
     def reader(
@@ -127,21 +127,21 @@ class ReadableLog(ABC):
         buffer_size: int = 64 << 10,
         max_buffer_size: int = 64 << 20,
     ) -> LogReader:
-        """Batches and records one after the other, from `offset` or the start on."""
+        """Return an iterator over batches or records, from `offset` or from the start of the log."""
         start = self.start_offset if offset is None else offset
         return LogReader(self, start, isolation=isolation, buffer_size=buffer_size, max_buffer_size=max_buffer_size)
 
     def offset_for_timestamp(
         self, timestamp_ms: int, *, isolation: Isolation = Isolation.HIGH_WATERMARK
     ) -> TimestampOffset | None:
-        """The first record whose timestamp is `timestamp_ms` or larger; None where there is none, or it is not visible.
+        """Return the first record whose timestamp is `timestamp_ms` or larger; None if there is none, or not visible.
 
-        As in Kafka, only the first segment is searched that has so large a timestamp.
+        As in Kafka, only the first segment with such a timestamp is searched.
         """
         return self._in_view(lambda view: _find_timestamp(view, timestamp_ms, isolation))
 
     def max_timestamp_offset(self, *, isolation: Isolation = Isolation.HIGH_WATERMARK) -> TimestampOffset | None:
-        """The first record that has the largest timestamp of the log; None where consumers may not see one yet."""
+        """Return the first record with the largest timestamp of the log; None if it is not visible yet."""
         return self._in_view(lambda view: _find_largest_timestamp(view, isolation))
 
 

@@ -1,9 +1,9 @@
-"""What readers of a log see: one moment of it, what a read gives back, and a reader that goes on by itself.
+"""Reading a log: a snapshot of it (`View`), the result of one read (`ReadResult`), and a `LogReader` that goes on.
 
 Readers take no lock. They look at a `View`, which the writer replaces as a whole when something has changed, and read
-files at positions. A segment that is deleted meanwhile stays readable to who has it in view. Only a truncation can pull
-bytes from under a reader, to write others in their place: it changes the view's generation, by which the reader
-notices, and reads again.
+files at positions. A segment that is deleted meanwhile stays readable for everybody who has a view with it. Only a
+truncation can remove bytes that somebody is reading, and write others in their place. It changes the view's generation:
+by that the reader notices, and reads again.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 class Isolation(Enum):
-    """Up to where a reader may see."""
+    """How far a reader may read."""
 
-    LOG_END = "log end"  # everything: replicas
-    HIGH_WATERMARK = "high watermark"  # what is on enough replicas: consumers
-    READ_COMMITTED = "read committed"  # of that, up to the first transaction that is not decided
+    LOG_END = "log end"  # everything; for replicas
+    HIGH_WATERMARK = "high watermark"  # what is on enough replicas; for consumers
+    READ_COMMITTED = "read committed"  # of that, what is before the first open transaction
 
 
 class View(NamedTuple):
-    """A log at one moment. The segments may have grown since; `size` says how far the last of them goes here."""
+    """A snapshot of a log. The segments may have grown since: `size` is the end of the last one in this view."""
 
     segments: tuple[Segment, ...]
     bases: tuple[int, ...]
@@ -45,29 +45,29 @@ class View(NamedTuple):
     start_offset: int
     end_offset: int
     high_watermark: int
-    generation: int  # changes when bytes are taken away that somebody may be reading
-    first_unstable_offset: int = NO_OFFSET  # of the first transaction that is not decided, -1 where all are
+    generation: int  # changes when bytes are removed that somebody may be reading
+    first_unstable_offset: int = NO_OFFSET  # of the first undecided transaction; -1 if there is none
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset behind the last that is decided, and may be seen."""
+        """The end of what consumers of committed data may read: before it, all transactions are decided."""
         if self.first_unstable_offset < 0:
             return self.high_watermark
         return min(max(self.first_unstable_offset, self.start_offset), self.high_watermark)
 
     def bound(self, isolation: Isolation) -> int:
-        """The offset behind the last that may be seen."""
+        """Return the offset before which a reader of this isolation may read."""
         if isolation is Isolation.HIGH_WATERMARK:
             return self.high_watermark
         return self.end_offset if isolation is Isolation.LOG_END else self.last_stable_offset
 
     def segment_size(self, number: int) -> int:
-        """How far the segment of that number goes."""
+        """Return the size of the segment of that number in this view."""
         return self.size if number == len(self.segments) - 1 else self.segments[number].size
 
 
 class FileSlice(NamedTuple):
-    """Bytes of an open file, for `sendfile`. They stay readable as long as this is held."""
+    """A range of bytes of an open file, for `sendfile`. They stay readable as long as this object is held."""
 
     file: File
     position: int
@@ -75,12 +75,12 @@ class FileSlice(NamedTuple):
 
     @property
     def descriptor(self) -> int:
-        """Of the file."""
+        """The descriptor of the file."""
         return self.file.descriptor
 
 
 class ReadResult:
-    """What a read found: whole batches from the one that holds the offset on, the last of them perhaps cut."""
+    """The result of a read: batches, from the one that contains the offset on. The last of them may be cut."""
 
     __slots__ = (
         "_again",
@@ -103,37 +103,37 @@ class ReadResult:
         segment: int | None = None,
     ) -> None:
         self.segment: Final = segment  # the base offset of the segment that the records are from
-        self.file_slice: Final = file_slice  # None where there is nothing
+        self.file_slice: Final = file_slice  # None if there is nothing to read
         self.high_watermark: Final = view.high_watermark
         self.last_stable_offset: Final = view.last_stable_offset
         self.log_start_offset: Final = view.start_offset
-        self.aborted = aborted  # by what has to be left out; None unless only committed data were asked for
+        self.aborted = aborted  # transactions to leave out; None unless only committed data were requested
         self._generation = view.generation
         self._again = again
         self._records: bytes | None = None
 
     @property
     def size(self) -> int:
-        """Of the records."""
+        """The number of bytes of the records."""
         return 0 if self.file_slice is None else self.file_slice.size
 
     @property
     def aborted_transactions(self) -> list[AbortedTransaction] | None:
-        """What a fetch tells a consumer to leave out; None unless only committed data were asked for."""
+        """What a fetch tells a consumer to leave out; None unless only committed data were requested."""
         if self.aborted is None:
             return None
         return [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in self.aborted]
 
     @property
     def aborted_ranges(self) -> AbortedRanges:
-        """By which to tell what is aborted among the batches."""
+        """The ranges by which aborted batches are recognized."""
         return AbortedRanges(entry[:3] for entry in self.aborted or ())
 
     @property
     def records(self) -> bytes:
-        """The bytes; read when first asked for. Raises `OffsetOutOfRange` where they were truncated away meanwhile.
+        """The bytes, read on first access. Raises `OffsetOutOfRange` if they were truncated away meanwhile.
 
-        Where others are in their place, `aborted` is of these from then on: ask for it afterwards.
+        If other records have taken their place, `aborted` changes to match these. So ask for `aborted` afterwards.
         """
         if self._records is None:
             self._records = self._read()
@@ -148,12 +148,12 @@ class ReadResult:
             return data
         again = self._again.read()
         records = again.records
-        self.aborted = again.aborted  # other data have others
+        self.aborted = again.aborted  # other data have other aborted transactions
         return records
 
 
 class _Again(NamedTuple):
-    """A read, to be done anew."""
+    """The arguments of a read, to repeat it."""
 
     log: ReadableLog
     offset: int
@@ -181,7 +181,7 @@ def read_view(
     at_least_one: bool,
     segment: int | None,
 ) -> ReadResult:
-    """Find what `Log.read` promises, in one moment of the log."""
+    """Do what `Log.read` promises, for one view of the log."""
     bound = view.bound(isolation)
     if not view.start_offset <= offset <= view.end_offset:
         raise OffsetOutOfRange(offset, view.start_offset, view.end_offset)
@@ -213,7 +213,7 @@ def read_view(
 
 
 def _candidates(view: View, offset: int, segment: int | None) -> Iterable[int]:
-    """The numbers of the segments in which to look for an offset, in this order; `segment`: see `Log.read`."""
+    """Return the numbers of the segments in which to look for an offset, in order. `segment`: see `Log.read`."""
     first = max(0, bisect_right(view.bases, offset) - 1)
     candidates = range(first, len(view.bases))
     if segment is None:
@@ -223,7 +223,7 @@ def _candidates(view: View, offset: int, segment: int | None) -> Iterable[int]:
 
 
 def indexed_aborts(view: View, number: int, offset: int, end: int) -> list[AbortedEntry]:
-    """The aborted transactions, by the indexes, of a read from `offset` on that ends at `end` in that segment."""
+    """Return the aborted transactions for a read from `offset` to position `end` of a segment, from the indexes."""
     bound = abort_bound(view, number, end)
     found: list[AbortedEntry] = []
     for segment in view.segments[number:]:
@@ -233,16 +233,16 @@ def indexed_aborts(view: View, number: int, offset: int, end: int) -> list[Abort
 
 
 def abort_bound(view: View, number: int, end: int) -> int:
-    """An offset behind what is before the position `end` of that segment: the next in the index, as Kafka has it."""
+    """Return an offset above all that come before position `end` of a segment: the next in the index, as in Kafka."""
     segment = view.segments[number]
     behind = segment.offset_index.behind(end)
-    if behind is not None and segment.has_batch_at(behind):  # or something that was aborted might be missed
+    if behind is not None and segment.has_batch_at(behind):  # otherwise an aborted transaction might be missed
         return behind.offset
     return view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
 
 
 def _end_before(view: View, number: int, end: int, bound: int) -> tuple[int, CorruptFile | None]:
-    """How far a segment may be read so that nothing at or behind `bound` is; and the damage that it ends at, if any."""
+    """Return the position up to which a segment has only offsets below `bound`, and the damage found there, if any."""
     if view.bases[number] >= bound:
         return 0, None
     if number + 1 < len(view.bases) and view.bases[number + 1] <= bound:
@@ -251,18 +251,18 @@ def _end_before(view: View, number: int, end: int, bound: int) -> tuple[int, Cor
     try:
         behind = segment.find(bound, end)
         if behind is not None and behind.base_offset < bound:
-            check(segment.file, behind)  # it is left out because its header says that it reaches over the bound
+            check(segment.file, behind)  # it is left out only because its header says that it crosses the bound
     except CorruptFile as damaged:
         return damaged.position, damaged
     return end if behind is None else behind.position, None
 
 
 class LogReader(Iterator[Batch]):
-    """Batches from an offset on, to where the log ends now; iterating again later goes on from there.
+    """Iterate over batches from an offset to the present end of the log. Iterating again later goes on from there.
 
-    Reads as much as its buffer holds. For a batch that does not fit the buffer is doubled, up to its maximum. Batches
-    come as they are; with `READ_COMMITTED`, `records` leaves out what was aborted. Each segment is read to its end
-    before the next, as `portions` has it, whatever the size of the buffer.
+    Each read fills at most the buffer. If a batch does not fit, the buffer is doubled, up to its maximum. Batches are
+    returned as they are stored; with `READ_COMMITTED`, `records` leaves out aborted ones. Each segment is read to its
+    end before the next, as described in `portions`, whatever the size of the buffer.
     """
 
     def __init__(
@@ -273,17 +273,20 @@ class LogReader(Iterator[Batch]):
         self._log = log
         self._isolation = isolation
         self._max_buffer_size = max_buffer_size
-        self._segment: int | None = None  # that was read last
+        self._segment: int | None = None  # base offset of the segment that was read last
         self._data = b""
         self._batches: Iterator[Batch] = iter(())
         self._aborted = AbortedRanges()
 
     def __next__(self) -> Batch:
-        """Raises `OffsetOutOfRange`, `FormatError`, and `LimitExceeded` for a batch larger than the largest buffer."""
+        """Return the next batch. Raises `OffsetOutOfRange`, `FormatError`, and `LimitExceeded`.
+
+        `LimitExceeded` is for a batch that is larger than the largest buffer.
+        """
         while True:
             for batch in self._batches:
                 if batch.position and not self._is_next(batch):
-                    break  # the next read begins with it, and finds out what is wrong
+                    break  # the next read begins with this batch, and finds out what is wrong
                 self.offset = batch.last_offset + 1
                 return batch
             part = self._read()
@@ -295,7 +298,7 @@ class LogReader(Iterator[Batch]):
             self._aborted = part.aborted_ranges
 
     def _is_next(self, batch: Batch) -> bool:
-        """Whether a batch is known to be in its place: right behind the last, or behind a gap that can be believed."""
+        """Return whether a batch is in its place: right after the last one, or after a plausible gap."""
         base_offset = batch.last_offset if batch.count is None else batch.base_offset
         if base_offset == self.offset:
             return True
@@ -303,14 +306,14 @@ class LogReader(Iterator[Batch]):
         return behind is not None and not is_misplaced(base_offset, batch.last_offset, self.offset - 1, behind)
 
     def records(self) -> Iterator[Record]:
-        """The records of the batches, from the offset on; without those of control batches, and aborted ones."""
+        """Yield the records from the offset on, without control batches and aborted batches."""
         first = self.offset
         for batch in self:
             if self._aborted.shows(batch):
                 yield from (record for record in batch if record.offset >= first)
 
     def _read(self) -> ReadResult:
-        """At least one whole batch; nothing at the end."""
+        """Read at least one complete batch, or nothing at the end of the log."""
         while True:
             part = self._log.read(
                 self.offset,

@@ -1,7 +1,7 @@
-"""Check every batch of a segment file, and find out what its indexes should hold: recovery's work on one file.
+"""Check every batch of a segment file, and compute what its indexes should hold: recovery's work on one file.
 
-The file is read in blocks into the same memory; the kernels do the rest, a block of batches a call. Memory stays the
-same for any file and any length that a damaged header claims.
+The file is read in blocks into the same memory, and the kernels process one block of batches per call. The memory does
+not grow with the file, nor with the length that a damaged header claims.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from octavo.records.layout import (
     NO_TIMESTAMP,
 )
 
-_BLOCK: Final = 4 << 20  # bytes: many batches a call, and still in the processor's cache when they are checked
+_BLOCK: Final = 4 << 20  # bytes: many batches per call, still in the processor's cache when they are checked
 _ROWS: Final = 1 << 15
 _EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 
@@ -39,7 +39,7 @@ OnTable = Callable[[Int64s, int], None]
 
 
 class Found(NamedTuple):
-    """What a stretch of sound batches adds to the indexes; entries as they are in the files."""
+    """What a range of sound batches adds to the indexes, with the entries packed as in the files."""
 
     offsets: bytes
     times: bytes
@@ -50,8 +50,8 @@ class Scanner:
     """One walk through one segment file, from its first byte to its end or to the first batch that is not sound."""
 
     def __init__(self, file: File, base_offset: int, *, interval: int, latest_epoch: int = NO_LEADER_EPOCH) -> None:
-        self.position = 0  # up to here all batches are sound
-        self.error: FormatError | None = None  # what is wrong with the one behind
+        self.position = 0  # all batches before it are sound
+        self.error: FormatError | None = None  # what is wrong with the batch there
         self._file = file
         self._end = file.size()
         self._base_offset = base_offset
@@ -71,7 +71,7 @@ class Scanner:
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last sound batch."""
+        """The offset after the last sound batch."""
         return int(self._state[index.NEXT_OFFSET])
 
     @property
@@ -82,8 +82,10 @@ class Scanner:
     def run(
         self, take: Callable[[Found], None], on_bytes: Callable[[int], None], on_table: OnTable | None = None
     ) -> None:
-        """Scan the file. `take` gets what the indexes should hold, bit by bit; `on_bytes` how many were checked;
-        `on_table` the headers of sound batches (see `kernels.scan`), and what their positions count from.
+        """Scan the file, and call back with what is found.
+
+        `take` gets what the indexes should hold, in portions. `on_bytes` gets the number of bytes checked. `on_table`
+        gets the headers of sound batches (see `kernels.scan`), and the file position from which their positions count.
         """
         self._on_table = on_table
         while self.error is None and self.position < self._end:
@@ -93,7 +95,7 @@ class Scanner:
             on_bytes(self.position - before)
 
     def _scan_block(self, size: int, take: Callable[[Found], None]) -> None:
-        """Take the batches of the first `size` bytes in memory, which are those from `position` on."""
+        """Process the batches in the first `size` bytes of the memory, which come from `position` of the file."""
         shift = self.position
         at = 0
         outcome = scan.MORE
@@ -113,7 +115,7 @@ class Scanner:
             self._take_large(shift, take)
 
     def _take_rows(self, rows: int, shift: int, take: Callable[[Found], None]) -> int:
-        """Take the batches of the table up to the first that is not sound; where in memory they end."""
+        """Process the batches of the table up to the first that is not sound. Returns where in memory they end."""
         table = self._table[:rows]
         wrong = first_mismatch(self._kernels, self._memory, table)
         if wrong is not None:
@@ -154,10 +156,10 @@ class Scanner:
         return end
 
     def _take_large(self, position: int, take: Callable[[Found], None]) -> None:
-        """Take one batch that is larger than the memory: its header is there, and its end lies in the file or not."""
+        """Process one batch that is larger than the memory. Its header is in memory; the file may end inside it."""
         header = bytes(self._memory[: BATCH_HEADER.size])
         size = int.from_bytes(header[LENGTH_AT : LENGTH_AT + 4], "big", signed=True) + LOG_OVERHEAD
-        assert size >= MIN_LENGTH  # a scan has said so
+        assert size >= MIN_LENGTH  # the scan has checked that
         if position + size > self._end:
             self.error = Truncated(position, "the file ends inside a batch")
             return

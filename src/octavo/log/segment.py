@@ -1,8 +1,8 @@
-"""A segment: the file that holds batches, the two indexes that find them, and that of aborted transactions.
+"""A segment: the file of batches, its offset and time indexes, and its index of aborted transactions.
 
-What `append` has returned from is in the page cache. `size` tells readers, who take no lock, how far complete batches
-go; it is set last. Files are opened when they are needed (`open_files`), and stay open while somebody reads from them,
-also when the segment has been deleted meanwhile.
+When `append` returns, the batches are in the page cache. Readers take no lock: `size` tells them where the complete
+batches end, and it is set last. Files are opened when they are needed (`open_files`), and stay open while somebody
+reads from them, even if the segment is deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from octavo.records.layout import (
 )
 from octavo.records.order import RULE, is_misplaced
 
-_FUTURE_MAGIC: Final = 8  # what is above is rather garbage than a format to come
+_FUTURE_MAGIC: Final = 8  # larger numbers are more likely garbage than a future format
 _FILES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)
 
 
 class Segment:
-    """The batches from `base_offset` on, up to the next segment's."""
+    """The batches from `base_offset` up to the base offset of the next segment."""
 
     def __init__(
         self, storage: Storage, folder: Path, base_offset: int, *, size: int, created_ms: int, is_new: bool = False
     ) -> None:
-        """A segment whose files are there; `size`: of its complete batches."""
+        """Describe a segment whose files exist. `size`: the bytes of its complete batches."""
         self.base_offset: Final = base_offset
         self.size = size
         self.created_ms = created_ms
-        self.synced_names = 0  # of `name_count`
+        self.synced_names = 0  # how many of `name_count` are known to be on the disk
         self._is_made = is_new
-        self.is_put_away = False  # its files have the names of deleted ones, or are about to get them
+        self.is_put_away = False  # its files have the names of deleted ones, or will get them soon
         self.path: Final = folder / file_name(base_offset, LOG)
         self.offset_index: Final = OffsetIndex(storage, folder / file_name(base_offset, INDEX), base_offset, size)
         self.time_index: Final = TimeIndex(storage, folder / file_name(base_offset, TIME_INDEX), base_offset, size)
@@ -59,7 +59,7 @@ class Segment:
         self._storage = storage
         self._folder = folder
         self._data: Final = LazyFile(storage, self.path)
-        self._unindexed = 0  # bytes since the last entry; starts anew when a segment is opened, as Kafka's does
+        self._unindexed = 0  # bytes since the last index entry; 0 again when a segment is opened, as in Kafka
         self._largest: TimeEntry | None = None
         self._first_timestamp_ms: int | None = None
 
@@ -67,7 +67,7 @@ class Segment:
     def create(
         cls, storage: Storage, folder: Path, base_offset: int, *, created_ms: int, preallocate: int = 0
     ) -> Segment:
-        """Make the files of an empty segment, in place of what may be there by their names."""
+        """Make the files of an empty segment. Existing files of the same names are emptied."""
         segment = cls(storage, folder, base_offset, size=0, created_ms=created_ms, is_new=True)
         file = segment._data.to_write(create=True)
         file.truncate(0)
@@ -79,18 +79,18 @@ class Segment:
 
     @property
     def name_count(self) -> int:
-        """How often files of it were made here: the one of aborted transactions comes later than the others."""
+        """How often files were made for it: the index of aborted transactions is made later than the other files."""
         return self._is_made + self.txn_index.name_count
 
     @property
     def is_new(self) -> bool:
-        """Whether its names may not all be on the disk yet."""
+        """Whether the names of some of its files may not be on the disk yet."""
         return self.name_count > self.synced_names
 
     # ------------------------------------------------------------------------------------------------------- writing
 
     def append(self, parts: Sequence[Buffer], size: int, spans: Sequence[BatchSpan], index_interval: int) -> None:
-        """Write batches behind the last. Raises `OSError`, and then the segment is as it was."""
+        """Write batches after the last one. Raises `OSError`, and then the segment is as it was."""
         position = self.size
         base_offset = self.base_offset
         largest_ms, largest_offset = self.largest
@@ -115,7 +115,7 @@ class Segment:
             if offsets:
                 self._add_entries(offsets, times)
         except OSError:
-            with contextlib.suppress(OSError):  # what is behind `size` is written over, or cut by recovery
+            with contextlib.suppress(OSError):  # bytes after `size` are overwritten, or cut by recovery
                 self._data.to_write().truncate(position)
             raise
         if position == 0:
@@ -126,7 +126,7 @@ class Segment:
         self.size = position + size
 
     def _add_entries(self, offsets: Sequence[int], times: Sequence[int]) -> None:
-        """Both or none."""
+        """Add entries to both indexes, or to neither if one of them fails."""
         count = self.offset_index.count
         self.offset_index.append(offsets)
         try:
@@ -137,7 +137,7 @@ class Segment:
             raise
 
     def seal(self) -> None:
-        """Leave the files as they are to stay: every index complete, nothing behind the last byte."""
+        """Bring the files into their final form: every index complete, no bytes after the last batch or entry."""
         self.time_index.add(self.largest)
         self.offset_index.trim()
         self.time_index.trim()
@@ -146,18 +146,18 @@ class Segment:
             file.truncate(self.size)
 
     def sync(self) -> None:
-        """Have everything on the disk but the files' names."""
+        """Write everything to the disk except the files' names."""
         for sync in (self._data.sync, self.offset_index.sync, self.time_index.sync, self.txn_index.sync):
             if self.is_put_away:
-                return  # nobody needs it, and what compaction made of it may have its names
+                return  # nobody needs it, and files made by compaction may have its names now
             sync()
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Remove the batches that reach to `offset` or behind; how many bytes that were."""
+        """Remove the batches whose last offset is `offset` or larger. Returns the number of bytes removed."""
         found = self.find(offset, self.size)
         before = self.size
         if found is not None:
-            self.size = found.position  # first, so that no reader begins what is about to go
+            self.size = found.position  # first, so that no reader begins with what is about to be removed
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
@@ -172,24 +172,24 @@ class Segment:
         return before - self.size
 
     def cut(self, position: int) -> None:
-        """Remove the bytes from `position` on; the indexes know nothing of them."""
+        """Remove the bytes from `position` on, which the indexes do not cover."""
         file = self._data.to_write()
         file.truncate(position)
         file.sync()
         self.size = position
 
     def clear_indexes(self) -> None:
-        """Make the indexes of offsets and times empty, for who builds them anew."""
+        """Empty the offset and time indexes, so that they can be rebuilt."""
         self.offset_index.clear()
         self.time_index.clear()
         self._unindexed = 0
         self._largest = None
 
     def put_away(self, *, keep_snapshot: bool = False) -> None:
-        """Give the files the names of deleted ones. Readers go on: the files are open, or are found by these names.
+        """Give the files the names of deleted ones. Readers go on: they have the files open or find the new names.
 
-        `keep_snapshot`: another segment begins at the same offset, to which the snapshot of producers belongs. Raises
-        `OSError`; it can be called again then.
+        `keep_snapshot`: another segment begins at the same offset, and the producer snapshot belongs to that one.
+        Raises `OSError`; call it again then.
         """
         self.is_put_away = True
         for file in self._lazy_files():
@@ -199,7 +199,7 @@ class Segment:
             self._storage.rename(snapshot, self._deleted(snapshot))
 
     def remove_deleted(self) -> None:
-        """Remove the files that `put_away` left."""
+        """Remove the files that `put_away` has renamed."""
         for file in self._lazy_files():
             with contextlib.suppress(FileNotFoundError):
                 file.remove()
@@ -207,7 +207,7 @@ class Segment:
             self._storage.remove(self._folder / (file_name(self.base_offset, SNAPSHOT) + DELETED))
 
     def _lazy_files(self) -> tuple[LazyFile, ...]:
-        """Return its files, the data first: without them the others are nothing."""
+        """Return its files, the data first: without the data, the other files are useless."""
         return self._data, self.offset_index.file, self.time_index.file, self.txn_index.file
 
     @staticmethod
@@ -215,7 +215,7 @@ class Segment:
         return path if path.name.endswith(DELETED) else path.with_name(path.name + DELETED)
 
     def files(self) -> list[Path]:
-        """The files of this segment that there are, the data first: without them the others are nothing."""
+        """Return the paths of the files that exist, the data first: without the data, the others are useless."""
         paths = (self._folder / file_name(self.base_offset, suffix) for suffix in _FILES)
         return [path for path in paths if path.exists()]
 
@@ -228,7 +228,7 @@ class Segment:
 
     @property
     def file(self) -> File:
-        """The data, to be read."""
+        """The file of batches, open for reading."""
         return self._data.to_read()
 
     @property
@@ -239,7 +239,7 @@ class Segment:
         return self._largest
 
     def has_largest(self) -> bool:
-        """Whether the time index ends as that of a sealed segment does, as far as the data near its end tell."""
+        """Return whether the time index ends as in a sealed segment. Only the data near the end are compared."""
         last = self.time_index.last
         tail = walk(self.file, self.last_indexed(), self.size)
         if any(entry.max_timestamp_ms > last.timestamp_ms for entry in tail):
@@ -250,7 +250,7 @@ class Segment:
         return right
 
     def _has_timestamp(self, entry: TimeEntry) -> Entry | None:
-        """The batch of an entry of the time index, if that tells the truth."""
+        """Return the batch that a time index entry refers to; None if it does not have that timestamp."""
         try:
             found = self.find(entry.offset, self.size)
         except CorruptFile:
@@ -258,20 +258,20 @@ class Segment:
         return found if found is not None and found.max_timestamp_ms == entry.timestamp_ms else None
 
     def largest_timestamp_ms(self) -> int:
-        """What retention by time looks at: the largest timestamp, or where there is none, when the file was written."""
+        """Return the time that retention uses: the largest timestamp, or without one, when the file was written."""
         largest_ms = self.largest.timestamp_ms
         return largest_ms if largest_ms >= 0 else self.modified_ms()
 
     def modified_ms(self) -> int:
-        """When the file was last written."""
+        """Return when the file was last written."""
         try:
             return self._storage.status(self.path).modified_ns // 1_000_000
-        except FileNotFoundError:  # put away, while somebody has it in view
-            file = self.file  # held, as another thread may need room and close it
+        except FileNotFoundError:  # renamed for deletion, but still in somebody's view
+            file = self.file  # held, because another thread may close it to make room
             return os.fstat(file.descriptor).st_mtime_ns // 1_000_000
 
     def first_timestamp_ms(self) -> int:
-        """The largest timestamp of the first batch, by which the segment's age is told."""
+        """Return the largest timestamp of the first batch. The segment's age is counted from it."""
         if self._first_timestamp_ms is None:
             first = next(walk(self.file, 0, self.size), None)
             if first is None:
@@ -280,11 +280,11 @@ class Segment:
         return self._first_timestamp_ms
 
     def takes(self, offset: int) -> bool:
-        """Whether `offset` can be told relative to the base."""
+        """Return whether `offset` fits into 31 bits relative to the base offset."""
         return 0 <= offset - self.base_offset <= MAX_INT32
 
     def end_offset(self) -> tuple[int, int]:
-        """The offset behind the last complete batch, and the position there."""
+        """Return the offset after the last complete batch, and the position where that batch ends."""
         start = self._start(self.offset_index.last, self.size)
         found = self._last_entry(start)
         if found is None and start:
@@ -303,7 +303,7 @@ class Segment:
         return entry
 
     def has_batch_at(self, entry: OffsetEntry, end: int | None = None) -> bool:
-        """Whether there is a batch where an index says so; `end`: of those that there are, `size` if not given."""
+        """Return whether there is a batch where an index entry says. `end`: where batches end, `size` by default."""
         end = self.size if end is None else end
         start = self._start(entry, end)
         try:
@@ -313,7 +313,7 @@ class Segment:
         return start > 0 and found is not None and found.base_offset <= found.last_offset <= entry.offset
 
     def sound_end_offset(self) -> int | None:
-        """The offset behind the last batch; None where the file does not end with a batch."""
+        """Return the offset after the last batch; None if the file does not end with a complete batch."""
         try:
             end_offset, end = self.end_offset()
         except CorruptFile:
@@ -321,10 +321,10 @@ class Segment:
         return end_offset if end == self.size else None
 
     def verified_end_offset(self) -> int | None:
-        """The offset behind the last batch, if its checksum is right and it follows the batch before it.
+        """Return the offset after the last batch, if its checksum is right and it follows the batch before it.
 
-        None where the file does not end so, or is damaged before. The checksum does not cover a batch's first offset:
-        so that has to be where the batch before ends. Reads every header of the file.
+        Returns None if the file does not end with such a batch, or has damage before it. The checksum does not cover a
+        batch's base offset, so that has to follow the last offset of the batch before. Reads every header of the file.
         """
         before = last = None
         try:
@@ -343,9 +343,9 @@ class Segment:
         return last.last_offset + 1 if follows else None
 
     def check_format(self, end_limit: int | None = None) -> None:
-        """Raises `Unsupported` for batches of a format that is not known yet, and for offsets that need a split.
+        """Raise `Unsupported` for batches of a newer format, and for offsets too far apart for one segment.
 
-        `end_limit`: no offset of the segment can be as large, where that is known. Headers that say something else are
+        `end_limit`: all offsets of the segment are below it, if it is known. Headers that say something else are
         damaged.
         """
         head = self.file.read_at(MAGIC_AT + 1, 0)
@@ -366,7 +366,7 @@ class Segment:
             )
 
     def _is_of_magic_2(self, size: int) -> bool:
-        """Whether the first batch has the checksum of one of magic 2. The magic is not covered by it."""
+        """Return whether the checksum of the first batch is right for magic 2. It does not cover the magic itself."""
         data = bytearray(self.file.read_at(size, 0))
         data[MAGIC_AT] = 2
         try:
@@ -375,12 +375,12 @@ class Segment:
             return False
 
     def last_indexed(self, end: int | None = None) -> int:
-        """Where the last batch begins that the index has, or the first where it has none, or none that can be."""
+        """Return the position of the last batch in the offset index; 0 if it has none, or the entry is wrong."""
         last = self.offset_index.last
         return last.position if last is not None and self.has_batch_at(last, end) else 0
 
     def refresh(self, size: int) -> None:
-        """Know nothing any more of files that another process writes, but that they have come to `size`."""
+        """Forget what is known of files that another process writes. The file of batches now has `size` bytes."""
         self.size = size
         self.offset_index.refresh(size)
         self.time_index.refresh(size)
@@ -388,9 +388,9 @@ class Segment:
         self._largest = None
 
     def find(self, offset: int, end: int) -> Entry | None:
-        """The first batch that reaches to `offset` or behind, among those that end at or before `end`.
+        """Return the first batch whose last offset is `offset` or larger, if it ends at or before position `end`.
 
-        Batches are passed over by what their headers say. Where that leaves a gap before `offset`, their checksums are
+        Batches are skipped by what their headers say. If that leaves a gap before `offset`, their checksums are
         verified, so that no wrong header makes records disappear. The batch that is found is not verified.
 
         Raises `CorruptFile` for damage on the way.
@@ -411,11 +411,11 @@ class Segment:
         return None if entry is None else self._find(batches, entry, offset, end)
 
     def _find(self, batches: Iterator[Entry], entry: Entry, offset: int, end: int) -> Entry | None:
-        """The first batch from `entry` on that reaches to `offset` or behind. Raises `CorruptFile`."""
+        """Return the first batch from `entry` on whose last offset is `offset` or larger. Raises `CorruptFile`."""
         start = entry.position
         found: Entry | None = entry
         before: Entry | None = None
-        last_offset = earlier = self.base_offset - 1 if start == 0 else MIN_INT64  # of `before`, and of the one before
+        last_offset = earlier = self.base_offset - 1 if start == 0 else MIN_INT64  # of `before`, of the batch before it
         while found is not None and found.last_offset < offset:
             before, found = found, next(batches, None)
             last_offset, earlier = before.last_offset, last_offset
@@ -439,11 +439,14 @@ class Segment:
         return found
 
     def find_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int, int] | None:
-        """The first record from `start_offset` on that has this timestamp or a larger: offset, timestamp, epoch."""
+        """Return the first record from `start_offset` on with this timestamp or a larger one.
+
+        The result is its offset, its timestamp and its leader epoch.
+        """
         hint = self.time_index.lookup(timestamp_ms)
         entry = None if hint is None else self._has_timestamp(hint)
         start = 0 if entry is None else entry.position
-        if start_offset > self.base_offset:  # what is before it need not be decoded
+        if start_offset > self.base_offset:  # earlier records need not be decoded
             found = self.find(start_offset, self.size)
             if found is None:
                 return None
@@ -453,7 +456,7 @@ class Segment:
     def _search_timestamp(self, timestamp_ms: int, start_offset: int, start: int) -> tuple[int, int, int] | None:
         for entry in walk(self.file, start, self.size):
             if entry.max_timestamp_ms < timestamp_ms:
-                check(self.file, entry)  # it is left out because its header says so
+                check(self.file, entry)  # it is skipped only because its header says so
                 continue
             for batch in read_batches(self.file.read_at(entry.size, entry.position)):
                 for record in batch:
@@ -462,7 +465,7 @@ class Segment:
         return None
 
     def find_largest_timestamp(self) -> tuple[int, int, int] | None:
-        """The first record that has the segment's largest timestamp: offset, timestamp, epoch."""
+        """Return the first record with the segment's largest timestamp: its offset, timestamp and leader epoch."""
         largest = self.largest
         if largest.timestamp_ms < 0:
             return None
@@ -470,7 +473,7 @@ class Segment:
         return self._search_timestamp(largest.timestamp_ms, self.base_offset, 0 if entry is None else entry.position)
 
     def _find_largest(self) -> TimeEntry:
-        """The largest timestamp. The time index knows that of all batches but the last."""
+        """Find the largest timestamp. The time index covers all batches but the last few."""
         largest = self.time_index.last
         known = self._has_timestamp(largest)
         if known is None:
@@ -482,5 +485,5 @@ class Segment:
 
     @staticmethod
     def _start(hint: OffsetEntry | None, end: int) -> int:
-        """Where to begin to search; at the first byte where the index knows nothing, or nothing that can be."""
+        """Return where to begin a search: at the index entry, or at 0 if there is none or it is impossible."""
         return hint.position if hint is not None and 0 < hint.position < end else 0

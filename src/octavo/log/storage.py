@@ -1,8 +1,8 @@
 """Everything that a log asks of a file system, in one place.
 
-`Storage` is the disk. Tests put their own in its place, which loses, tears and reorders what was not synced; so nothing
-else in `octavo.log` writes, renames, truncates or syncs. What was written is in the page cache when a method
-returns, and on the disk when a `sync` has: a file's bytes by its own, a name by its folder's.
+`Storage` is the disk. Tests replace it by one that loses, tears and reorders what was not synced. So nothing else in
+`octavo.log` writes, renames, truncates or syncs. When a method returns, what it wrote is in the page cache. It is on
+the disk when a sync returns: a file's bytes after a sync of the file, a name after a sync of its folder.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from octavo.records.layout import Buffer
 
 TMP: Final = ".tmp"
 _NO_FILE: Final = "this should be a file, and is a pipe, a socket or a device"
-_LISTINGS: Final = 20  # of a folder that changes meanwhile, until two agree
-_MAX_BUFFERS: Final = 1024  # IOV_MAX: what one call to the kernel takes
+_LISTINGS: Final = 20  # attempts to list a folder that changes meanwhile, until two listings agree
+_MAX_BUFFERS: Final = 1024  # IOV_MAX: the limit of one system call
 
 
 def is_full(error: OSError) -> bool:
-    """Whether a disk has no room for more, be it for bytes or for files."""
+    """Return whether the error says that the disk is full or a quota is exceeded."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class FileStatus(NamedTuple):
-    """By which a file is told from one that has taken its place, or from itself at another time."""
+    """What distinguishes a file from another one of the same name, and from itself at another time."""
 
     identity: int
     size: int
@@ -38,40 +38,40 @@ class FileStatus(NamedTuple):
 
 
 class File:
-    """An open file. It is closed with the last reference to it, so that who still reads a deleted file can finish."""
+    """An open file. It is closed with the last reference to it, so that readers of a deleted file can finish."""
 
     __slots__ = ("__weakref__", "descriptor", "path")
 
     def __init__(self, path: Path, flags: int) -> None:
-        """Open a regular file. Raises `OSError`, and `BadDirectory` for anything else, which might block for ever."""
+        """Open a regular file. Raises `OSError`, and `BadDirectory` for other kinds, which might block for ever."""
         try:
             self.descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         except OSError as error:
-            if error.errno != errno.ENXIO:  # which sockets say
+            if error.errno != errno.ENXIO:  # the error for sockets
                 raise
             raise BadDirectory(path, _NO_FILE) from None
-        self.path = path  # as it was when opened
+        self.path = path  # the name under which it was opened
         mode = os.fstat(self.descriptor).st_mode
         if not stat.S_ISREG(mode):
             problem = "this should be a file, and is a folder" if stat.S_ISDIR(mode) else _NO_FILE
             raise BadDirectory(path, problem)
 
     def __del__(self) -> None:
-        with contextlib.suppress(AttributeError, OSError):  # opening may have failed, or it is closed
+        with contextlib.suppress(AttributeError, OSError):  # opening may have failed, or the file is closed
             os.close(self.descriptor)
 
     def close(self) -> None:
-        """Close it now; nobody else may have it. May be called again."""
+        """Close the file now. Nobody else may be using it. May be called again."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """Return the number of bytes in the file."""
         return os.fstat(self.descriptor).st_size
 
     def read_at(self, size: int, position: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only where the file ends."""
+        """Read `size` bytes from `position`; fewer only at the end of the file."""
         data = os.pread(self.descriptor, size, position)
         if len(data) == size or not data:
             return data
@@ -83,17 +83,17 @@ class File:
         return b"".join(parts)
 
     def read_into(self, buffer: memoryview, position: int) -> int:
-        """Fill `buffer` from `position`; how many bytes there were."""
+        """Fill `buffer` from `position`. Returns the number of bytes read."""
         got = 0
         while got < len(buffer) and (count := os.preadv(self.descriptor, [buffer[got:]], position + got)):
             got += count
         return got
 
     def next_data(self, position: int) -> int:
-        """Where the file goes on behind a hole at `position`, which reads as zeros; `position` where there is none."""
+        """Return where the data go on after a hole at `position`, which reads as zeros; `position` if there is none."""
         try:
             return os.lseek(self.descriptor, position, os.SEEK_DATA)
-        except OSError as error:  # ENXIO: nothing but a hole follows; else the file system cannot tell
+        except OSError as error:  # ENXIO: only a hole follows; otherwise the file system cannot tell
             return max(position, self.size()) if error.errno == errno.ENXIO else position
 
     def write_at(self, buffers: Sequence[Buffer], position: int) -> None:
@@ -116,7 +116,7 @@ class File:
         os.ftruncate(self.descriptor, size)
 
     def sync(self) -> None:
-        """Have all bytes on the disk."""
+        """Write all bytes of the file to the disk."""
         os.fdatasync(self.descriptor)
 
 
@@ -124,48 +124,48 @@ class Storage:
     """The disk."""
 
     def status(self, path: Path) -> FileStatus:
-        """Of a file. Raises `FileNotFoundError`."""
+        """Return the status of a file. Raises `FileNotFoundError`."""
         status = path.stat()
         return FileStatus(status.st_ino, status.st_size, status.st_mtime_ns)
 
     def identity(self, file: File) -> int:
-        """Of an open file, as `status` has it."""
+        """Return the identity of an open file, the same as in `status`."""
         return os.fstat(file.descriptor).st_ino
 
     def is_folder(self, path: Path) -> bool:
-        """Whether there is a folder of this name."""
+        """Return whether there is a folder of this name."""
         return path.is_dir()
 
     def files(self, folder: Path, suffix: str | tuple[str, ...]) -> dict[str, FileStatus]:
-        """The files whose names end so, in the order of these. They are measured once all names are known.
+        """Return the files whose names end with `suffix`, sorted by name. Statuses are read once all names are known.
 
-        Raises `FileNotFoundError` where there is no such folder, or one of the files has gone meanwhile.
+        Raises `FileNotFoundError` if there is no such folder, or one of the files has been removed meanwhile.
         """
         names = _names(folder, suffix)
-        for _ in range(_LISTINGS):  # a listing may miss a file that is renamed meanwhile, under both its names
+        for _ in range(_LISTINGS):  # a listing may miss both names of a file that is renamed meanwhile
             before, names = names, _names(folder, suffix)
             if names == before:
                 break
         return {name: self.status(folder / name) for name in names}
 
     def open(self, path: Path) -> File:
-        """An existing file, to be read."""
+        """Open an existing file for reading."""
         return File(path, os.O_RDONLY)
 
     def open_to_write(self, path: Path, *, create: bool = False) -> File:
-        """A file to be read and written. `create`: it may be new; its name lasts once its folder is synced."""
+        """Open a file for reading and writing. `create`: it may be new; its name lasts once its folder is synced."""
         return File(path, os.O_RDWR | (os.O_CREAT if create else 0))
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give a file or folder another name, in place of what had it."""
+        """Give a file or folder another name, and replace what had that name."""
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Remove a file's name. Who has it open can go on reading."""
+        """Remove a file's name. Readers that have it open can go on."""
         path.unlink()
 
     def set_modified(self, path: Path, modified_ms: int) -> None:
-        """Have a file say that it was last written at this time. After a crash it may say another."""
+        """Set the modification time of a file. After a crash it may be another."""
         nanoseconds = modified_ms * 1_000_000
         os.utime(path, ns=(nanoseconds, nanoseconds))
 
@@ -178,7 +178,7 @@ class Storage:
         path.rmdir()
 
     def sync_folder(self, path: Path) -> None:
-        """Have the names in a folder on the disk."""
+        """Write the names in a folder to the disk."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -186,9 +186,9 @@ class Storage:
             os.close(descriptor)
 
     def replace_file(self, path: Path, data: bytes) -> None:
-        """Put `data` in place of a file or make it, all or nothing, and have it on the disk."""
+        """Replace the contents of a file, or make it: all or nothing. When this returns, it is on the disk."""
         temporary = path.with_name(path.name + TMP)
-        if temporary.is_symlink():  # nobody here makes one, and what it leads to may be anybody's
+        if temporary.is_symlink():  # not made by us, and it may point to anybody's file
             self.remove(temporary)
         file = self.open_to_write(temporary, create=True)
         file.truncate(0)

@@ -1,12 +1,12 @@
-"""`.txnindex`: the aborted transactions whose markers are in a segment, in the order of the markers.
+"""The `.txnindex` file: the aborted transactions whose markers are in a segment, in the order of the markers.
 
     version               int16    0
     producer_id           int64
     first_offset          int64    of the transaction's first batch, which may be in an earlier segment
     last_offset           int64    of the marker
-    last_stable_offset    int64    up to where all was decided, once this was
+    last_stable_offset    int64    the last stable offset after this marker was written
 
-There is no file where nothing was aborted. A read of committed data looks here for what it has to leave out.
+If nothing was aborted, there is no file. A read of committed data looks here for what it has to leave out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ assert _ROW.size == 34
 
 
 class AbortedEntry(NamedTuple):
-    """A transaction that was aborted."""
+    """An aborted transaction."""
 
     producer_id: int
     first_offset: int
@@ -47,14 +47,17 @@ class AbortedEntry(NamedTuple):
 
 
 class TransactionIndex:
-    """The index in `path`, of the segment with that base."""
+    """The index of the aborted transactions of one segment."""
 
     ENTRY_SIZE: Final = _ROW.size
 
     def __init__(self, storage: Storage, path: Path, base_offset: int, segment_size: int | None = None) -> None:
-        """`segment_size`: of the segment as it is now. There are no more entries than it has room for markers."""
+        """Describe the index at `path`, of the segment with that base offset.
+
+        `segment_size`: the present size of the segment. There are no more entries than it has room for markers.
+        """
         self.path: Final = path
-        self.name_count = 0  # how often the file was made here
+        self.name_count = 0  # how often this object has made the file
         self.file: Final = LazyFile(storage, path)
         self._base_offset = base_offset
         self._most = _most_entries(segment_size)
@@ -66,19 +69,19 @@ class TransactionIndex:
         if self._count is None:
             file = self.file.to_read_if_there()
             count = 0 if file is None else min(file.size() // _ROW.size, self._most)
-            if self._count is None:  # else a writer knows better: it may have appended since the file was looked for
+            if self._count is None:  # otherwise a writer has set it, and may have appended since we looked
                 self._count = count
         return self._count
 
     def append(self, entry: AbortedEntry) -> None:
-        """Add an entry behind the last; the file is made with the first. Raises `OSError`, and is then as it was."""
+        """Add an entry after the last one. The first entry makes the file. Raises `OSError`; nothing is added then."""
         count = self.count
         file = self._to_write()
         file.write_at([_ROW.write(_Row(_VERSION, *entry))], count * _ROW.size)
         self._count = count + 1
 
     def entries(self, first: int = 0) -> Iterator[AbortedEntry]:
-        """All entries, or those from the number `first` on. Raises `CorruptFile` for one of an unknown version."""
+        """Yield all entries, or those from number `first` on. Raises `CorruptFile` for one of an unknown version."""
         count = self.count
         file = self.file.to_read_if_there() if count else None
         if file is None:
@@ -93,7 +96,10 @@ class TransactionIndex:
                 yield AbortedEntry._make(fields)
 
     def collect(self, offset: int, upper_bound: int, found: list[AbortedEntry]) -> bool:
-        """Add to `found` what was aborted between `offset` and before `upper_bound`; whether that is all of it."""
+        """Add the transactions aborted from `offset` to before `upper_bound` to `found`.
+
+        Returns whether these are all, so that the indexes of later segments need not be read.
+        """
         first = bisect_left(range(self.count), offset, key=self._last_offset_of)
         before = NO_OFFSET
         for number, entry in enumerate(self.entries(first), first):
@@ -108,7 +114,7 @@ class TransactionIndex:
         return False
 
     def check(self, end_offset: int) -> None:
-        """Raises `CorruptFile` where this cannot be the index of a segment that ends at `end_offset`."""
+        """Raise `CorruptFile` if this cannot be the index of a segment that ends at `end_offset`."""
         file = self.file.to_read_if_there()
         if file is None:
             return
@@ -124,16 +130,16 @@ class TransactionIndex:
             before = entry.last_offset
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the entries whose markers are at `offset` or behind."""
+        """Remove the entries whose markers are at `offset` or later."""
         count = self.count
         self._cut(bisect_left(range(count), offset, key=self._last_offset_of), count)
 
     def clear(self) -> None:
-        """Remove all entries; where there is no file none is made."""
+        """Remove all entries. If there is no file, none is made."""
         self._cut(0, self.count)
 
     def take_back(self, count: int) -> None:
-        """Have no more than the first `count` entries; what is behind them will be written over, or cut."""
+        """Keep only the first `count` entries. What follows them in the file will be overwritten, or cut."""
         self._count = min(count, self.count)
 
     def _cut(self, count: int, before: int) -> None:
@@ -149,12 +155,12 @@ class TransactionIndex:
         return _ROW.read(data).last_offset if len(data) == _ROW.size else self._base_offset
 
     def sync(self) -> None:
-        """Write the entries to the disk, where there are any."""
+        """Write the entries to the disk, if there is a file."""
         if self.file.to_read_if_there() is not None:
             self.file.sync()
 
     def refresh(self, segment_size: int | None = None) -> None:
-        """Forget what is known of a file that another process writes; its segment has come to this size."""
+        """Forget what is known of a file that another process writes. Its segment now has this size."""
         self._most = _most_entries(segment_size)
         self._count = None
         self.file.forget()
@@ -166,5 +172,5 @@ class TransactionIndex:
 
 
 def _most_entries(segment_size: int | None) -> int:
-    """One for each marker, which is a batch of its own."""
+    """Return the largest possible number of entries: one for each marker, which is a batch of its own."""
     return MAX_INT32 if segment_size is None else segment_size // BATCH_HEADER.size

@@ -1,6 +1,6 @@
 """Walk the batches of a segment file by their headers, a block of bytes at a time.
 
-For finding one batch among the few behind an index entry, in microseconds and with nothing imported; whole segments are
+This finds one batch among the few after an index entry, in microseconds and without heavy imports. Whole segments are
 scanned by kernels (`octavo.log.scanner`).
 """
 
@@ -16,9 +16,9 @@ from octavo.records.checksum import covered_from, crc32, crc32c, stored_crc_at
 from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_AT, MESSAGE_V1, MIN_LENGTH, NO_TIMESTAMP
 from octavo.records.order import RULE
 
-_FIRST_BLOCK: Final = 256  # bytes read at once: a header, where batches are large,
-_BLOCK: Final = 8192  # and soon a bit more than lies between two index entries, by default, where they are small
-_PIECE: Final = 1 << 20  # bytes of a batch that are in memory while its checksum is computed
+_FIRST_BLOCK: Final = 256  # bytes of the first read, doubled with each further one: enough for a header
+_BLOCK: Final = 8192  # bytes of the largest read: a bit more than there is between two index entries by default
+_PIECE: Final = 1 << 20  # bytes of a batch in memory at a time, while its checksum is computed
 _HEADER: Final = BATCH_HEADER.only("base_offset", "length", "magic", "last_offset_delta", "max_timestamp_ms")
 _MESSAGE: Final = MESSAGE_V1.only("timestamp_ms")
 _SMALLEST: Final = LOG_OVERHEAD + MIN_LENGTH
@@ -26,24 +26,24 @@ CUT: Final = "the bytes end inside a batch"
 
 
 class Entry(NamedTuple):
-    """A batch in a file, as its header tells it."""
+    """A batch in a file, as its header describes it."""
 
     position: int
     size: int
-    base_offset: int  # of an old compressed message: its last, as the first is inside
+    base_offset: int  # for an old compressed message its last offset, because the first is inside
     last_offset: int
     max_timestamp_ms: int
 
     @property
     def end(self) -> int:
-        """The position behind the batch."""
+        """The position after the batch."""
         return self.position + self.size
 
 
 def walk(file: File, position: int, end: int) -> Iterator[Entry]:
-    """The batches from `position`, up to the last that ends at or before `end`.
+    """Yield the batches from `position` on, up to the last that ends at or before `end`.
 
-    Raises `CorruptFile` where there is no batch.
+    Raises `CorruptFile` for bytes that are not a batch.
     """
     block = b""
     block_at = position
@@ -54,7 +54,7 @@ def walk(file: File, position: int, end: int) -> Iterator[Entry]:
             block = file.read_at(min(block_size, end - position), position)
             block_size = min(2 * block_size, _BLOCK)
             if len(block) < _SMALLEST:
-                return  # the file has been cut since
+                return  # the file was truncated meanwhile
             if len(block) < _HEADER.size:
                 block += bytes(_HEADER.size - len(block))
             block_at = position
@@ -73,7 +73,7 @@ def walk(file: File, position: int, end: int) -> Iterator[Entry]:
 
 
 def check(file: File, entry: Entry) -> None:
-    """Raise `CorruptFile` where a batch is not all there, or its checksum is not that of its bytes."""
+    """Raise `CorruptFile` if a batch is not complete, or its checksum does not match its bytes."""
     head = file.read_at(BATCH_HEADER.size, entry.position)
     if len(head) < min(entry.size, BATCH_HEADER.size):
         raise CorruptFile(file.path, entry.position, CUT)
@@ -93,7 +93,7 @@ def check(file: File, entry: Entry) -> None:
 
 
 def check_between(file: File, position: int, end: int) -> None:
-    """Check all batches between two positions, and that their offsets go forward. Raises `CorruptFile`."""
+    """Check all batches between two positions, and that their offsets increase. Raises `CorruptFile`."""
     before: int | None = None
     for entry in walk(file, position, end):
         check(file, entry)
