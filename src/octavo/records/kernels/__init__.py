@@ -1,9 +1,9 @@
-"""The kernels: plain functions over flat arrays that do all the work on whole segments.
+"""Kernels: plain functions over flat arrays that do all the work on whole segments.
 
-Each is one Python source. `kernels()` gives them interpreted, on memoryviews, or compiled by Numba, whichever pays:
-loading compiled kernels takes about a second, in which interpreted ones get through two to seven megabytes. The
-environment variable `OCTAVO_KERNELS` decides instead where it is set to `interpreted`, `compiled`, or `checked`
-(compiled, with every access checked: for tests).
+Each kernel has one Python source. `kernels()` returns them interpreted, on memoryviews, or compiled by Numba, whichever
+pays off. Loading compiled kernels takes about a second; in that time, interpreted ones process two to seven megabytes.
+The environment variable `OCTAVO_KERNELS` overrides the choice: `interpreted`, `compiled`, or `checked` (compiled, with
+every array access checked, for tests).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from octavo.errors import InvalidInput
 Kernel = Callable[..., Any]
 
 MODES = ("auto", "interpreted", "compiled", "checked")
-WORTH_COMPILING = 2 << 20  # bytes seen by interpreted kernels, after which compiled ones are loaded
+WORTH_COMPILING = 2 << 20  # bytes processed by interpreted kernels before compiled ones are loaded
 
 
 class Kernels:
@@ -84,7 +84,7 @@ class Kernels:
 
     @property
     def checks_fast(self) -> bool:
-        """Whether they compute checksums faster than a library that is called for every batch."""
+        """Whether these kernels compute checksums faster than a library call for every batch."""
         if not self.compiled:
             return False
         from octavo.records.kernels.compiled import CHECKS_FAST
@@ -102,7 +102,7 @@ _seeing = threading.Lock()
 
 
 def kernels(size: int) -> Kernels:
-    """The kernels for work on `size` more bytes."""
+    """Return the kernels for work on `size` more bytes."""
     global _seen
     mode = os.environ.get("OCTAVO_KERNELS", "auto")
     if mode not in MODES:
@@ -115,11 +115,11 @@ def kernels(size: int) -> Kernels:
 
 
 _machine_code: dict[Kernel, Kernel] = {}
-_compiling = threading.Lock()  # Numba is for one thread at a time; who needs no compiled kernel does not wait for it
+_compiling = threading.Lock()  # Numba is for one thread at a time; interpreted kernels do not wait for it
 
 
 def _renew_locks() -> None:
-    """In a forked process, which has none of the threads that may have held them."""
+    """Replace the locks in a forked process, which has none of the threads that may have held them."""
     global _seeing, _compiling
     _seeing = threading.Lock()
     _compiling = threading.Lock()
@@ -129,7 +129,7 @@ os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _as_machine_code(kernel: Kernel) -> Kernel:
-    """`kernel` compiled, or loaded from the cache."""
+    """Return `kernel` compiled, or loaded from the cache."""
     made = _machine_code.get(kernel)
     if made is None:
         from octavo.records.kernels.compiled import compile_kernel
@@ -143,7 +143,7 @@ def _as_machine_code(kernel: Kernel) -> Kernel:
 
 @functools.cache
 def _on_views(kernel: Kernel) -> Kernel:
-    """`kernel` on memoryviews of the arrays it is given: their items are plain integers, which never overflow."""
+    """Wrap `kernel` to run on memoryviews of its arrays: their items are plain integers, which never overflow."""
 
     def call(*arguments: Any) -> Any:
         return kernel(*map(_view, arguments))

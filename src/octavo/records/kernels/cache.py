@@ -1,17 +1,17 @@
-"""Folders that keep compiled kernels between processes.
+"""Choose the folders that keep compiled kernels between processes.
 
-These are tried, in this order: `OCTAVO_CACHE_DIR`, `octavo` in the user's cache folder, and `octavo-<uid>` among the
-temporary files, up to the first that this user can write to. That one gets what is compiled; those before it are only
-read, as in the image of a container.
+The candidates, in this order, are `OCTAVO_CACHE_DIR`, `octavo` in the user's cache folder, and `octavo-<uid>` in the
+folder for temporary files. The first one that this user can write to receives newly compiled kernels. Those before it
+are only read, as in the image of a container.
 
-In each of them, a folder is named after all that the kernels are made of and with: their sources, Numba, llvmlite and
-Python. What it holds is therefore never stale, and does not depend on where Octavo is installed.
+Each of them has a subfolder named after everything that the kernels depend on: their sources, Numba, llvmlite and
+Python. Its content is therefore never stale, and does not depend on where Octavo is installed.
 `octavo.records.kernels.keeping` names the files in it, one for each kernel and kind of processor.
 
-What these files hold is executed. So a folder is used only where nobody but this user and root can change it or put
-another in its place: it and all folders above it belong to one of the two, and others can write to none of them. (A
-folder above may be writable for others if they cannot remove what is not theirs, as among the temporary files.) The
-folders that are made here can be read by everybody and written to by their owner alone.
+The content of these files is executed. So a folder is used only if nobody but this user and root can change or replace
+it: the folder and all folders above it belong to one of the two, and others cannot write to any of them. (A folder
+above may be writable for others if they cannot remove files of other users, as in the folder for temporary files.)
+Folders created here are readable for everybody and writable only for their owner.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ _log = logging.getLogger(__name__)
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_ENTER: Final = stat.S_IXGRP | stat.S_IXOTH
 _READABLE: Final = 0o755
-_PRIVATE: Final = 0o700  # for folders that are not ours alone, such as ~/.cache
+_PRIVATE: Final = 0o700  # for shared parents such as ~/.cache
 
 
 class _Candidate(NamedTuple):
     path: Path
-    mode_above: int  # of the folders above it, where they have to be made
-    is_given: bool = False  # by OCTAVO_CACHE_DIR
+    mode_above: int  # mode of the folders above it, if they have to be created
+    is_given: bool = False  # whether it comes from OCTAVO_CACHE_DIR
 
 
 class _Unusable(Exception):
-    """A folder that cannot be used; the text says why."""
+    """A folder cannot be used; the text says why."""
 
 
 @cache
 def sources_digest() -> str:
-    """Return a digest of all that compiled kernels are made of, except the processor."""
+    """Return a digest of everything that compiled kernels depend on, except the processor."""
     made_with = (version("numba"), version("llvmlite"), sys.implementation.cache_tag, sys.abiflags)
     digest = hashlib.sha256(repr(made_with).encode())
-    records = files("octavo.records")  # which may also be in a zip archive
+    records = files("octavo.records")  # this may also be in a zip archive
     kernels = (each for each in records.joinpath("kernels").iterdir() if each.name.endswith(".py"))
     for source in (*sorted(kernels, key=lambda each: each.name), records.joinpath("layout.py")):
         digest.update(source.read_bytes())
@@ -61,7 +61,7 @@ def sources_digest() -> str:
 
 
 def folders_to_load_from(*, checked: bool = False) -> Iterator[Path]:
-    """Yield the folders that may have kernels: up to the first that can be written to, which gets what is missing."""
+    """Yield the folders that may have kernels, up to the first writable one, which receives missing kernels."""
     for candidate in _candidates():
         try:
             folder, missing = _checked(candidate.path / _name(checked))
@@ -74,9 +74,9 @@ def folders_to_load_from(*, checked: bool = False) -> Iterator[Path]:
 
 
 def folder_to_write_to(*, checked: bool = False) -> Path | None:
-    """Return the first folder that can be written to, made if need be; None where there is none.
+    """Return the first folder that can be written to, creating it if necessary; None if there is none.
 
-    Log a warning where that is not the one that `OCTAVO_CACHE_DIR` says.
+    Logs a warning if that is not the folder in `OCTAVO_CACHE_DIR`.
     """
     problems = []
     for candidate in _candidates():
@@ -84,7 +84,7 @@ def folder_to_write_to(*, checked: bool = False) -> Path | None:
             folder, missing = _checked(candidate.path / _name(checked))
             if missing:
                 _make(missing, candidate.mode_above)
-                _checked(folder)  # once more: somebody else may have been faster
+                _checked(folder)  # check again: another process may have been faster
             if not os.access(folder, os.W_OK):
                 raise _Unusable(
                     f"{folder} has not all kernels for this processor, and user {os.geteuid()} cannot write to it"
@@ -105,7 +105,7 @@ def _name(checked: bool) -> str:
 
 @cache
 def warn_once(text: str) -> None:
-    """Log a warning, unless this process has done so before."""
+    """Log a warning, unless this process has logged it before."""
     _log.warning("%s", text)
 
 
@@ -114,7 +114,7 @@ def _candidates() -> Iterator[_Candidate]:
     if given:
         yield _Candidate(Path(given), _READABLE, is_given=True)
     caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not caches.is_absolute():  # which its specification says to ignore
+    if not caches.is_absolute():  # its specification says to ignore relative paths
         with suppress(RuntimeError):  # there is no home, as for a user id without a name
             caches = Path("~/.cache").expanduser()
     if caches.is_absolute():
@@ -124,9 +124,9 @@ def _candidates() -> Iterator[_Candidate]:
 
 
 def _checked(folder: Path) -> tuple[Path, list[Path]]:
-    """Return `folder` without links, and what of it has still to be made, the innermost first.
+    """Return `folder` with links resolved, and the part of it that does not exist yet, innermost first.
 
-    Raises `_Unusable` where others could change what it holds, and where this user can neither read nor make it.
+    Raises `_Unusable` if others could change its content, or if this user can neither read nor create it.
     """
     try:
         folder = folder.resolve()
@@ -136,7 +136,7 @@ def _checked(folder: Path) -> tuple[Path, list[Path]]:
             _check_safe(each)
         if not missing:
             _check_closed(folder)
-    except (OSError, RuntimeError) as error:  # the latter is a loop of links
+    except (OSError, RuntimeError) as error:  # RuntimeError means a loop of links
         raise _Unusable(str(error)) from error
     if missing and not os.access(above, os.W_OK | os.X_OK):
         what = f"kernels of this version ({folder.name})" if above == folder.parent else missing[-1].name
@@ -147,7 +147,7 @@ def _checked(folder: Path) -> tuple[Path, list[Path]]:
 
 
 def _missing(folder: Path) -> list[Path]:
-    """Return which of `folder` and the folders above it do not exist, the innermost first."""
+    """Return which of `folder` and the folders above it do not exist, innermost first."""
     missing = []
     for each in (folder, *folder.parents):
         try:
@@ -163,11 +163,11 @@ def _missing(folder: Path) -> list[Path]:
 
 
 def _make(folders: list[Path], mode_above: int) -> None:
-    """Make `folders`, the innermost first, with these very modes, whatever the umask says."""
+    """Create `folders`, given innermost first, with exactly these modes, whatever the umask is."""
     for number, folder in reversed(list(enumerate(folders))):
         try:
             folder.mkdir(_PRIVATE)
-            folder.chmod(_READABLE if number < 2 else mode_above)  # those are the folder of kernels and its parent
+            folder.chmod(_READABLE if number < 2 else mode_above)  # 0 and 1 are the kernel folder and its parent
         except FileExistsError:  # another process was faster
             continue
         except OSError as error:
@@ -175,7 +175,7 @@ def _make(folders: list[Path], mode_above: int) -> None:
 
 
 def _check_safe(folder: Path) -> None:
-    """Raise `_Unusable` where others can replace what this user or root keeps in `folder`."""
+    """Raise `_Unusable` if others can replace files of this user or of root in `folder`."""
     status = folder.lstat()
     _check_owner(folder, status)
     if status.st_mode & _OTHERS_WRITE and not status.st_mode & stat.S_ISVTX:
@@ -183,11 +183,11 @@ def _check_safe(folder: Path) -> None:
 
 
 def _check_closed(folder: Path) -> None:
-    """Raise `_Unusable` where others can change anything in `folder`."""
+    """Raise `_Unusable` if others can change anything in `folder`."""
     _check_unchangeable(folder)
     if folder.lstat().st_mode & _OTHERS_ENTER:
         for each in folder.rglob("*"):
-            with suppress(FileNotFoundError):  # another process has given its file the final name
+            with suppress(FileNotFoundError):  # another process has just renamed its file
                 _check_unchangeable(each)
 
 

@@ -1,9 +1,9 @@
-"""Checksums inside kernels: as fast as a library's, and without a call from Python for every batch.
+"""Compute checksums inside kernels, as fast as a library, without a call from Python for every batch.
 
-CRC-32C, of magic 2, uses the processor's instruction where there is one (`machine.crc32c_step`). One such instruction
-has to wait for the one before, so three streams are computed at once and put together: advancing a checksum over as
-many zeros as the streams are long is linear in its bits, and four look-ups. CRC-32, of the old magics, takes eight
-bytes a step from tables. Messages are short.
+CRC-32C, for magic 2, uses the processor's instruction if there is one (`machine.crc32c_step`). Each such instruction
+has to wait for the one before it, so three streams are computed at once and then combined. That requires advancing a
+checksum over as many zeros as a stream is long, which is linear in its bits and takes four table look-ups. CRC-32, for
+the old magics, processes eight bytes per step with tables. Messages are short.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ CASTAGNOLI: Final = 0x82F63B78  # CRC-32C
 
 LONG: Final = 2048  # bytes of one of three streams
 SHORT: Final = 256
-LINE: Final = 64  # what a processor fetches at once
+LINE: Final = 64  # bytes that a processor fetches at once
 assert LONG % LINE == SHORT % LINE == 0
 
 _COVERED_V2 = BATCH_HEADER.at("attributes")
 
 
 class Tables(NamedTuple):
-    """What the checksums look up, as int64."""
+    """The tables that checksums look up, as int64."""
 
     ieee: Array  # eight tables of 256 for CRC-32
     castagnoli: Array  # the same for CRC-32C
-    after_long: Array  # four tables of 256: a byte of a CRC-32C, LONG zeros later
+    after_long: Array  # four tables of 256: a byte of a CRC-32C after LONG zeros
     after_short: Array
 
 
 def slicing_tables(polynomial: int) -> list[int]:
-    """Eight tables of 256 entries, one after the other, for `compiled`."""
+    """Return eight tables of 256 entries, one after the other, for `compiled`."""
     table = []
     for byte in range(256):
         value = byte
@@ -49,7 +49,7 @@ def slicing_tables(polynomial: int) -> list[int]:
 
 
 def zeros_tables(size: int, bytewise: list[int]) -> list[int]:
-    """Four tables of 256 entries, one for each byte of a CRC-32C: what becomes of it over `size` zeros."""
+    """Return four tables of 256 entries, one for each byte of a CRC-32C: its value after `size` zeros."""
     of_bits = []
     for bit in range(32):
         value = 1 << bit
@@ -68,7 +68,7 @@ def zeros_tables(size: int, bytewise: list[int]) -> list[int]:
 
 
 def after_zeros(table: Array, value: int) -> int:
-    """A CRC-32C advanced over the zeros that the table is for."""
+    """Advance a CRC-32C over the number of zeros that the table is for."""
     advanced: int = (
         table[value & 0xFF]
         ^ table[256 + (value >> 8 & 0xFF)]
@@ -79,13 +79,13 @@ def after_zeros(table: Array, value: int) -> int:
 
 
 def crc32c_blocks(data: Array, at: int, end: int, value: int, size: int, table: Array) -> tuple[int, int]:
-    """Advance over as many blocks of three streams of `size` as there are; (position behind them, checksum)."""
+    """Advance over all complete blocks of three streams of `size`; returns (position after them, checksum)."""
     while at + 3 * size <= end:
         second = 0
         third = 0
         stop = at + size
         while at < stop:
-            # Three streams are more than the processor finds out by itself to fetch ahead.
+            # The processor does not detect three streams by itself, so tell it what to fetch ahead.
             prefetch(data, at + 3 * size)
             prefetch(data, at + 4 * size)
             prefetch(data, at + 5 * size)
@@ -102,7 +102,7 @@ def crc32c_blocks(data: Array, at: int, end: int, value: int, size: int, table: 
 
 
 def crc32c(tables: Tables, data: Array, start: int, end: int, before: int = 0) -> int:
-    """CRC-32C of `data[start:end]` behind bytes of checksum `before`; the caller has checked that this lies inside."""
+    """Compute the CRC-32C of `data[start:end]`, continuing from the checksum `before`; the caller checks the bounds."""
     at, value = crc32c_blocks(data, start, end, before ^ 0xFFFFFFFF, LONG, tables.after_long)
     at, value = crc32c_blocks(data, at, end, value, SHORT, tables.after_short)
     while at + 8 <= end:
@@ -115,14 +115,14 @@ def crc32c(tables: Tables, data: Array, start: int, end: int, before: int = 0) -
 
 
 def batch_checksum(tables: Tables, data: Array, position: int, size: int, magic: int) -> int:
-    """The checksum that the batch in `data[position : position + size]` should have stored."""
+    """Compute the checksum that the batch in `data[position : position + size]` should have stored."""
     if magic == 2:
         return crc32c(tables, data, position + _COVERED_V2, position + size)
     return crc32(tables.ieee, data, position + MAGIC_AT, position + size)
 
 
 def verify(tables: Tables, data: Array, table: Array) -> int:
-    """The first row of a batch table whose checksum is wrong, or -1."""
+    """Return the first row of a batch table whose checksum is wrong, or -1."""
     for row in range(len(table)):
         computed = batch_checksum(tables, data, table[row, POSITION], table[row, SIZE], table[row, MAGIC])
         if computed != table[row, CRC]:

@@ -15,21 +15,21 @@ from octavo.records.kernels.compaction_read import (
 from octavo.records.kernels.machine import Array
 from octavo.records.kernels.scan import INFLATED, LAST_OFFSET, START
 
-# What filling remembers from one call to the next.
-ENTRIES = 0  # in the map
+# The state that filling keeps from one call to the next.
+ENTRIES = 0  # number of entries in the map
 MAX_ENTRIES = 1
-LATEST = 2  # the map speaks for all offsets up to this
-START_OFFSET = 3  # where the dirty part begins
-RECORDS = 4  # that were looked at
+LATEST = 2  # the map covers all offsets up to this one
+START_OFFSET = 3  # first offset of the dirty part
+RECORDS = 4  # number of records read
 FILL_STATE = 5
 
-FULL = -1  # no rule: the map takes no more keys
+FULL = -1  # not a rule: the map takes no more keys
 
 
 def fill_batch(
     data: Array, table: Array, batch: int, seed: Array, slots: Array, state: Array, read: Array
 ) -> tuple[int, int]:
-    """Note the offsets of a batch's keys; the broken rule, `OK` or `FULL`, and where."""
+    """Put the offsets of a batch's keys into the map; returns the broken rule, `OK` or `FULL`, and the position."""
     left = count_records(data, table, batch)
     at = table[batch, START]
     if left < 0:
@@ -62,10 +62,10 @@ def fill(
     state: Array,
     read: Array,
 ) -> tuple[int, int, int]:
-    """Take the batches `first` to before `last` of a table, but for those to `skip`, of which only the offsets count.
+    """Put the batches `first` to before `last` of a table into the map; for those in `skip`, only the offsets count.
 
-    Returns the row reached, the broken rule, `OK` or `FULL`, and where it is broken. A map that is full speaks for all
-    up to the last offset that it took.
+    Returns the row reached, the broken rule, `OK` or `FULL`, and the position of the broken rule. A full map covers all
+    offsets up to the last one that it took.
     """
     for batch in range(first, last):
         if skip[batch] == 0:

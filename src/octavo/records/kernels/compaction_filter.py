@@ -1,8 +1,8 @@
-"""Keep of each batch what the offset map lets stay: the second half of compaction (Kafka's `MemoryRecords.filterTo`).
+"""Keep the records of each batch that the offset map retains: the second half of compaction (`MemoryRecords.filterTo`).
 
-A batch that loses nothing is copied as it is. Of any other the records that stay are written into a new one, many
-batches in a call; where they are to be compressed again, that is left to the caller. Batches of magic 0 and 1 become
-such of magic 2, as Kafka makes of them since release 4.0.
+A batch that loses nothing is copied unchanged. For any other batch, the retained records are written to a new one. One
+call handles many batches. If records have to be compressed again, the caller does that. Batches of magic 0 and 1 become
+batches of magic 2, as in Kafka since release 4.0.
 """
 
 from __future__ import annotations
@@ -43,34 +43,35 @@ from octavo.records.kernels.scan import (
 )
 from octavo.records.layout import NO_TIMESTAMP, Attributes
 
-# What is to be done with a batch, whatever its records are: flags.
-KEEP_EMPTY = 1  # its header stays even where no record does
-DISCARD = 2  # its records go
-MARKS_NOTHING = 4  # a marker of a transaction of which nothing is left: it gets a delete horizon
+# What to do with a batch, whatever its records are: flags.
+KEEP_EMPTY = 1  # its header stays even if no record does
+DISCARD = 2  # its records are dropped
+MARKS_NOTHING = 4  # marker of a transaction that has no records left: the batch gets a delete horizon
 
-# What filtering knows, and what it counts.
-LATEST = 0  # the map speaks for all offsets up to this
+# What filtering needs to know, and what it counts.
+LATEST = 0  # the map covers all offsets up to this one
 NOW = 1
-NEW_HORIZON = 2  # of batches with tombstones that have none yet
-OLD_TOMBSTONES_STAY = 3  # of magic 0 and 1
-OUT_AT = 4  # how far the output goes
+NEW_HORIZON = 2  # for batches with tombstones that have no horizon yet
+OLD_TOMBSTONES_STAY = 3  # whether tombstones of magic 0 and 1 stay
+OUT_AT = 4  # end of the output so far
 RECORDS_READ = 5
 RECORDS_KEPT = 6
-RECORDS_WITHOUT_KEY = 7  # that went for it
+RECORDS_WITHOUT_KEY = 7  # records dropped because they had no key
 FILTER_STATE = 8
 
-# What became of a batch.
+# The result for a batch.
 OUT_START = 0
 OUT_END = 1
-TO_COMPRESS = 2  # 1: the records in the output are to be compressed
+TO_COMPRESS = 2  # 1: the records in the output have to be compressed
 FATE_COLUMNS = 3
 
-# What a call to `filter_batch` finds besides broken rules.
+# Results of `filter_batch` in addition to broken rules.
 FULL = -1  # the output has no room for the batch
 HORIZON = -2  # a tombstone stays, and the batch has no delete horizon
 
-# What `keep_records` finds: the broken rule, `OK`, `FULL` or `HORIZON`; the position behind the records, or where that
-# is; how many stay, the first and the last offset, base and largest timestamp, and what is wrong with their order.
+# The result of `keep_records`: the broken rule, `OK`, `FULL` or `HORIZON`; the position after the records, or of the
+# broken rule; the number of retained records; the first and the last offset; the base and the largest timestamp; the
+# broken rule about their order.
 Kept = tuple[int, int, int, int, int, int, int, int]
 
 _CONTROL = int(Attributes.CONTROL)
@@ -79,7 +80,7 @@ _DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
 
 
 def tombstones_stay(table: Array, batch: int, state: Array) -> bool:
-    """Whether it is too early for tombstones of this batch to go."""
+    """Return whether it is too early to drop tombstones of this batch."""
     if table[batch, MAGIC] < 2:
         return bool(state[OLD_TOMBSTONES_STAY] != 0)
     if table[batch, ATTRIBUTES] & _DELETE_HORIZON == 0:
@@ -88,7 +89,7 @@ def tombstones_stay(table: Array, batch: int, state: Array) -> bool:
 
 
 def stays(read: Array, row: int, slots: Array, state: Array, with_tombstones: bool) -> bool:
-    """Whether a record stays: behind all that the map knows, or the last of its key."""
+    """Return whether a record is retained: it is after everything the map covers, or it is the last of its key."""
     offset = read[row, OFFSET]
     if offset > state[LATEST]:
         return True
@@ -113,9 +114,10 @@ def keep_records(
     out: Array,
     read: Array,
 ) -> Kept:
-    """Write the records of a batch that stay behind where its header will be; their deltas count from `horizon`.
+    """Write the retained records of a batch after the place of its header.
 
-    Where that is negative they count from the first. `needs_horizon`: there is none yet, and tombstones must have one.
+    Their timestamp deltas count from `horizon`, or from the first timestamp if `horizon` is negative. `needs_horizon`:
+    the batch has no delete horizon yet, and needs one if it retains tombstones.
     """
     is_new = table[batch, MAGIC] == 2
     is_control = is_new and table[batch, ATTRIBUTES] & _CONTROL != 0
@@ -175,10 +177,11 @@ def filter_batch(
     out: Array,
     read: Array,
 ) -> tuple[int, int, int]:
-    """Write what stays of one batch behind the output, and count it.
+    """Write what is retained of one batch to the end of the output, and count it.
 
-    Returns the broken rule, `OK`, `FULL` or `HORIZON`; where that is, or else where the output ends then, which is
-    where it ended where nothing stays; and 1 where the records are to be compressed.
+    Returns three numbers. The first is the broken rule, `OK`, `FULL` or `HORIZON`. The second is the position of the
+    broken rule, or else the new end of the output, which is unchanged if nothing is retained. The third is 1 if the
+    records have to be compressed.
     """
     is_new = table[batch, MAGIC] == 2
     had_horizon = is_new and table[batch, ATTRIBUTES] & _DELETE_HORIZON != 0
@@ -200,7 +203,7 @@ def filter_batch(
             data, table, batch, total, horizon, needs_horizon, seed, slots, state, out, read
         )
         if outcome != rules.OK:
-            state[RECORDS_WITHOUT_KEY] = without_key  # it is gone through once more
+            state[RECORDS_WITHOUT_KEY] = without_key  # the batch will be read once more
             return outcome, at, 0
     compress = 0
     if kept and kept == total and is_new and not sets_horizon:
@@ -242,9 +245,9 @@ def filter_batches(
     fates: Array,
     read: Array,
 ) -> tuple[int, int, int]:
-    """Write what stays of the batches `first` to before `last` of a table, and a row of `fates` for each.
+    """Write what is retained of the batches `first` to before `last` of a table, and a row of `fates` for each.
 
-    Returns the row reached, the broken rule, `OK` or `FULL`, and where it is broken.
+    Returns the row reached, the broken rule, `OK` or `FULL`, and the position of the broken rule.
     """
     for batch in range(first, last):
         action = actions[batch]

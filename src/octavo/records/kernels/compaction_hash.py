@@ -1,8 +1,9 @@
-"""SipHash-2-4 with 128 bits of output: what compaction knows of a key.
+"""Hash keys for compaction with SipHash-2-4 and 128 bits of output.
 
-Keys are compared by their hash alone, as in Kafka. So two keys of one hash would be one key, and the older value lost.
-Kafka takes MD5, of which anybody can make such pairs; here the hash has a secret key, drawn anew for every clean, and
-nobody who does not know it can. It is faster, too: a short key takes a dozen rounds and not a whole block of 64 bytes.
+Keys are compared by their hash alone, as in Kafka. So two keys with the same hash would count as one key, and the older
+value would be lost. Kafka uses MD5, for which anybody can construct such pairs. Here the hash has a secret key, drawn
+anew for every cleaning, and nobody can construct pairs without knowing it. SipHash is also faster: a short key takes a
+dozen rounds and not a whole block of 64 bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def sip_round(a: int, b: int, c: int, d: int) -> State:
 
 
 def last_word(data: Array, end: int, length: int) -> int:
-    """The bytes of a key behind its last whole word, and its length in the byte above them."""
+    """Return the bytes of a key after its last whole word, with the key's length in the top byte."""
     left = length & 7
     word = wrap64((length & 0xFF) << 56)
     if left == 0:
@@ -39,7 +40,7 @@ def last_word(data: Array, end: int, length: int) -> int:
 
 
 def sip_hash(seed: Array, data: Array, at: int, length: int) -> tuple[int, int]:
-    """The two halves of the hash of `data[at : at + length]`, which lies inside; `seed` is the secret key."""
+    """Return both halves of the hash of `data[at : at + length]`, which must be inside; `seed` is the secret key."""
     a = seed[0] ^ 0x736F6D6570736575
     b = seed[1] ^ 0x646F72616E646F6D ^ 0xEE
     c = seed[0] ^ 0x6C7967656E657261

@@ -1,35 +1,35 @@
-"""The offset map: for every key, by its hash, the last offset that has it (Kafka's `SkimpyOffsetMap`).
+"""The offset map: the last offset of every key, by the key's hash (Kafka's `SkimpyOffsetMap`).
 
-A slot has 24 bytes, as Kafka's: two halves of a hash, and the offset plus one, so that an empty slot is one of zeros.
-A key's slot is told by its hash, and when that is taken it is the next one: what the processor fetches with it.
+A slot has 24 bytes, as in Kafka: two halves of a hash, and the offset plus one, so that an empty slot is all zeros. The
+hash determines a key's slot. If that is taken, the next one is tried, which the processor fetches along with it.
 """
 
 from __future__ import annotations
 
 from octavo.records.kernels.machine import Array, prefetch
 
-WORDS = 3  # of a slot
+WORDS = 3  # 64-bit words of a slot
 
-_FIRST = 0  # half of the hash
+_FIRST = 0  # first half of the hash
 _SECOND = 1
-_OFFSET = 2  # plus one
+_OFFSET = 2  # the offset plus one
 
 
 def slot_of(slots: Array, first: int) -> int:
-    """Where the search for a hash begins."""
+    """Return where the search for a hash begins."""
     count = len(slots) // WORDS
     return WORDS * ((first >> 33 & 0x7FFFFFFF) * count >> 31)
 
 
 def fetch_slot(slots: Array, first: int) -> None:
-    """Have the slot in the processor's cache, soon."""
+    """Prefetch the slot of a hash into the processor's cache."""
     at = slot_of(slots, first)
     prefetch(slots, at)
     prefetch(slots, at + _OFFSET)
 
 
 def find_offset(slots: Array, first: int, second: int) -> int:
-    """The offset of a hash, -1 where there is none. Not all slots are taken."""
+    """Return the offset of a hash, or -1 if there is none. There must be a free slot."""
     at = slot_of(slots, first)
     while True:
         if slots[at + _FIRST] == first and slots[at + _SECOND] == second:
@@ -44,7 +44,7 @@ def find_offset(slots: Array, first: int, second: int) -> int:
 
 
 def put_offset(slots: Array, first: int, second: int, offset: int) -> int:
-    """Note the offset of a hash in place of an earlier one; 1 where there was none, else 0. Not all slots are taken."""
+    """Store the offset of a hash, replacing an earlier one; returns 1 if the hash is new, else 0. Needs a free slot."""
     at = slot_of(slots, first)
     while slots[at + _OFFSET] != 0:
         if slots[at + _FIRST] == first and slots[at + _SECOND] == second:

@@ -1,8 +1,8 @@
-"""Records as compaction reads them: where they lie, and what their keys hash to.
+"""Read records for compaction: their positions, and the hashes of their keys.
 
-Records are read some at a time, into rows of a small table. So the slots of all their keys are on their way into the
-processor's cache before the first is looked at: a map is larger than any cache, and waiting for memory would be most of
-the work.
+Records are read several at a time, into rows of a small table. That way, the slots of all their keys are on their way
+into the processor's cache before the first one is looked up. A map is larger than any cache, and waiting for memory
+would be most of the work.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from octavo.records.kernels.skim import Quick, quick_record
 from octavo.records.kernels.varint import read_varint, read_varlong
 from octavo.records.layout import MAGIC_AT, MIN_INT64, Attributes
 
-# Columns of the table, one row a record.
+# Columns of the table, one row per record.
 RECORD_START = 0
 RECORD_END = 1
-REST = 2  # where what stands behind the timestamp begins; of an old message, its value
-DELTA = 3  # the timestamp's, as it stands there, or that no record has
+REST = 2  # start of the fields after the timestamp; in an old message, of its value
+DELTA = 3  # timestamp delta as stored, or `NO_DELTA`, which no record has
 TIMESTAMP = 4
 OFFSET = 5
 KEY_AT = 6
@@ -49,7 +49,7 @@ _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 
 
 def any_keyed(data: Array, start: int, end: int) -> Quick:
-    """Find what compaction needs of the record at `start` of the records in `data[:end]`; all of it is checked."""
+    """Find the fields that compaction needs of the record at `start` of `data[:end]`; the whole record is checked."""
     record_end, delta, offset_delta, key_at, key_length, _, value_length, headers_at, header_count = walk_record(
         data, start, end
     )
@@ -65,7 +65,7 @@ def any_keyed(data: Array, start: int, end: int) -> Quick:
 
 
 def put_key(seed: Array, slots: Array, data: Array, read: Array, row: int, key_at: int, key_length: int) -> None:
-    """Fill in what a row tells of a key, and have its slot fetched."""
+    """Fill in the key columns of a row, and prefetch the slot of the key."""
     read[row, KEY_AT] = key_at
     read[row, KEY_LENGTH] = key_length
     if key_length >= 0:
@@ -78,9 +78,9 @@ def put_key(seed: Array, slots: Array, data: Array, read: Array, row: int, key_a
 def read_records(
     data: Array, table: Array, batch: int, at: int, left: int, seed: Array, slots: Array, read: Array
 ) -> tuple[int, int, int]:
-    """Fill `read` with records of a batch of magic 2, from `at` on, of which `left` are left.
+    """Fill `read` with records of a batch of magic 2, from `at` on; `left` records are left.
 
-    Returns the count of rows, where the next record begins and the broken rule. The slot of every key is fetched.
+    Returns the number of rows, the start of the next record and the broken rule. The slot of every key is prefetched.
     """
     end = table[batch, END]
     base_offset = table[batch, BASE_OFFSET]
@@ -112,7 +112,7 @@ def read_records(
 def read_messages(
     data: Array, table: Array, batch: int, at: int, left: int, seed: Array, slots: Array, read: Array
 ) -> tuple[int, int, int]:
-    """As `read_records`, of a message of magic 0 or 1, or those that a wrapper held."""
+    """Fill `read` with a message of magic 0 or 1, or with those of a wrapper; otherwise like `read_records`."""
     end = table[batch, END]
     base_offset = table[batch, BASE_OFFSET] if table[batch, INFLATED] else 0
     one_time = table[batch, ATTRIBUTES] & _LOG_APPEND_TIME != 0 and table[batch, MAGIC] == 1
@@ -136,7 +136,7 @@ def read_messages(
 
 
 def count_records(data: Array, table: Array, batch: int) -> int:
-    """How many records a batch has, or minus the broken rule; of a wrapper, the table is filled in."""
+    """Return the number of records of a batch, or minus the broken rule; for a wrapper, fills in the table."""
     if table[batch, MAGIC] < 2 and table[batch, INFLATED]:
         count, base_offset, rule = measure_wrapper(
             data, table[batch, START], table[batch, END], table[batch, MAGIC], table[batch, LAST_OFFSET]
@@ -153,7 +153,7 @@ def count_records(data: Array, table: Array, batch: int) -> int:
 def read_some(
     data: Array, table: Array, batch: int, at: int, left: int, seed: Array, slots: Array, read: Array
 ) -> tuple[int, int, int]:
-    """`read_records` or `read_messages`, as the batch's magic is."""
+    """Call `read_records` or `read_messages`, depending on the batch's magic."""
     if table[batch, MAGIC] == 2:
         return read_records(data, table, batch, at, left, seed, slots, read)
     return read_messages(data, table, batch, at, left, seed, slots, read)

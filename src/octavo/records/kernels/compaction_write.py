@@ -1,4 +1,4 @@
-"""Batches as compaction writes them: what stays of one, as a batch of magic 2 (Kafka's `buildRetainedRecordsInto`)."""
+"""Write what compaction keeps of a batch, as a batch of magic 2 (Kafka's `buildRetainedRecordsInto`)."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 _FLAGS = (0, _LOG_APPEND_TIME, _LOG_APPEND_TIME | int(Attributes.TRANSACTIONAL | Attributes.CONTROL))  # by magic
 
-NO_ROOM = -1  # in place of a position: the output has no room
+NO_ROOM = -1  # in place of a position: the output is too small
 
 
 def copy_record(data: Array, read: Array, row: int, delta: int, out: Array, at: int) -> int:
-    """Write a record of magic 2 with another timestamp delta; the position behind it, or `NO_ROOM`.
+    """Write a record of magic 2 with another timestamp delta; returns the position after it, or `NO_ROOM`.
 
-    What stands behind the timestamp stays as it is.
+    The fields after the timestamp stay unchanged.
     """
     start = read[row, RECORD_START]
     if delta == read[row, DELTA]:
@@ -76,7 +76,7 @@ def copy_record(data: Array, read: Array, row: int, delta: int, out: Array, at: 
 
 
 def convert_message(data: Array, read: Array, row: int, delta: int, base_offset: int, out: Array, at: int) -> int:
-    """Write an old message as a record of magic 2; the position behind it, or `NO_ROOM`."""
+    """Write an old message as a record of magic 2; returns the position after it, or `NO_ROOM`."""
     key_length = read[row, KEY_LENGTH]
     value_length = read[row, VALUE_LENGTH]
     offset_delta = read[row, OFFSET] - base_offset
@@ -91,7 +91,7 @@ def convert_message(data: Array, read: Array, row: int, delta: int, base_offset:
 
 
 def copy_batch(plain: Array, table: Array, batch: int, out: Array, at: int) -> int:
-    """Write a batch as it is; the position behind it, or `NO_ROOM`."""
+    """Write a batch unchanged; returns the position after it, or `NO_ROOM`."""
     size = table[batch, SIZE]
     if at + size > len(out):
         return NO_ROOM
@@ -113,10 +113,10 @@ def write_kept(
     start: int,
     end: int,
 ) -> int:
-    """Write the header of what stays of a batch in `out[start:end]`; `end`, or `NO_ROOM`.
+    """Write the header of what is kept of a batch in `out[start:end]`; returns `end`, or `NO_ROOM`.
 
-    Where there is a codec the records are still to be compressed: length and checksum have to be written then. A batch
-    that is empty has no codec. `horizon` is negative where there is none.
+    If there is a codec, the caller still has to compress the records, and to write length and checksum. An empty batch
+    has no codec. A negative `horizon` means that there is none.
     """
     if start + HEADER_SIZE > len(out):
         return NO_ROOM
@@ -143,7 +143,7 @@ def write_kept(
 
 
 def write_empty(tables: Tables, table: Array, batch: int, out: Array, at: int) -> int:
-    """Write what stays of a batch that has no records any more; the position behind it, or `NO_ROOM`."""
+    """Write the header of a batch that has no records left; returns the position after it, or `NO_ROOM`."""
     last_offset = table[batch, LAST_OFFSET]
     base_offset = table[batch, BASE_OFFSET] if table[batch, MAGIC] == 2 else last_offset
     max_timestamp = table[batch, MAX_TIMESTAMP]

@@ -1,11 +1,11 @@
-"""The kernels as machine code. Only this module and `keeping` know Numba.
+"""Compile the kernels to machine code. Only this module and `keeping` know Numba.
 
-A kernel is compiled for one fixed signature, or loaded from the cache that an earlier process left. The cache is ours
-and not Numba's, which is bound to the path of the sources, and notices a change in the file of the kernel but not in
-those of the functions it calls.
+A kernel is compiled for one fixed signature, or loaded from the cache that an earlier process left. The cache is our
+own. Numba's cache is bound to the path of the sources, and notices changes in the file of the kernel but not in the
+files of the functions that it calls.
 
-`_nrt` off says that no kernel allocates: without it, Numba counts references to arrays at every call of a function,
-which takes four times as long as the work itself.
+`_nrt` off says that no kernel allocates. Without it, Numba counts references to arrays at every function call, which
+takes four times as long as the work itself.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from octavo.records.kernels import (
 )
 from octavo.records.kernels.keeping import KernelCache
 
-# Whether the processor has an instruction for CRC-32C that is known here; elsewhere a library is faster than kernels.
+# Whether the processor has a known instruction for CRC-32C; without one, a library is faster than the kernels.
 CHECKS_FAST: Final = platform.machine() in ("x86_64", "AMD64") and bool(binding.get_host_cpu_features().get("sse4.2"))
 CHECKED: Final = os.environ.get("OCTAVO_KERNELS") == "checked"
 _OPTIONS: Final = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck": CHECKED}
 
 _INT = types.int64
-_BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)  # as an argument, not in a tuple, takes writable ones too
+_BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)  # outside a tuple, also takes writable arrays
 _INT32_IN = types.Array(types.int32, 1, "C", readonly=True)
 _INT64_IN = types.Array(types.int64, 1, "C", readonly=True)
 _BYTES = types.uint8[::1]
@@ -63,7 +63,7 @@ _TABLE = types.int64[:, ::1]
 
 @intrinsic
 def _memcpy(_context: Any, target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
-    """memcpy of `size` bytes, without the checks and the loop that a slice assignment would be."""
+    """Call memcpy for `size` bytes, without the checks and the loop of a slice assignment."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
         into = context.make_array(signature.args[0])(context, builder, args[0])
@@ -76,7 +76,7 @@ def _memcpy(_context: Any, target: Any, at: Any, source: Any, start: Any, size: 
 
 @overload(machine.copy, jit_options=_OPTIONS)
 def _copy(target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
-    # Numba wants the very same parameters, annotations included, in what an overload returns.
+    # Numba requires that the function an overload returns has the very same parameters, annotations included.
     def copy(target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
         _memcpy(target, numba.int64(at), source, numba.int64(start), numba.int64(size))
 
@@ -89,7 +89,7 @@ def _copy(target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
 
 
 def _read_number(function: Callable[..., Any], bits: int, *, signed: bool, swapped: bool = True) -> None:
-    """Have `function` of `machine` compiled to one load and, where it is `swapped`, a swap of its bytes."""
+    """Compile `function` of `machine` to one load and, if `swapped`, a byte swap."""
 
     @intrinsic
     def load(_context: Any, data: Any, at: Any) -> Any:
@@ -129,7 +129,7 @@ _read_number(machine.read_le64, 64, signed=True, swapped=sys.byteorder == "big")
 
 @intrinsic
 def _crc32_instruction(_context: Any, value: Any, data: Any, at: Any) -> Any:
-    """The instruction of SSE 4.2 on the eight bytes at `at`."""
+    """Apply the CRC instruction of SSE 4.2 to the eight bytes at `at`."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
         long = ir.IntType(64)
@@ -153,7 +153,7 @@ def _crc32c_step(value: Any, data: Any, at: Any) -> Any:
             raise IndexError("a kernel would read outside its array")
         return _crc32_instruction(numba.int64(value), data, numba.int64(at))
 
-    def bit_by_bit(value: Any, data: Any, at: Any) -> Any:  # right, and so slow that `CHECKS_FAST` tells not to
+    def bit_by_bit(value: Any, data: Any, at: Any) -> Any:  # correct but slow; `CHECKS_FAST` is then False
         for byte in range(at, at + 8):
             value ^= data[byte] & 0xFF
             for _ in range(8):
@@ -199,12 +199,12 @@ def _wrap64(number: Any) -> Any:
 @overload(machine.rotate_left, jit_options=_OPTIONS)
 def _rotate_left(number: Any, bits: Any) -> Any:
     def rotate_left(number: Any, bits: Any) -> Any:
-        return number << bits | number >> (64 - bits) & (1 << bits) - 1  # one instruction, as the compiler knows
+        return number << bits | number >> (64 - bits) & (1 << bits) - 1  # the compiler turns this into one instruction
 
     return rotate_left
 
 
-# What runs for every field or record. Left to itself, the compiler calls these, which doubles the time.
+# Functions that run for every field or record. By default, the compiler would not inline them, which doubles the time.
 _INLINED: Final[frozenset[Any]] = frozenset(
     {
         varint.read_varint,
@@ -239,7 +239,7 @@ _INLINED: Final[frozenset[Any]] = frozenset(
 
 @register_jitable(**_OPTIONS)
 def _slicing(tables: Any, data: Any, start: Any, end: Any, value: Any) -> Any:
-    """The register of a CRC, eight bytes a step, by the tables of `slicing_tables`."""
+    """Advance the register of a CRC by eight bytes per step, with the tables of `slicing_tables`."""
     at = start
     while at + 8 <= end:
         low = (
@@ -286,7 +286,7 @@ def _crc32c_of(tables: Any, data: Any, start: Any, end: Any, before: Any) -> Any
 
 
 def _register(module: ModuleType) -> None:
-    """Let kernels call the functions of `module`."""
+    """Make the functions of `module` callable from kernels."""
     for function in vars(module).values():
         if inspect.isfunction(function) and function.__module__ == module.__name__:
             register_jitable(forceinline=function in _INLINED, **_OPTIONS)(function)
@@ -349,7 +349,7 @@ _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
 def compile_kernel(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `kernel` for its signature, or load it from the cache."""
     dispatcher: Any = numba.njit(**_OPTIONS)(kernel)
-    if is_jitted(dispatcher):  # and not where NUMBA_DISABLE_JIT is set
+    if is_jitted(dispatcher):  # false if NUMBA_DISABLE_JIT is set
         dispatcher._cache = KernelCache(kernel, checked=CHECKED)
         dispatcher.compile(_SIGNATURES[kernel])
         dispatcher.disable_compile()

@@ -1,8 +1,8 @@
-"""Many records in one call, from the rows of a batch table into Arrow's buffers.
+"""Decode many records in one call, from the rows of a batch table into Arrow's buffers.
 
-A call goes on from where the last one stopped, and stops when the batches are used up, when a buffer of the output is
-full, or at damage. It reads each record once and copies its key, value and headers straight into the buffers that Arrow
-keeps. Every length is checked against its record, its batch and the room in the buffer before anything is copied.
+A call continues where the last one stopped. It stops when all batches are done, when an output buffer is full, or at
+damage. It reads each record once, and copies its key, value and headers straight into the buffers that Arrow keeps.
+Every length is checked against its record, its batch and the room in the buffer before anything is copied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from octavo.records.layout import MAGIC_AT, Attributes
 
 
 class Wanted(NamedTuple):
-    """Which columns to fill, and which records (both ends included)."""
+    """The columns to fill, and the ranges of records to decode (both ends included)."""
 
     offset: int  # flags: 0 or 1
     timestamp: int
@@ -49,9 +49,9 @@ class Wanted(NamedTuple):
 
 
 class Sink(NamedTuple):
-    """Arrow's buffers. Bitmaps arrive all ones, lists of ends with a leading 0; a column nobody wants has no room."""
+    """Arrow's buffers. Bitmaps arrive all ones, lists of ends with a leading 0; unwanted columns have no room."""
 
-    batch_rows: Array  # int64 for each row of the batch table: how many records this call took from it
+    batch_rows: Array  # int64 for each row of the batch table: number of records that this call took from it
     offsets: Array
     timestamps: Array  # int64, milliseconds
     micros: Array  # the same in microseconds
@@ -69,30 +69,30 @@ class Sink(NamedTuple):
     header_value_bits: Array
 
 
-# The cursor: where a call goes on, and how much output there is.
+# The cursor: where a call continues, and how much output there is.
 BATCH = 0  # row of the table
-RECORD = 1  # how many records of that batch are done
-AT = 2  # where the next one begins, unless none is done
+RECORD = 1  # number of records of that batch that are done
+AT = 2  # start of the next record, unless none is done
 ROWS = 3
 KEY_BYTES = 4
 VALUE_BYTES = 5
 HEADERS = 6
 HEADER_KEY_BYTES = 7
 HEADER_VALUE_BYTES = 8
-UNFIT = 9  # how many timestamps microseconds cannot hold
-RULE = 10  # what is broken in that batch
-WHERE = 11  # and where
+UNFIT = 9  # number of timestamps that do not fit into microseconds
+RULE = 10  # broken rule in that batch
+WHERE = 11  # position of the broken rule
 CURSOR_SIZE = 12
 
-FULL = -1  # no rule: the output has no room for the next record
+FULL = -1  # not a rule: the output has no room for the next record
 
-MAX_MS = (2**63 - 1) // 1000  # what microseconds can hold
+MAX_MS = (2**63 - 1) // 1000  # largest timestamp that fits into microseconds
 
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 
 
 def outside(wanted: Wanted, offset: int, timestamp: int) -> bool:
-    """Whether a record lies outside the wanted ranges."""
+    """Return whether a record is outside the wanted ranges."""
     return (
         offset < wanted.first_offset
         or offset > wanted.last_offset
@@ -102,7 +102,7 @@ def outside(wanted: Wanted, offset: int, timestamp: int) -> bool:
 
 
 def has_room(wanted: Wanted, sink: Sink, cursor: Array, row: int, key_length: int, value_length: int) -> bool:
-    """Whether the output has room for one more record, its headers aside."""
+    """Return whether the output has room for one more record, not counting its headers."""
     return (
         row < len(sink.offsets)
         and (wanted.key == 0 or cursor[KEY_BYTES] + key_length <= len(sink.keys))
@@ -113,7 +113,7 @@ def has_room(wanted: Wanted, sink: Sink, cursor: Array, row: int, key_length: in
 def put_bytes(
     data: Array, start: int, length: int, target: Array, used: int, ends: Array, bits: Array, row: int
 ) -> int:
-    """Append one nullable value to an Arrow column of bytes; returns how many bytes are used then."""
+    """Append one nullable value to an Arrow column of bytes; returns the number of bytes then used."""
     if length < 0:
         bits[row >> 3] &= 0xFF ^ (1 << (row & 7))
     elif length > 0:
@@ -136,7 +136,7 @@ def put_row(
     value_at: int,
     value_length: int,
 ) -> None:
-    """Write one record's columns, its headers aside; there is room for it."""
+    """Write one record's columns, except its headers; there is room for it."""
     sink.offsets[row] = offset
     sink.timestamps[row] = timestamp
     if wanted.timestamp:
@@ -163,7 +163,7 @@ def put_headers(sink: Sink, cursor: Array, data: Array, start: int, end: int, co
     key_bytes = cursor[HEADER_KEY_BYTES]
     value_bytes = cursor[HEADER_VALUE_BYTES]
     if count >= len(sink.header_key_ends) - header:
-        if count > (end - start) // 2:  # a header takes two bytes: these are not all there, whatever the room
+        if count > (end - start) // 2:  # a header takes two bytes, so some are missing, whatever the room
             return walk_headers(data, start, end, count)
         return FULL
     at = start
@@ -196,7 +196,7 @@ def put_headers(sink: Sink, cursor: Array, data: Array, start: int, end: int, co
 
 
 def decode_batch(data: Array, table: Array, batch: int, cursor: Array, wanted: Wanted, sink: Sink) -> int:
-    """Decode what is left of one batch of magic 2; returns the broken rule, `OK` when done, or `FULL`."""
+    """Decode the rest of one batch of magic 2; returns the broken rule, `OK` when done, or `FULL`."""
     end = table[batch, END]
     count = table[batch, COUNT]
     base_offset = table[batch, BASE_OFFSET]
@@ -249,7 +249,7 @@ def decode_batch(data: Array, table: Array, batch: int, cursor: Array, wanted: W
 
 
 def decode_messages(data: Array, table: Array, batch: int, cursor: Array, wanted: Wanted, sink: Sink) -> int:
-    """Decode one message of magic 0 or 1, or what is left of a wrapper; returns as `decode_batch` does."""
+    """Decode one message of magic 0 or 1, or the rest of a wrapper; returns the same as `decode_batch`."""
     start = table[batch, START]
     end = table[batch, END]
     wrapper = table[batch, INFLATED]
@@ -288,7 +288,7 @@ def decode_messages(data: Array, table: Array, batch: int, cursor: Array, wanted
 
 
 def is_wrong(tables: Tables, data: Array, table: Array, batch: int) -> bool:
-    """Whether a batch's checksum is not the stored one. Its bytes lie in the cache then, for who decodes it next."""
+    """Return whether a batch's checksum is wrong. Afterwards its bytes are in the processor's cache for decoding."""
     computed = batch_checksum(tables, data, table[batch, POSITION], table[batch, SIZE], table[batch, MAGIC])
     return bool(computed != table[batch, CRC])
 
@@ -303,9 +303,9 @@ def decode(
     wanted: Wanted,
     sink: Sink,
 ) -> bool:
-    """Decode from `cursor` up to row `last_batch` of the table; False where a rule is broken.
+    """Decode from `cursor` up to row `last_batch` of the table; returns False if a rule is broken.
 
-    Where `wanted` says so, batches are verified first, but for those among the decompressed: that is too late.
+    If `wanted` asks for it, batches are verified first, except the decompressed ones: for those it would be too late.
     """
     outcome = rules.OK
     while cursor[BATCH] < last_batch and outcome == rules.OK:

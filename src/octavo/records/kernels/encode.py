@@ -1,7 +1,8 @@
-"""Many records in one call, from Arrow's buffers into uncompressed batches or messages.
+"""Encode many records in one call, from Arrow's buffers into uncompressed batches or messages.
 
-Rows come in groups that share everything a batch's header says once (producer, epochs, flags); a group becomes one
-batch, or several where it would pass a limit. The output is complete; who compresses it gives it other checksums.
+Rows come in groups that share everything a batch's header stores once (producer, epochs, flags). A group becomes one
+batch, or several if it would exceed a limit. The output is complete; a caller that compresses it must replace the
+checksums.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from octavo.records.layout import (
 
 
 class Rows(NamedTuple):
-    """The columns. Lengths are -1 for null; starts and lengths are int32, counted from the start of their bytes."""
+    """The columns. A length of -1 means null; starts and lengths are int32, relative to the start of their bytes."""
 
     offsets: Array
     timestamps: Array  # milliseconds, or microseconds
@@ -53,17 +54,17 @@ class Rows(NamedTuple):
 
 # Columns of the table of groups.
 FIRST_ROW = 0
-LAST_ROW = 1  # the one behind the last
+LAST_ROW = 1  # the row after the last
 ATTRIBUTES = 2
 LEADER_EPOCH = 3
 PRODUCER_ID = 4
 PRODUCER_EPOCH = 5
 BASE_SEQUENCE = 6
-APPEND_TIME = 7  # what the largest timestamp is, where the flag in the attributes says so
-DELETE_HORIZON = 8  # what deltas count from, where the flag in the attributes says so
+APPEND_TIME = 7  # the largest timestamp, if the flag in the attributes is set
+DELETE_HORIZON = 8  # the base of timestamp deltas, if the flag in the attributes is set
 GROUP_COLUMNS = 9
 
-# Columns of the table of batches that comes out.
+# Columns of the table of batches, the output.
 START = 0
 END = 1
 GROUP = 2
@@ -71,7 +72,7 @@ LAST_OFFSET = 3
 MAX_TIMESTAMP = 4
 BATCH_COLUMNS = 5
 
-NO_ROOM = -(2**62)  # in place of a row: the output has no room
+NO_ROOM = -(2**62)  # in place of a row: the output is too small
 
 _CODEC = int(Attributes.CODEC)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
@@ -97,13 +98,13 @@ _SIZE_V1 = MESSAGE_V1.size
 
 
 def timestamp_ms(rows: Rows, row: int, micros: int) -> int:
-    """A row's timestamp in milliseconds, rounded down."""
+    """Return a row's timestamp in milliseconds, rounded down."""
     timestamp: int = rows.timestamps[row]
     return timestamp // 1000 if micros else timestamp
 
 
 def headers_size(rows: Rows, row: int) -> int:
-    """Bytes that the headers of a row take, their count aside."""
+    """Return the number of bytes that the headers of a row take, without their count."""
     size = 0
     for header in range(rows.header_ends[row], rows.header_ends[row + 1]):
         size += nullable_size(rows.header_key_lengths[header]) + nullable_size(rows.header_value_lengths[header])
@@ -111,7 +112,7 @@ def headers_size(rows: Rows, row: int) -> int:
 
 
 def write_headers(rows: Rows, row: int, out: Array, at: int) -> int:
-    """Write the headers of a row with their count; returns the position behind them."""
+    """Write the headers of a row with their count; returns the position after them."""
     first = rows.header_ends[row]
     last = rows.header_ends[row + 1]
     at = write_varint(out, at, last - first)
@@ -136,7 +137,7 @@ def write_batch_header(
     sequence: int,
     count: int,
 ) -> None:
-    """Write the header of the batch in `out[at:end]`; its checksum is left alone."""
+    """Write the header of the batch in `out[at:end]`, except its checksum."""
     write_i64(out, at, base_offset)
     write_u32(out, at + _LENGTH_AT, end - at - LOG_OVERHEAD)
     write_u32(out, at + _LEADER_EPOCH_AT, groups[group, LEADER_EPOCH])
@@ -152,7 +153,7 @@ def write_batch_header(
 
 
 def sequence_at(base_sequence: int, steps: int) -> int:
-    """The sequence `steps` after the first of a group; 0 follows the largest, and -1 stays -1."""
+    """Return the sequence `steps` after the first of a group; 0 follows the largest, and -1 stays -1."""
     if base_sequence < 0:
         return base_sequence
     return (base_sequence + steps) & MAX_SEQUENCE
@@ -163,8 +164,8 @@ def encode_batch(
 ) -> tuple[int, int, int, int]:
     """Write one batch of magic 2 that begins with `row`.
 
-    Returns the position behind it, the next row, the last offset and the largest timestamp. A next row below zero is
-    -1 minus a row that cannot be, or `NO_ROOM`.
+    Returns the position after it, the next row, the last offset and the largest timestamp. A negative next row is
+    `NO_ROOM`, or -1 minus the row that was refused.
     """
     start = at
     first = row
@@ -222,7 +223,7 @@ def encode_batch(
 def write_message(
     rows: Rows, row: int, magic: int, attributes: int, offset: int, timestamp: int, tables: Tables, out: Array, at: int
 ) -> int:
-    """Write one message of magic 0 or 1 with its checksum; returns the position behind it."""
+    """Write one message of magic 0 or 1 with its checksum; returns the position after it."""
     key_length = rows.key_lengths[row]
     value_length = rows.value_lengths[row]
     start = at
@@ -250,7 +251,7 @@ def write_message(
 
 
 def message_size(rows: Rows, row: int, magic: int) -> int:
-    """How many bytes `write_message` takes."""
+    """Return the number of bytes that `write_message` writes."""
     size: int = max(0, rows.key_lengths[row]) + max(0, rows.value_lengths[row])
     return size + 8 + (_SIZE_V1 if magic == 1 else _SIZE_V0)
 
@@ -268,9 +269,9 @@ def encode_messages(
     out: Array,
     at: int,
 ) -> tuple[int, int, int, int]:
-    """Write messages of magic 0 or 1, to stand alone or to be wrapped; returns as `encode_batch` does.
+    """Write messages of magic 0 or 1, as single messages or for a wrapper; returns the same as `encode_batch`.
 
-    Messages to be wrapped carry no codec of their own, and offsets of magic 1 relative to the first.
+    Messages for a wrapper have no codec of their own, and in magic 1 their offsets are relative to the first.
     """
     start = at
     first = row
@@ -322,11 +323,11 @@ def encode(
     out: Array,
     batches: Array,
 ) -> int:
-    """Write all groups into `out`, which has room; fills the table of batches and returns their count.
+    """Write all groups into `out`, which is large enough; fills the table of batches and returns their number.
 
-    `micros` is 1 where timestamps are microseconds, `checksums` to store those of magic 2 as well. Below zero is -1
-    minus the first row that cannot be: its offset is negative or does not grow within its group, its timestamp is
-    negative, or it is too large for any batch. `NO_ROOM` is a mistake of the caller's.
+    `micros` is 1 if timestamps are microseconds; `checksums` is 1 to store the checksums of magic 2 as well. A negative
+    result is -1 minus the first row that was refused: its offset is negative or does not increase within its group, its
+    timestamp is negative, or it is too large for any batch. `NO_ROOM` is a mistake of the caller.
     """
     at = 0
     count = 0

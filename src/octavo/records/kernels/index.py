@@ -1,7 +1,7 @@
-"""What the indexes of a segment hold for batches that a scan has found, and where the batches stop making sense.
+"""Build the index entries of a segment from the batches that a scan has found; stop where offsets make no sense.
 
-The rules are those by which Kafka rebuilds indexes (`LogSegment.recover`): an entry for a batch that begins more than
-an interval behind the last one that has an entry.
+The rules are those by which Kafka rebuilds indexes (`LogSegment.recover`): a batch gets an entry if it begins more than
+an interval after the last batch that has one.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from octavo.records.kernels.machine import Array
 from octavo.records.kernels.scan import BASE_OFFSET, LAST_OFFSET, LEADER_EPOCH, MAGIC, MAX_TIMESTAMP, POSITION
 from octavo.records.layout import MAX_INT32
 
-# What a walk over several tables remembers from one to the next.
-NEXT_OFFSET = 0  # the smallest that the next batch may have
+# The state that a walk over several tables carries from one to the next.
+NEXT_OFFSET = 0  # smallest offset that the next batch may have
 INDEXED = 1  # position of the last batch that has an entry
 LARGEST_TIMESTAMP = 2
-LARGEST_OFFSET = 3  # last offset of the batch that has it
-INDEXED_TIMESTAMP = 4  # of the last time entry
-EPOCH = 5  # the latest
-OFFSET_ENTRIES = 6  # counts of what was put out for this table
+LARGEST_OFFSET = 3  # last offset of the batch with the largest timestamp
+INDEXED_TIMESTAMP = 4  # timestamp of the last time index entry
+EPOCH = 5  # the latest leader epoch
+OFFSET_ENTRIES = 6  # numbers of entries written for this table
 TIME_ENTRIES = 7
 EPOCHS = 8
 STATE = 9
@@ -34,11 +34,11 @@ def index_batches(
     time_entries: Array,
     epochs: Array,
 ) -> int:
-    """Go on with the first `rows` of a batch table, whose positions count from `shift` in the segment.
+    """Continue with the first `rows` of a batch table, whose positions are relative to `shift` in the segment.
 
     The entries go to the tables `offset_entries` (offset, position), `time_entries` (timestamp, offset) and `epochs`
-    (epoch, start offset), each as long as the batch table. Returns the count of rows up to the first batch whose
-    offsets do not follow those before it, or cannot be told relative to the base.
+    (epoch, start offset), each as long as the batch table. Returns the number of rows before the first batch whose
+    offsets do not follow those before it, or do not fit relative to the base offset.
     """
     offset_count = 0
     time_count = 0

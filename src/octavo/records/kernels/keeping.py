@@ -1,9 +1,9 @@
-"""One compiled kernel in the cache folders, in the form that Numba's dispatchers use.
+"""Keep one compiled kernel in the cache folders, in the form that Numba's dispatchers use.
 
-Numba's own cache names its files after the path of the source and writes an index that two processes can spoil for
-each other. Here the name of a file is its key (the kernel, its signature and the processor), and a file is written
-under another name first; so processes that write at the same time do no harm, and no lock is needed. A file begins
-with the checksum of what follows, since a power cut can leave one of zeros.
+Numba's own cache names its files after the path of the source, and writes an index that two processes can spoil for
+each other. Here the name of a file is its key (the kernel, its signature and the processor), and a file is first
+written under another name. So processes can write at the same time, and no lock is needed. A file begins with the
+checksum of its content, since a power cut can leave a file of zeros.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DIGEST_SIZE: Final = hashlib.sha256().digest_size
 class KernelCache:
     """The cache of one kernel.
 
-    Dispatchers know it by its methods, which are those of `numba.core.caching._Cache`.
+    Dispatchers use it through its methods, which are those of `numba.core.caching._Cache`.
     """
 
     def __init__(self, kernel: Callable[..., Any], *, checked: bool) -> None:
@@ -38,11 +38,11 @@ class KernelCache:
 
     @property
     def cache_path(self) -> str | None:
-        """The folder that kernels come from; for Numba's statistics only."""
+        """The folder that kernels are loaded from; only for Numba's statistics."""
         return next(map(str, folders_to_load_from(checked=self._checked)), None)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the kernel as an earlier process compiled it, or None."""
+        """Return the kernel that an earlier process compiled, or None."""
         target_context.refresh()
         name = self._file_name(sig, target_context.codegen())
         for folder in folders_to_load_from(checked=self._checked) if self._is_on else ():
@@ -52,7 +52,7 @@ class KernelCache:
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled. Where that cannot be done, log a warning: the kernel works all the same."""
+        """Save a compiled kernel. If that fails, log a warning: the kernel works all the same."""
         assert not data.library.has_dynamic_globals, "kernels get all that they use as arguments"
         folder = folder_to_write_to(checked=self._checked) if self._is_on else None
         if folder is None:
@@ -77,7 +77,7 @@ class KernelCache:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return what was written to `path`; None where there is no such file, or only a part of it."""
+    """Return the content of `path`; None if there is no such file, or if it is incomplete."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -87,7 +87,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that appears as a whole, that everybody can read and only its owner can change."""
+    """Write a file that appears as a whole; everybody can read it, and only its owner can change it."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:

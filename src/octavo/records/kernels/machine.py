@@ -1,8 +1,8 @@
 """The few operations that plain Python and compiled code have to do differently.
 
-A kernel is a plain Python function over flat arrays: it runs as it stands on memoryviews, and `compiled` turns the
-very same source into machine code on NumPy arrays. These functions are the seam: what stands here is
-their meaning, and `compiled` replaces each by one machine operation of that meaning.
+A kernel is a plain Python function over flat arrays. It runs unchanged on memoryviews, and `compiled` turns the same
+source into machine code on NumPy arrays. These functions are the seam: the code here defines their meaning, and
+`compiled` replaces each by one machine operation with that meaning.
 """
 
 from __future__ import annotations
@@ -24,65 +24,65 @@ _LE64 = struct.Struct("<q").unpack_from
 
 
 def copy(target: Array, at: int, source: Array, start: int, size: int) -> None:
-    """Copy `size` bytes; the caller has checked that both ranges lie inside their arrays."""
+    """Copy `size` bytes; the caller has checked that both ranges are inside their arrays."""
     target[at : at + size] = source[start : start + size]
 
 
 def wrap64(number: int) -> int:
-    """`number` as a 64-bit integer that wraps around, as Java's `long` does."""
+    """Return `number` as a 64-bit integer that wraps around like Java's `long`."""
     return ((number + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
 
 
 def read_i16(data: Array, position: int) -> int:
-    """A signed big-endian 16-bit number; the caller has checked that it lies inside, here and in the next three."""
+    """Read a signed big-endian 16-bit number. The caller checks the bounds, as for the next three functions."""
     number: int = _I16(data, position)[0]
     return number
 
 
 def read_i32(data: Array, position: int) -> int:
-    """A signed 32-bit number."""
+    """Read a signed big-endian 32-bit number."""
     number: int = _I32(data, position)[0]
     return number
 
 
 def read_u32(data: Array, position: int) -> int:
-    """An unsigned 32-bit number."""
+    """Read an unsigned big-endian 32-bit number."""
     number: int = _U32(data, position)[0]
     return number
 
 
 def read_i64(data: Array, position: int) -> int:
-    """A signed 64-bit number."""
+    """Read a signed big-endian 64-bit number."""
     number: int = _I64(data, position)[0]
     return number
 
 
 def read_le64(data: Array, position: int) -> int:
-    """A signed little-endian 64-bit number; the caller has checked that it lies inside."""
+    """Read a signed little-endian 64-bit number; the caller checks the bounds."""
     number: int = _LE64(data, position)[0]
     return number
 
 
 def rotate_left(number: int, bits: int) -> int:
-    """A 64-bit number with its `bits` topmost bits moved to its lower end."""
+    """Rotate a 64-bit number left by `bits`."""
     number &= 0xFFFFFFFFFFFFFFFF
     return wrap64(number << bits | number >> (64 - bits))
 
 
 def crc32(tables: Array, data: Array, start: int, end: int) -> int:
-    """CRC-32 of `data[start:end]`, which lies inside; `tables` are for compiled code."""
+    """Compute the CRC-32 of `data[start:end]`; the caller checks the bounds. `tables` are for compiled code."""
     return _crc32(data[start:end])
 
 
 def crc32c_of(tables: Array, data: Array, start: int, end: int, before: int) -> int:
-    """CRC-32C of `data[start:end]`, which lies inside, behind bytes whose checksum is `before`."""
+    """Compute the CRC-32C of `data[start:end]`, continuing from the checksum `before`; the caller checks the bounds."""
     return crc32c(data[start:end], before)
 
 
 def prefetch(data: Array, at: int) -> None:
-    """Say that the bytes at `at` are wanted soon; harmless where `data` has ended by then."""
+    """Hint that the bytes at `at` are needed soon; harmless beyond the end of `data`."""
 
 
 def crc32c_step(value: int, data: Array, at: int) -> int:
-    """The register of a CRC-32C after eight more bytes; the caller has checked that they lie inside."""
+    """Advance the register of a CRC-32C by eight bytes; the caller checks the bounds."""
     return crc32c(data[at : at + 8], value ^ 0xFFFFFFFF) ^ 0xFFFFFFFF

@@ -1,9 +1,9 @@
-"""One message of magic 0 or 1, alone or inside a compressed wrapper: where its fields lie (Kafka's `LegacyRecord`).
+"""Find the fields of a message of magic 0 or 1, single or inside a compressed wrapper (Kafka's `LegacyRecord`).
 
     message => offset:int64 length:int32 crc:uint32 magic:int8 attributes:int8 [timestamp:int64] key value
     key, value => length:int32 bytes
 
-Every negative length of a key or value means null. As in Kafka, bytes behind the value are no error: the checksum
+Every negative length of a key or value means null. As in Kafka, bytes after the value are not an error: the checksum
 covers them, and nobody reads them.
 """
 
@@ -31,8 +31,8 @@ _SIZE_V1 = MESSAGE_V1.size
 _CODEC = int(Attributes.CODEC)
 _NONE = int(Codec.NONE)
 
-# What `walk_message` returns: where the next message begins, offset, timestamp, key's position and length, value's
-# position and length. Where a rule is broken the first number is minus the rule.
+# The result of `walk_message`: start of the next message, offset, timestamp, position and length of the key, position
+# and length of the value. If a rule is broken, the first number is minus the rule.
 WalkedMessage = tuple[int, int, int, int, int, int, int]
 
 
@@ -43,7 +43,7 @@ def _broken(rule: int) -> WalkedMessage:
 def walk_message(data: Array, start: int, end: int) -> WalkedMessage:
     """Find the fields of the message at `start` of `data[:end]`.
 
-    `INNER_CUT` is broken where the bytes end inside it: in a wrapper, Kafka ends there without a word.
+    If the bytes end inside it, the broken rule is `INNER_CUT`. In a wrapper, Kafka silently ends there.
     """
     if end - start < LOG_OVERHEAD:
         return _broken(rules.INNER_CUT)
@@ -76,11 +76,11 @@ def walk_message(data: Array, start: int, end: int) -> WalkedMessage:
 
 
 def measure_wrapper(data: Array, start: int, end: int, magic: int, offset: int) -> tuple[int, int, int]:
-    """Walk what a compressed wrapper of `magic` and `offset` held, now decompressed in `data[start:end]`.
+    """Walk the messages of a compressed wrapper of `magic` and `offset`, decompressed in `data[start:end]`.
 
-    Returns the count of messages, what has to be added to each inner offset, and the broken rule. Inner offsets of
-    magic 1 are relative, and the wrapper has that of its last message; a wrapper at offset 0 comes from a producer that
-    left its offset alone (as some do), and then they count from 0.
+    Returns the number of messages, the number to add to each inner offset, and the broken rule. In magic 1, inner
+    offsets are relative, and the wrapper has the offset of its last message. A wrapper at offset 0 comes from a
+    producer that did not set its offset (as some do); then the inner offsets count from 0.
     """
     count = 0
     at = start

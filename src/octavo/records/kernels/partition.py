@@ -1,7 +1,7 @@
-"""Which partition a key belongs to: Kafka's `BuiltInPartitioner.partitionForKey`, for many keys in one call.
+"""Compute the partitions of many keys in one call (Kafka's `BuiltInPartitioner.partitionForKey`).
 
-The hash is murmur2 as Kafka's `Utils` has it, with its seed, on 32 bits that wrap around. 64 signed bits hold every
-product here, so that compiled code needs no wider ones.
+The hash is murmur2 as in Kafka's `Utils`, with its seed, on 32 bits that wrap around. Every product here fits into 64
+signed bits, so compiled code needs no wider integers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _POSITIVE = 0x7FFFFFFF
 
 
 def murmur2(data: Array, start: int, length: int) -> int:
-    """The hash of `data[start : start + length]`, which lies inside, as an unsigned 32-bit number."""
+    """Return the hash of `data[start : start + length]` as an unsigned 32-bit number; the caller checks the bounds."""
     value = _SEED ^ length
     at = start
     whole = start + (length & ~3)
@@ -45,9 +45,10 @@ def murmur2(data: Array, start: int, length: int) -> int:
 
 
 def partition(keys: Array, starts: Array, lengths: Array, count: int, partitions: Array) -> None:
-    """Give every row with a key one of `count` partitions; rows without (length -1), or with one, keep theirs.
+    """Give every row with a key one of `count` partitions.
 
-    A row that has none yet has a negative number there.
+    Rows without a key (length -1) and rows that already have a partition are left alone. A negative partition means
+    that a row has none yet.
     """
     for row in range(len(lengths)):
         if lengths[row] >= 0 and partitions[row] < 0:

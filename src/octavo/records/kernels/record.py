@@ -1,10 +1,10 @@
-"""One record of a batch of magic 2: where its fields lie, and how they are written (Kafka's `DefaultRecord`).
+"""Find and write the fields of a record of a batch of magic 2 (Kafka's `DefaultRecord`).
 
     record => length attributes timestamp_delta offset_delta key_length key value_length value header_count header*
     header => key_length key value_length value
 
-`length` counts what follows it. Attributes are one unused byte; the rest are zig-zag varints. Every negative length
-of a key or value means null, as in Kafka; the key of a header cannot be null.
+`length` counts the bytes after it. The attributes are one unused byte; all other numbers are zig-zag varints. Every
+negative length of a key or value means null, as in Kafka; the key of a header cannot be null.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from octavo.records.kernels.varint import CUT, read_varint, read_varlong, varint
 
 MIN_RECORD_SIZE = 7  # one byte for each of the fields that every record has
 
-# What `walk_record` returns: where the next record begins, timestamp delta, offset delta, key's position and length,
-# value's position and length, first header's position and count of headers. Where a rule is broken the first
-# number is minus the rule and the second the position.
+# The result of `walk_record`: start of the next record, timestamp delta, offset delta, position and length of the key,
+# position and length of the value, position of the first header, number of headers. If a rule is broken, the first
+# number is minus the rule, and the second is the position.
 Walked = tuple[int, int, int, int, int, int, int, int, int]
 
 
@@ -37,7 +37,7 @@ def walk_record(data: Array, start: int, end: int) -> Walked:
     record_end = at + length
     if length < MIN_RECORD_SIZE - 1 or record_end > end:
         return _broken(rules.RECORD_LENGTH, start)
-    at += 1  # attributes: nothing is kept there
+    at += 1  # attributes: unused
     timestamp_delta, at = read_varlong(data, at, record_end)
     if at < 0:
         return _bad_varint(at, start)
@@ -84,8 +84,8 @@ def walk_record(data: Array, start: int, end: int) -> Walked:
 def walk_header(data: Array, start: int, end: int) -> tuple[int, int, int, int, int]:
     """Find the fields of the header at `start` of a record that ends at `end`.
 
-    Returns the position behind it, the key's position and length, the value's position and length; where a rule is
-    broken, minus the rule first.
+    Returns the position after it, the key's position and length, and the value's position and length. If a rule is
+    broken, the first number is minus the rule.
     """
     key_length, key_at = read_varint(data, start, end)
     if key_at < 0:
@@ -115,12 +115,12 @@ def walk_headers(data: Array, start: int, end: int, count: int) -> int:
 
 
 def nullable_size(length: int) -> int:
-    """Bytes that a key or value of `length` takes with its length; any negative length is null."""
+    """Return the number of bytes of a key or value of `length`, including its length field; negative means null."""
     return 1 if length < 0 else varint_size(length) + length
 
 
 def write_nullable(out: Array, at: int, data: Array, start: int, length: int) -> int:
-    """Write a key or value with its length; returns the position behind it."""
+    """Write a key or value with its length; returns the position after it."""
     if length < 0:
         out[at] = 1  # the varint of -1
         return at + 1
@@ -132,7 +132,7 @@ def write_nullable(out: Array, at: int, data: Array, start: int, length: int) ->
 def record_body_size(
     timestamp_delta: int, offset_delta: int, key_length: int, value_length: int, header_count: int, headers_size: int
 ) -> int:
-    """What a record's `length` field holds; `headers_size` counts the headers without their count."""
+    """Return the value of a record's `length` field; `headers_size` is the size of the headers without their count."""
     return (
         1
         + varint_size(timestamp_delta)
@@ -145,7 +145,7 @@ def record_body_size(
 
 
 def write_record_start(out: Array, at: int, body_size: int, timestamp_delta: int, offset_delta: int) -> int:
-    """Write what stands before a record's key; returns the position behind it."""
+    """Write the fields before a record's key; returns the position after them."""
     at = write_varint(out, at, body_size)
     out[at] = 0
     at = write_varint(out, at + 1, timestamp_delta)

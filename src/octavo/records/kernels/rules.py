@@ -1,7 +1,7 @@
-"""What can be wrong with records, as numbers that a kernel can return.
+"""The rules that records can break, as numbers that a kernel can return.
 
-A kernel cannot raise: it stops, and returns the number of the rule that is broken and the position. `broken` makes
-the typed error of it.
+A kernel cannot raise. It stops, and returns the number of the broken rule and the position. `broken` turns these into
+the typed error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WRAPPER_OFFSET: Final = 20
 INNER_LENGTH: Final = 21
 INNER_MAGIC: Final = 22
 WRAPPER_NULL: Final = 23
-CHECKSUM: Final = 24  # no text: the error is made by whoever can tell both checksums
+CHECKSUM: Final = 24  # no text: the caller that knows both checksums creates the error
 OFFSET_ORDER: Final = 25
 NEGATIVE_TIME: Final = 26
 
@@ -68,6 +68,6 @@ _TEXT: Final[dict[int, tuple[type[errors.FormatError], str]]] = {
 
 
 def broken(rule: int, position: int) -> errors.FormatError:
-    """The typed error for `rule`, broken at `position`."""
+    """Return the typed error for `rule`, broken at `position`."""
     kind, text = _TEXT[rule]
     return kind(position, text)

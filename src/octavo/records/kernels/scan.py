@@ -1,7 +1,7 @@
-"""Walk the headers of many batches in one call, into a table of integers with one row a batch.
+"""Scan the headers of many batches in one call, into a table of integers with one row per batch.
 
-The kernel reads headers only: no checksum, no decompression, no record. It leaves out batches that a range of offsets
-or timestamps excludes, so that nobody touches them again.
+The kernel reads only headers: it checks no checksum, decompresses nothing and reads no record. It leaves out batches
+that a range of offsets or timestamps excludes, so that they are not touched again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from octavo.records.layout import (
 )
 
 # The table's columns.
-POSITION = 0  # of the batch in the buffer
-SIZE = 1  # of the whole batch
+POSITION = 0  # position of the batch in the buffer
+SIZE = 1  # size of the whole batch
 MAGIC = 2
 ATTRIBUTES = 3  # the low byte, as Java reads it
-BASE_OFFSET = 4  # of a compressed wrapper: unknown until it is decompressed, and then filled in
+BASE_OFFSET = 4  # in a compressed wrapper: unknown until it is decompressed, and then filled in
 LAST_OFFSET = 5
 LEADER_EPOCH = 6
 CRC = 7
@@ -33,16 +33,16 @@ MAX_TIMESTAMP = 9
 PRODUCER_ID = 10
 PRODUCER_EPOCH = 11
 BASE_SEQUENCE = 12
-COUNT = 13  # of a compressed wrapper: unknown until it is decompressed, and then filled in
-INFLATED = 14  # 0: the records lie in the buffer, 1: among the decompressed bytes
-START = 15  # where the records lie there
+COUNT = 13  # in a compressed wrapper: unknown until it is decompressed, and then filled in
+INFLATED = 14  # 0: the records are in the buffer, 1: among the decompressed bytes
+START = 15  # start of the records there
 END = 16
 COLUMNS = 17
 
-# Where a walk ended.
+# Why a scan ended.
 MORE = 0  # the table or the window is full
-DONE = 1  # at the end of the buffer
-TORN = 2  # inside a batch that is not all there
+DONE = 1  # the end of the buffer is reached
+TORN = 2  # the buffer ends inside a batch
 BROKEN = 3
 
 _CRC_V2 = BATCH_HEADER.at("crc")
@@ -64,10 +64,10 @@ _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 
 
 def entry_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
-    """How far the batch at `position` reaches: (outcome, size, broken rule).
+    """Return how far the batch at `position` reaches: (outcome, size, broken rule).
 
-    The order of the checks is Kafka's (`ByteBufferLogInputStream`): a length that cannot be is damage even where
-    the buffer ends before it would matter; a batch that is not all there is a torn tail.
+    The order of the checks is Kafka's (`ByteBufferLogInputStream`). An impossible length is damage even if the buffer
+    ends before it would matter. An incomplete batch is a torn tail.
     """
     left = end - position
     if left == 0:
@@ -91,7 +91,7 @@ def entry_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
 
 
 def read_row(data: Array, position: int, size: int, table: Array, row: int) -> None:
-    """Fill the table's row for the batch at `position`, whose `size` is known to be good."""
+    """Fill the table's row for the batch at `position`; its `size` has been checked."""
     magic = data[position + MAGIC_AT] & 0xFF
     table[row, POSITION] = position
     table[row, SIZE] = size
@@ -132,11 +132,11 @@ def read_row(data: Array, position: int, size: int, table: Array, row: int) -> N
 def excluded(
     table: Array, row: int, first_offset: int, last_offset: int, first_timestamp: int, last_timestamp: int
 ) -> bool:
-    """Whether the header alone shows that no record of the batch lies in both ranges (ends included).
+    """Return whether the header alone shows that no record of the batch is in both ranges (ends included).
 
-    A batch of create times may hold any timestamp up to its maximum, so only its maximum can exclude it; one of
-    append times, and a single message, hold exactly that. A wrapper at offset 0 may be one whose producer left its
-    offset alone (see `measure_wrapper`): that says nothing about the offsets in it.
+    A batch with create times may hold any timestamp up to its maximum, so only the maximum can exclude it. A batch with
+    append times, and a single message, hold exactly that timestamp. A wrapper at offset 0 may come from a producer that
+    did not set its offset (see `measure_wrapper`): then it says nothing about the offsets inside.
     """
     old = table[row, MAGIC] < 2
     single = old and table[row, ATTRIBUTES] & _CODEC_MASK == 0
@@ -165,8 +165,8 @@ def scan(
 ) -> tuple[int, int, int, int]:
     """Fill `table` with the batches of `data[position:end]` that the ranges do not exclude.
 
-    Stops when the table is full or the batches in it take `window` bytes. Returns the position reached, the count of
-    rows, why it stopped and the broken rule.
+    Stops when the table is full or the batches in it take `window` bytes. Returns the position reached, the number of
+    rows, the reason for stopping and the broken rule.
     """
     rows = 0
     taken = 0

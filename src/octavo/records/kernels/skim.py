@@ -1,7 +1,7 @@
-"""Records passed over: only their timestamp, their offset and whether they have a key are wanted (see `validate`).
+"""Skim records for `validate`: only their timestamp, their offset and whether they have a key are needed.
 
-any_record     each that Kafka takes, whatever it holds
-quick_record   what most records are, at a third of the time, and no others
+any_record     accepts every record that Kafka accepts
+quick_record   accepts only the most common records, in a third of the time
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from octavo.records.kernels.machine import Array, read_i16, read_i64
 from octavo.records.kernels.record import walk_header, walk_headers, walk_record
 from octavo.records.kernels.varint import CUT, read_varint, read_varlong
 
-# Where the next record begins, timestamp delta, offset delta and the key's length. Where a rule is broken the first
-# number is minus the rule.
+# Start of the next record, timestamp delta, offset delta and the key's length. If a rule is broken, the first number is
+# minus the rule.
 Skimmed = tuple[int, int, int, int]
 
-# Where the next record begins, timestamp delta, offset delta and where that stands, the key's position and length, and
-# the value's length.
+# Start of the next record, timestamp delta, offset delta and its position, the key's position and length, and the
+# value's length.
 Quick = tuple[int, int, int, int, int, int, int]
 
 _NOT_QUICK = (0, 0, 0, 0, 0, 0, 0)
 
 
 def skip_record(data: Array, start: int, end: int) -> Skimmed:
-    """Pass the record at `start` as Kafka does where a compressed batch stays as it is: its length goes unheeded."""
+    """Skip the record at `start` as Kafka does in a compressed batch that stays as it is: its length is ignored."""
     at = start
     key_length = 0
     timestamp_delta = 0
     offset_delta = 0
     length = 0
     for field in range(6):
-        if field == 1:  # behind the length: attributes, and a varint of up to 64 bits
+        if field == 1:  # after the length: attributes, and a varint of up to 64 bits
             timestamp_delta, at = read_varlong(data, at + 1, end)
         else:
             length, at = read_varint(data, at, end)
@@ -54,10 +54,10 @@ def skip_record(data: Array, start: int, end: int) -> Skimmed:
 
 
 def quick_record(data: Array, start: int, end: int) -> Quick:
-    """Find the fields of what most records are, with 0 first for all others: for these, ask `any_record`.
+    """Find the fields of a record of the most common form. For any other, 0 comes first: use `any_record`.
 
-    The lengths of record, key and value take up to two bytes, both deltas up to three, and there are no attributes and
-    no headers. Eight bytes are read at once, so that the last records of a batch may be none of these.
+    The lengths of record, key and value take up to two bytes and both deltas up to three, and there are no attributes
+    and no headers. Eight bytes are read at once, so the last records of a batch may not qualify.
     """
     if end - start < 16:
         return _NOT_QUICK
@@ -115,7 +115,7 @@ def quick_record(data: Array, start: int, end: int) -> Quick:
 
 
 def any_record(data: Array, start: int, end: int, lengths_matter: bool) -> Skimmed:
-    """Pass the record at `start` of the records in `data[:end]`; its fields must fill it where `lengths_matter`."""
+    """Skip the record at `start` of the records in `data[:end]`; if `lengths_matter`, its fields must fill it."""
     record_end, timestamp_delta, offset_delta, _, key_length, _, _, headers_at, header_count = walk_record(
         data, start, end
     )

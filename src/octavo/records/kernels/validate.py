@@ -1,9 +1,9 @@
-"""Judge and number the batches that a partition's leader is sent (Kafka's `LogValidator`), many in one call.
+"""Validate the batches that are sent to a partition's leader, and assign offsets (Kafka's `LogValidator`).
 
-A batch of magic 2 is judged by its header, its checksum and every record of it. The header that goes to the log, with
-offset and epoch and, where they change, timestamp and checksum, is written elsewhere: the bytes that came stay as they
-are. Where there is something that a kernel cannot do, decompress or build a batch anew, it stops in front of that
-batch, and is called again with the batch's records in plain.
+One call handles many batches. A batch of magic 2 is judged by its header, its checksum and all its records. The header
+for the log has a new offset and epoch and, if they change, a new timestamp and checksum. It is written to another
+buffer; the input stays unchanged. A kernel cannot decompress or rebuild a batch. It stops before such a batch, and is
+called again with the uncompressed records of that batch.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from octavo.records.layout import (
 )
 
 # What a topic allows: the items of the array `limits`.
-APPEND_TIME = 0  # 1: the records are given the time of the append
+APPEND_TIME = 0  # 1: the records get the time of the append
 KEY_NEEDED = 1  # 1: the topic is compacted
 BEFORE_MAX_MS = 2
 AFTER_MAX_MS = 3
 MAX_BATCH_SIZE = 4
-TARGET = 5  # the codec that batches have in the log, or
-ANY_CODEC = -1  # each its own
+TARGET = 5  # codec of batches in the log, or
+ANY_CODEC = -1  # each batch keeps its own
 LIMITS = 6
 
-# Columns of the table that comes out, one row a batch.
+# Columns of the output table, one row per batch.
 SIZE = 0
 BASE_OFFSET = 1
 LAST_OFFSET = 2
@@ -46,30 +46,30 @@ LEADER_EPOCH = 4
 MAGIC = 5
 SPAN_COLUMNS = 6
 
-# Where a walk ended, besides what `scan` has: in front of a batch
+# Why a walk ended, in addition to the reasons in `scan`: before a batch
 OLD = 4  # of magic 0 or 1
-WANTED = 5  # whose records are wanted in plain, because they are compressed or have to be
-REFUSED = 6  # some of whose records are refused
+WANTED = 5  # whose uncompressed records are needed, because it is compressed or has to be
+REFUSED = 6  # that has refused records
 
-# Columns of the table of refused records, and why they are.
+# Columns of the table of refused records, and the reasons.
 RECORD_INDEX = 0
 REASON = 1
 TIMESTAMP = 2
 NO_KEY = 1
 TIME_OUTSIDE = 2
 APPEND_TIME_CLAIMED = 3
-OTHER_MAGIC = 4  # only of messages in a wrapper, which this kernel does not see
+OTHER_MAGIC = 4  # only for messages in a wrapper, which this kernel does not read
 
-# How a batch is judged.
+# How to judge a batch.
 AS_IT_IS = 0
-IN_PLAIN = 1  # its records are given in plain
-LISTED = 2  # the same, and the refused ones are listed
+IN_PLAIN = 1  # its uncompressed records are given
+LISTED = 2  # the same, and refused records are listed
 
-MAX_OFFSET = MAX_INT64 - 1  # of a record: behind the last one is the end of the log, which is an offset as well
+MAX_OFFSET = MAX_INT64 - 1  # of a record: the log end offset after it must be an offset as well
 
-TABLE = 8 * 256  # numbers in the first two of `Tables`, and twice as many as in the others
+TABLE = 8 * 256  # numbers in each of the first two of `Tables`; the others have half as many
 
-# What breaks a rule for appends, besides the rules of the format.
+# Broken rules for appends, in addition to the rules of the format.
 FIRST_OFFSET = 100
 TOO_LARGE = 101
 NO_SUCH_CODEC = 102
@@ -78,16 +78,16 @@ COUNT = 104
 OFFSETS_AND_COUNT = 105
 CONTROL = 106
 SEQUENCE = 107
-UNREADABLE = 108  # of a size over which Kafka stumbles
+UNREADABLE = 108  # of a size that Kafka cannot handle
 OFFSETS_USED_UP = 109
 
-# What was found in the records of a batch.
+# Findings about the records of a batch.
 KEEP = 0
-BAD_RECORD = 1  # one at least lacks a key or has a time that is refused
+BAD_RECORD = 1  # at least one lacks a key or has a refused timestamp
 JUMPS = 2  # the offsets do not count from 0
-REBASED = 4  # the first timestamp is not the base, or one is negative: who writes the records anew writes others
-ANOTHER_CODEC = 8  # the topic wants another
-BAD_TIME = 16  # one at least has a time that is refused
+REBASED = 4  # the first timestamp is not the base, or one is negative: rewriting the records would change them
+ANOTHER_CODEC = 8  # the topic requires another codec
+BAD_TIME = 16  # at least one has a refused timestamp
 
 _HEADER_SIZE = BATCH_HEADER.size
 _LEADER_EPOCH_AT = BATCH_HEADER.at("leader_epoch")
@@ -108,10 +108,10 @@ _NONE = int(Codec.NONE)
 
 
 def next_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
-    """As `entry_extent`, for what is to be appended, where Kafka tells more apart.
+    """Return the extent of a batch to append: like `entry_extent`, but with more distinctions, as in Kafka.
 
-    A batch that is not all there is a torn tail even where it is too small to be one. Of those that are, some are too
-    small to be told that they are, and a batch may be too large for Java.
+    An incomplete batch is a torn tail even if its declared size is too small for a batch. Some complete batches are too
+    small for Kafka even to report that, and a batch may be too large for Java.
     """
     outcome, size, rule = entry_extent(data, position, end)
     if outcome == BROKEN and rule == rules.BATCH_LENGTH:
@@ -127,7 +127,7 @@ def next_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
 
 
 def judge_header(tables: Tables, data: Array, position: int, size: int, limits: Array, of_client: int) -> int:
-    """The first rule, in Kafka's order, that a batch of magic 2 breaks before its records are looked at, or `OK`."""
+    """Return the first rule, in Kafka's order, that a batch of magic 2 breaks apart from its records, or `OK`."""
     attributes = data[position + _ATTRIBUTES_AT + 1] & 0xFF
     if of_client and read_i64(data, position) != 0:
         return FIRST_OFFSET
@@ -155,7 +155,7 @@ def judge_header(tables: Tables, data: Array, position: int, size: int, limits: 
 
 
 def refusal(timestamp: int, key_length: int, one_time: bool, limits: Array, now_ms: int) -> int:
-    """Why a record is refused, 0 where it is not. Times wrap around as Java's do, when they are subtracted."""
+    """Return why a record is refused, or 0 if it is not. Subtracting timestamps wraps around as in Java."""
     if key_length < 0 and limits[KEY_NEEDED]:
         return NO_KEY
     if limits[APPEND_TIME] or timestamp == NO_TIMESTAMP:
@@ -167,7 +167,7 @@ def refusal(timestamp: int, key_length: int, one_time: bool, limits: Array, now_
 
 
 def sound_times(one_time: bool, limits: Array, now_ms: int) -> tuple[int, int]:
-    """Two timestamps, neither negative but for -1, from which to which none is refused; an empty range if in doubt."""
+    """Return a range of timestamps, none negative except -1, that are not refused; an empty range if in doubt."""
     if one_time or now_ms < 0:
         return 1, 0
     if limits[APPEND_TIME]:
@@ -190,10 +190,10 @@ def judge_records(
     refused: Array,
     rows: int,
 ) -> tuple[int, int, int, int]:
-    """Walk the records in `data[start:end]` of the batch whose header stands at `position` of `header`.
+    """Walk the records in `data[start:end]` of the batch whose header is at `position` of `header`.
 
-    Returns the broken rule, the largest timestamp, what else was found and, unless `rows` is 0, how many records are
-    refused. Up to `rows` of these are written to the table `refused`; the rows behind them are left alone.
+    Returns the broken rule, the largest timestamp, the findings and, unless `rows` is 0, the number of refused records.
+    Up to `rows` of these are written to the table `refused`; the rows after them stay unchanged.
     """
     count = read_i32(header, position + _COUNT_AT)
     base_timestamp = read_i64(header, position + _BASE_TIMESTAMP_AT)
@@ -242,7 +242,7 @@ def judge_records(
 
 
 def recompressed(data: Array, position: int, limits: Array) -> bool:
-    """Whether the batch at `position` goes to the log with another codec. Control records are not compressed."""
+    """Return whether the batch at `position` gets another codec in the log. Control records are not compressed."""
     attributes = data[position + _ATTRIBUTES_AT + 1]
     if limits[TARGET] == ANY_CODEC or limits[TARGET] == attributes & _CODEC:
         return False
@@ -261,7 +261,7 @@ def write_header(
     headers: Array,
     at: int,
 ) -> None:
-    """Write to `headers` at `at` the header of the batch at `position` of `data` as it goes to the log."""
+    """Write to `headers` at `at` the header that the batch at `position` of `data` gets in the log."""
     copy(headers, at, data, position, _HEADER_SIZE)
     write_i64(headers, at, base_offset)
     write_u32(headers, at + _LEADER_EPOCH_AT, leader_epoch)
@@ -280,7 +280,7 @@ def write_header(
 def write_span(
     spans: Array, row: int, size: int, base_offset: int, last_offset: int, max_timestamp: int, leader_epoch: int
 ) -> None:
-    """Fill the row for a batch of magic 2."""
+    """Fill the output row of a batch of magic 2."""
     spans[row, SIZE] = size
     spans[row, BASE_OFFSET] = base_offset
     spans[row, LAST_OFFSET] = last_offset
@@ -290,7 +290,7 @@ def write_span(
 
 
 def unpacked(tables: Array) -> Tables:
-    """The tables of `checksum`, which come one behind the other: one array is handed over faster than four."""
+    """Split the tables of `checksum`, which come in one array: passing one array is faster than passing four."""
     second, third, fourth = TABLE, 2 * TABLE, 2 * TABLE + TABLE // 2
     return Tables(tables[:second], tables[second:third], tables[third:fourth], tables[fourth : fourth + TABLE // 2])
 
@@ -311,10 +311,10 @@ def validate(
 ) -> tuple[int, int, int, int, int, int, int]:
     """Judge the batches of `data` from `position` on; write their new headers, and a row of `spans` for each.
 
-    Unless `how` is `AS_IT_IS`, `plain` holds the records of the first batch, which alone is judged; with `LISTED` rows
-    tell of its refused records, of the first ones where there are more of them than rows. Returns the position reached,
-    the count of rows (with `LISTED` that of refused records), why it stopped, the broken rule, and what was found in
-    the last batch: see above, its last offset and its largest timestamp.
+    Unless `how` is `AS_IT_IS`, `plain` holds the uncompressed records of the first batch, and only that batch is
+    judged. With `LISTED`, the rows describe its refused records: the first ones, if there are more than rows. Returns
+    the position reached, the number of rows (with `LISTED`, the number of refused records), the reason for stopping,
+    the broken rule, and for the last batch the findings (see above), the last offset and the largest timestamp.
     """
     tables = unpacked(packed_tables)
     end = len(data)

@@ -1,11 +1,11 @@
-"""Zig-zag varints with Kafka's exact limits (Kafka's `ByteUtils`), and how big-endian integers are written.
+"""Read and write zig-zag varints with Kafka's exact limits (Kafka's `ByteUtils`); also write big-endian integers.
 
-A varint has at most five bytes and a varlong ten. Kafka's reader accepts encodings longer than need be and drops
-what the last byte has above the number's width; so does this one. Everything stays within 64 signed bits, because
-compiled code knows no wider integers.
+A varint has at most five bytes and a varlong at most ten. Kafka's reader accepts encodings that are longer than
+necessary, and drops the bits of the last byte beyond the number's width; so does this one. Everything stays within 64
+signed bits, because compiled code has no wider integers.
 
-The readers return the value and the position behind it. A negative position tells what is wrong: `CUT` where the
-bytes end first, `UNENDING` where the number goes on after its last possible byte.
+The readers return the value and the position after it. A negative position says what is wrong: `CUT` if the bytes end
+first, `UNENDING` if the number continues after its last possible byte.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ UNENDING = -2
 
 
 def read_varint(data: Array, position: int, end: int) -> tuple[int, int]:
-    """A signed 32-bit number from `data[position:end]`."""
+    """Read a signed 32-bit number from `data[position:end]`."""
     second = position + 1
-    if second < end:  # most take one or two bytes, and a loop costs when interpreted
+    if second < end:  # most take one or two bytes, and a loop is slow when interpreted
         low = data[position] & 0xFF
         if low < 0x80:
             return (low >> 1) ^ -(low & 1), second
@@ -42,7 +42,7 @@ def read_varint(data: Array, position: int, end: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Array, position: int, end: int) -> tuple[int, int]:
-    """A signed 64-bit number from `data[position:end]`."""
+    """Read a signed 64-bit number from `data[position:end]`."""
     second = position + 1
     if second < end:
         low = data[position] & 0xFF
@@ -68,11 +68,11 @@ def read_varlong(data: Array, position: int, end: int) -> tuple[int, int]:
 
 
 def varint_size(number: int) -> int:
-    """How many bytes `write_varint` and `write_varlong` take for `number`."""
+    """Return the number of bytes that `write_varint` needs for `number`."""
     raw = (number << 1) ^ (number >> 63)
     if raw < 0:  # compiled only: the topmost of the 64 bits is set
         return 10
-    if raw < 0x80:  # most are
+    if raw < 0x80:  # the usual case
         return 1
     size = 1
     while raw >= 0x80:
@@ -82,7 +82,7 @@ def varint_size(number: int) -> int:
 
 
 def write_varint(out: Array, position: int, number: int) -> int:
-    """Write a signed number of up to 64 bits; returns the position behind it.
+    """Write a signed number of up to 64 bits; returns the position after it.
 
     A varint and a varlong of the same number are the same bytes.
     """
@@ -99,7 +99,7 @@ def write_varint(out: Array, position: int, number: int) -> int:
 
 
 def write_u32(out: Array, position: int, number: int) -> None:
-    """Write the low 32 bits of `number`."""
+    """Write the low 32 bits of `number`, big-endian."""
     out[position] = (number >> 24) & 0xFF
     out[position + 1] = (number >> 16) & 0xFF
     out[position + 2] = (number >> 8) & 0xFF
@@ -107,12 +107,12 @@ def write_u32(out: Array, position: int, number: int) -> None:
 
 
 def write_i64(out: Array, position: int, number: int) -> None:
-    """Write a signed 64-bit number."""
+    """Write a signed 64-bit number, big-endian."""
     write_u32(out, position, number >> 32)
     write_u32(out, position + 4, number)
 
 
 def write_i16(out: Array, position: int, number: int) -> None:
-    """Write a signed 16-bit number."""
+    """Write a signed 16-bit number, big-endian."""
     out[position] = (number >> 8) & 0xFF
     out[position + 1] = number & 0xFF
