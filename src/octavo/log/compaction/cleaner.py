@@ -180,7 +180,7 @@ class Cleaner:
         return transactions
 
     def _aborted(self, start_offset: int, upper_bound: int) -> list[AbortedEntry]:
-        """Collect the transactions aborted before `upper_bound`, from the segment of `start_offset` on."""
+        """Transactions aborted before `upper_bound` whose marker is in the segment of `start_offset` or a later one."""
         view = self._job.view
         found: list[AbortedEntry] = []
         for segment in segments_between(view, start_offset, view.end_offset + 1):

@@ -35,7 +35,7 @@ class CompactableLog(AppendableLog):
     """A log that is open for writing, and can be compacted."""
 
     config_is_known: bool
-    uncleanable: FormatError | None = None  # why compaction failed, if it did
+    uncleanable: FormatError | None = None  # error that keeps the log from being compacted
     _checkpoints: Checkpoints
     _deleted: list[tuple[int, Segment]]
     _compacting: threading.RLock  # held while compacting; taken before the log's own lock
@@ -63,7 +63,7 @@ class CompactableLog(AppendableLog):
         on_progress: OnCompaction | None = None,
         only_if_due: bool = False,
     ) -> CompactionStats | None:
-        """Keep the last record of each key, as Kafka's cleaner does. Return what was done, None if nothing was to do.
+        """Keep the last record of each key, like Kafka's cleaner. Return statistics; None if there was nothing to do.
 
         This is one clean: if the map was too small for all keys, another clean has more to do. Appends and reads go on
         meanwhile. Raises `LogError` if the topic is not compacted, `CompactionAborted` if the log was truncated,
@@ -103,7 +103,7 @@ class CompactableLog(AppendableLog):
         throttle: Throttle | None,
         on_progress: OnCompaction | None,
     ) -> CompactionStats:
-        from octavo.log.compaction.cleaner import Cleaner, Job  # brings NumPy
+        from octavo.log.compaction.cleaner import Cleaner, Job  # imports NumPy
 
         # What makes records superfluous may lie after the part that is cleaned: markers, and newer batches of
         # producers. It must be on the disk before those records are gone.

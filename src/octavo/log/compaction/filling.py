@@ -34,7 +34,7 @@ class Filling:
         self._read: Final = np.empty((CHUNK, READ_COLUMNS), np.int64)
 
     def fill(self, segments: Sequence[Segment], start_offset: int, end_offset: int, go_on: GoOn) -> bool:
-        """Put the keys between two offsets, which these segments hold, into the map. Return whether all had room.
+        """Put the keys between two offsets, which these segments hold, into the map. Return whether there was room.
 
         Offsets between two segments that no record has count as done. `go_on` is called after every block, and may
         raise.
@@ -92,8 +92,8 @@ class Filling:
 def _start(segment: Segment, start_offset: int) -> int:
     """Return the position to begin at in a segment that may be mostly clean: from its index.
 
-    If something in the segment was aborted, that is the beginning. A pass that begins after a marker might take later
-    batches for aborted as well, and miss the last value of a key. (Kafka does the same.)
+    If something in the segment was aborted, begin at its start. A pass that begins after a marker may take later
+    batches for aborted as well, and miss the last value of a key. (This happens to Kafka.)
     """
     if start_offset <= segment.base_offset or segment.txn_index.count:
         return 0

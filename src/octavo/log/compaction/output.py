@@ -50,7 +50,7 @@ class CleanedSegment:
         self._time_index.clear()
 
     def files(self) -> list[Path]:
-        """The files that exist; the transaction index does only if something was aborted."""
+        """The files that exist; the transaction index exists only if something was aborted."""
         return [path for path in self.paths if path.exists()]
 
     def append(self, batches: Buffer) -> None:

@@ -41,7 +41,7 @@ def filthiest(logs: Iterable[Log], now_ms: int, on_error: OnError = lambda _, __
 
 
 def clean(log: Log, now_ms: int, *, map_memory: int, throttle: Throttle | None) -> CompactionStats | None:
-    """Clean a log if it is still due, and return what was done; None if it was aborted. Raises as `compact`."""
+    """Clean a log if still due. Return what was done; None if it was not due, or was aborted. Raises as `compact`."""
     try:
         return log.compact(now_ms, map_memory=map_memory, throttle=throttle, only_if_due=True)
     except CompactionAborted:

@@ -139,7 +139,7 @@ class Consumer(PositionedConsumer):
         self._single = iter(())  # nothing is lost: `_handing` still has these records
 
     def _next(self, has: Callable[[Assigned], bool], deadline: float) -> Assigned | None:
-        """Return a partition for which `has` is true; None if there is none until the deadline."""
+        """Return a partition for which `has` is true; None if there is none by the deadline."""
         patience: float | None = None  # deadline for `fetch.min.bytes` to be there
         while True:
             self._fetcher.check_open()

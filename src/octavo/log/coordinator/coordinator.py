@@ -107,7 +107,7 @@ class Coordinator:
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The committed offsets of a group, None if there is none; without `partitions`, all that it has."""
+        """A group's committed offset in each partition, None if it has none; without `partitions`, all it has."""
         return self._offsets.committed(group_id, partitions)
 
     def groups(self) -> list[str]:

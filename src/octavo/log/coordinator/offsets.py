@@ -132,7 +132,7 @@ class Offsets:
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The committed offsets of a group, None if there is none; without `partitions`, all that it has."""
+        """A group's committed offset in each partition, None if it has none; without `partitions`, all it has."""
         with self._lock:
             state = self._read()
             wanted = state.partitions(group_id) if partitions is None else partitions

@@ -18,8 +18,8 @@ is aborted again.) Later writes may be lost, and a log may have more of them tha
 
     markers are missing                     they are written to all partitions of the prepared transaction, as Kafka
                                             does when it starts; a second marker in a partition does no harm
-    COMPLETE is missing, and the next       its data are told from those of the prepared one by the markers before
-    transaction has data already            them, which have the time of the decision or a later one; they are aborted
+    COMPLETE is missing, and the next       the markers before its data have the time of the decision or a later one,
+    transaction has data already            unlike those before data of the prepared one; its data are aborted
     ONGOING is missing, but not the data    whatever an id has open in any log, and should not have, is aborted when
                                             the state is read
 """

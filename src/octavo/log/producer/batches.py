@@ -202,7 +202,7 @@ def renumbered(batch: Buffer, producer_id: int, producer_epoch: int, sequence: i
 
 
 def halves(sealed: Sealed, level: int | None) -> list[Sealed]:
-    """Split a batch into two. The caller must assign their sequence numbers again."""
+    """Split a batch into two. The caller must renumber them."""
     [batch] = read_batches(bytes(sealed.data))
     records = list(batch)
     middle = len(records) // 2

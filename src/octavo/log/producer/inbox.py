@@ -87,7 +87,7 @@ class Inbox:
         self.held: list[Any] = []  # records taken but not appended, as their batch is not full; they precede `rows`
         self.assigned: list[int] = []  # partitions of the first records in `held`
         self.held_since_ms = 0  # since when the oldest in `held` has waited
-        self.taken_since_ms = 0  # since when the oldest record last taken from `rows` had waited
+        self.taken_since_ms = 0  # since when the oldest of the records last taken from `rows` had waited
         self.since_ms = 0  # lower bound of when the oldest in `rows` was sent
         self.is_idle = True
         self.has_keys = False
