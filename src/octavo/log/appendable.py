@@ -88,7 +88,7 @@ class AppendableLog(ReadableLog):
     ) -> None:
         self.folder: Final = folder
         self.partition: Final = partition
-        self.failure: BaseException | None = None  # a change that could not be finished; no more follow
+        self.failure: BaseException | None = None  # the error of a change that was not finished; no more follow
         self.recovery_point = 0  # everything before it is on the disk
         self.last_flush_ms = clock()
         self._storage = storage
@@ -314,7 +314,7 @@ class AppendableLog(ReadableLog):
         self._unfinished = SETTLED
 
     def _base_for(self, first: BatchSpan) -> int:
-        """Return the base offset of a segment that begins with this batch. Old batches do not tell their first."""
+        """Return the base offset for a segment that begins with this batch. Old ones do not tell their first offset."""
         end_offset = self._view.end_offset
         return end_offset if first.magic < 2 else max(first.base_offset, end_offset)
 
@@ -421,7 +421,7 @@ class AppendableLog(ReadableLog):
             self._leader_epoch = epoch
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
-        """Return where the largest epoch up to `epoch` ends here. A follower finds by it where its log diverged."""
+        """Return where the largest epoch up to `epoch` ends. A follower uses it to find where its log diverged."""
         return self._epochs.end_offset_for(epoch, self._view.end_offset)
 
     # ---------------------------------------------------------------------------------------------------------- state

@@ -54,7 +54,7 @@ class TopicExists(LogError):
 
 
 class DataDirectory:
-    """Topics and their partitions. Get one from `open`; `close` it, or use it in a `with`."""
+    """A directory of topics and their partitions. Get one from `open`; `close` it, or use it in a `with`."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class DataDirectory:
     ) -> DataDirectory | WatchedDirectory:
         """Open a directory for writing, or create it. Several folders form one directory on several disks.
 
-        read_only: only read it, without a lock, whoever writes to it
+        read_only: only read it, without a lock, even while another process writes to it
         broker_config: the `server.properties` of the Apache Kafka that has written it. Without them, nothing is deleted
             from a topic unless the topic itself sets cleanup.policy and the settings that this policy uses:
             retention.ms and retention.bytes, or delete.retention.ms and min.compaction.lag.ms
@@ -345,7 +345,7 @@ class DataDirectory:
         """The checkpoints that could not be used when the directory was opened, and why."""
         return [found for folder in self._folders for found in folder.checkpoints.ignored]
 
-    # -------------------------------------------------------------------------------------------------- of coordinators
+    # --------------------------------------------------------------------------------------------------- coordinators
 
     @property
     def is_in_charge(self) -> bool:
@@ -471,7 +471,7 @@ class DataDirectory:
 
 
 def _make(path: Path, storage: Storage) -> None:
-    """Make the folder if there is none. Refuse a path that is something else than a folder."""
+    """Make the folder if there is none. Refuse a path that is anything other than a folder."""
     if not path.exists():
         if not path.parent.is_dir():
             raise BadDirectory(path, "there is no such folder, and none to make it in")

@@ -38,7 +38,7 @@ Bytes = npt.NDArray[np.uint8]
 _BLOCK: Final = 1 << 20  # bytes
 _ROWS: Final = 1 << 13
 _MARKER: Final = int(Attributes.TRANSACTIONAL | Attributes.CONTROL)
-_SHARE: Final = 16  # one byte in so many, at the most, is looked at; that is the work for the kernels
+_SHARE: Final = 16  # a scan looks at one byte in so many, at the most; only these count as work for the kernels
 _EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 
 

@@ -109,7 +109,7 @@ class Index:
         self._last = (numbers[-2], numbers[-1])
 
     def append_packed(self, data: bytes) -> None:
-        """Add entries after the last one, which are already packed as in the file."""
+        """Add entries after the last one. `data`: the entries, packed as in the file."""
         count = self.count
         self.file.to_write().write_at([data], count * self._entry.size)
         self._last = None
@@ -128,7 +128,7 @@ class Index:
         self._samples = [samples[:blocks] for samples in self._samples]
 
     def _floor(self, target: int, field: int = 0) -> tuple[int, tuple[int, int]] | None:
-        """Return the last entry whose `field` is at most `target`, after its number; None if there is none."""
+        """Return the number of the last entry whose `field` is at most `target`, and the entry; None if none is."""
         count = self.count
         samples = self._samples_of(field, count)
         block = bisect_right(samples, target) - 1
@@ -225,7 +225,7 @@ class OffsetIndex(Index):
         return None if entry is None else OffsetEntry(entry[0] + self._base_offset, entry[1])
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the entries at and behind `offset`."""
+        """Remove the entries at and after `offset`."""
         self._truncate_to(offset, field=0)
 
 
@@ -261,5 +261,5 @@ class TimeIndex(Index):
         return None if found is None else TimeEntry(found[1][0], found[1][1] + self._base_offset)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the entries at and behind `offset`."""
+        """Remove the entries at and after `offset`."""
         self._truncate_to(offset, field=1)

@@ -59,7 +59,7 @@ _registry: Final = make_rlock()
 
 
 class DirectoryLock(Owner):
-    """The lock on a data directory. This process may write to it until `release`. A context manager."""
+    """The lock on a data directory. This process may write there until `release`. A context manager."""
 
     def __init__(self, folder: Path, file: File) -> None:
         """Use `acquire` instead."""

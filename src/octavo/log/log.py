@@ -53,7 +53,7 @@ class Log(CompactableLog):
         config_is_known: bool = True,
         on_progress: OnProgress | None = None,
     ) -> None:
-        """Open the log to write to it. The caller holds the directory's lock and has called `check_partition`.
+        """Open the log for writing. The caller holds the directory's lock and has called `check_partition`.
 
         is_only_replica: let readers see everything, as Kafka's leader of such a partition does. Otherwise they see up
             to the recorded high watermark: what comes after it may be on no other replica

@@ -1,4 +1,4 @@
-"""Which process may change a directory: `Owner`.
+"""Check which process may change a directory: `Owner`.
 
 Only the process that opened a directory may write to it. A process made by a fork has a copy of every object of its
 parent, with sizes and offsets that are out of date as soon as the parent goes on, so all that it may do is read.

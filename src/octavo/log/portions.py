@@ -1,4 +1,4 @@
-"""Which offsets a reader takes from which segment.
+"""Decide which offsets a reader takes from which segment.
 
 Segments follow each other, unless a directory was copied while it was compacted, or was put together by hand. Then two
 segments may have the same offsets. Kafka reads from the last segment that begins at or before the requested offset, and

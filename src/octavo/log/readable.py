@@ -65,7 +65,7 @@ class ReadableLog(ABC):
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The start of the first transaction that is open, or whose end consumers may not see yet; None if none is."""
+        """The start of the first transaction that is open, or whose end is not visible yet; None if there is none."""
         view = self._view
         return None if view.first_unstable_offset < 0 else max(view.first_unstable_offset, view.start_offset)
 

@@ -121,7 +121,7 @@ class File:
 
 
 class Storage:
-    """The disk."""
+    """The disk, with the operations that a log needs."""
 
     def status(self, path: Path) -> FileStatus:
         """Return the status of a file. Raises `FileNotFoundError`."""
