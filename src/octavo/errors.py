@@ -2,28 +2,27 @@
 
     OctavoError
     ├── FormatError               bytes break a rule of the format; has `position` and `rule`
-        ├── FormatError               bytes break a rule of the format; `position` says where, `rule` says which
+    │   ├── Truncated             the bytes end before the structure does
     │   ├── Corrupt               the bytes cannot be what a writer wrote
-    │   │   ├── ChecksumMismatch  stored and computed checksum differ
-        │   │   ├── ChecksumMismatch  the stored and the computed checksum differ
-        │   │   ├── BadLength         a length, size or count is not possible at its place
-        │   │   ├── BadVarint         a varint does not end within its maximum length
+    │   │   ├── ChecksumMismatch  the stored and the computed checksum differ
+    │   │   ├── BadLength         a length, size or count is not possible at its place
+    │   │   ├── BadVarint         a varint continues after its last possible byte
+    │   │   ├── BadRecord         a record breaks a rule of its batch
     │   │   └── BadCompression    a compressed stream does not decompress
     │   ├── LimitExceeded         the structure is larger than the caller allows
-    │   └── Unsupported           well formed, but of a kind that cannot be handled
-        │   └── Unsupported           the bytes are well formed, but of a kind that Octavo does not handle
-        ├── LogError                  a log, or a directory of logs, cannot do what the caller asked for
-        │   ├── OffsetOutOfRange      the log does not hold this offset; has the range that it does hold
-        │   ├── AppendRefused         Kafka would refuse these batches; has its error code and the records at fault
-        │   ├── BadDirectory          a directory or file is not in a state that Kafka or Octavo leave behind
-        │   │   └── OthersDecide      other nodes of a cluster decide what the directory contains
+    │   └── Unsupported           the bytes are well formed, but of a kind that Octavo does not handle
+    ├── LogError                  a log, or a directory of logs, cannot do what the caller asked for
+    │   ├── OffsetOutOfRange      the log does not hold this offset; has the range that it does hold
+    │   ├── AppendRefused         Kafka would refuse these batches; has its error code and the records at fault
+    │   ├── BadDirectory          a directory or file is not in a state that Kafka or Octavo leave behind
+    │   │   └── OthersDecide      other nodes of a cluster decide what the directory contains
+    │   ├── DirectoryLocked       another process, or this one, has the directory open
     │   ├── LockLost              the lock file of an open directory was deleted or replaced
     │   ├── WrongProcess          a fork of the process that opened the directory tried to write
     │   └── Closed                the log, directory, producer or consumer is closed
-        │   └── Closed                the log, directory, producer or consumer is closed
-            └── InvalidInput              the caller asked for something that cannot be expressed
+    └── InvalidInput              the caller asked for something that cannot be expressed
         └── InvalidConfig         a configuration has a name or value that Kafka does not accept
-Exceptions carry data in fields; `str()` tells a person what is wrong and where. A torn tail (a
+
 Exceptions carry data in fields; `str()` tells a person what is wrong and where. A torn tail (an
 incomplete last batch) is an error only if the caller asks for that very batch.
 """
@@ -238,7 +237,7 @@ class DirectoryLocked(LogError):
 
 
 class LockLost(LogError):
-    """The lock file at `path` is no longer the one that this process has locked, so other processes may write there."""
+    """The lock file of the directory at `path` was deleted or replaced, so other processes may write there."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 

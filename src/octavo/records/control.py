@@ -1,8 +1,8 @@
 """Read and write control records, which Kafka writes into its logs for itself: transaction ends and KRaft's records.
 
     key   => version:int16 type:int16
-        value => of a transaction's end:  version:int16 coordinator_epoch:int32
-                 of the KRaft quorum:     version:int16, then a flexible message
+    value => of a transaction's end:  version:int16 coordinator_epoch:int32
+             of the KRaft quorum:     version:int16, then a flexible message
 
 Readers accept what Kafka's readers accept: later versions are read as version 0; tagged fields and bytes after the
 end are skipped. `docs/formats/control.md` describes all of it with worked bytes.
