@@ -1,7 +1,7 @@
-"""Offsets and leader epochs for what is appended: the long way, for all that is not one plain batch.
+"""Assign offsets and leader epochs to appended batches: the slow path, for everything but one plain batch.
 
-`Topic` is what the kernel `validate` has to know of a topic. `Assignment` goes through one call of `Validator.assign`:
-several batches, compressed ones, ones that have to be written anew, and what is wrong with them.
+`Topic` holds what the kernel `validate` needs to know about a topic. `Assignment` processes one call of
+`Validator.assign`: several batches, compressed batches, batches that must be rewritten, and batches that are refused.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from octavo.records.layout import (
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
-Judged = tuple[int, int, int, int, int, int, int]  # what the kernel returns
+Judged = tuple[int, int, int, int, int, int, int]  # the result of the kernel
 
 NO_BYTES: Final = np.empty(0, np.uint8)
-NOT_AS_IT_IS: Final = validate.ANOTHER_CODEC | validate.JUMPS  # found where records are had in plain: write them anew
+NOT_AS_IT_IS: Final = validate.ANOTHER_CODEC | validate.JUMPS  # found in decompressed records: rewrite the batch
 NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
 MAGIC: Final = 2
 
 _HEADER_SIZE: Final = BATCH_HEADER.size
 _HEADER_BYTES: Final = np.dtype(f"V{_HEADER_SIZE}")  # a header as one item
-_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the byte that counts
+_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the low byte, which holds all flags
 _CODEC: Final = int(Attributes.CODEC)
 _NONE: Final = int(Codec.NONE)
 _SPAN_OF: Final = partial(NEW, BatchSpan)
-_ROWS: Final = 128  # batches a call
-_KEPT: Final = 4 << 20  # bytes of decompressed records, up to which their memory is used again
+_ROWS: Final = 128  # batches per call of the kernel
+_KEPT: Final = 4 << 20  # up to this many bytes, the memory of decompressed records is reused
 
 
 class Scratch(threading.local):
-    """What kernels write to. Each thread has its own, so that a thousand logs need no more than one."""
+    """Buffers that kernels write to. There is one per thread, so that a thousand logs need no more than one log."""
 
     def __init__(self) -> None:
         memory = memoryview(bytearray(_ROWS * _HEADER_SIZE))
@@ -68,7 +68,7 @@ SCRATCH: Final = Scratch()
 
 
 class Topic:
-    """What is the same for all appends to a log."""
+    """The validation settings that all appends to a log share."""
 
     def __init__(self, config: LogConfig) -> None:
         self.tables: Final = _packed_tables()
@@ -78,11 +78,12 @@ class Topic:
         self.has_append_time: Final = config.message_timestamp_type == TimestampType.LOG_APPEND_TIME
 
     def plain_records(self, view: memoryview, position: int, *, wanted: bool = False) -> tuple[Bytes, int]:
-        """The records of the batch at `position`, and how the kernel is to judge the batch.
+        """Return the plain records of the batch at `position`, and how the kernel should judge the batch.
 
-        Compressed records are had before anything else is known of the batch, which saves a call of the kernel. Where
-        they cannot be had it is asked nevertheless, whether something else is wrong with the batch; only then, and for
-        records that are not compressed but shall be, they are `wanted`, and `AppendRefused` is raised.
+        Compressed records are decompressed before anything else is known of the batch, which saves a kernel call. If
+        that fails, the kernel is asked first whether something else is wrong with the batch. If nothing is, the
+        records are `wanted`, and then a failure raises `AppendRefused`. They are also `wanted` if they are not
+        compressed but must be.
         """
         left = len(view) - position
         if left < _HEADER_SIZE or view[position + MAGIC_AT] != MAGIC:
@@ -124,19 +125,19 @@ class Assignment:
         self.parts: list[Buffer] = []
         self.spans: list[BatchSpan] = []
         self.size = 0
-        self.has_producers = False  # one of the batches, or more
+        self.has_producers = False  # whether any batch has a producer id
         self._topic = topic
-        self._kernel = kernel  # for so many bytes of records more than there were
+        self._kernel = kernel  # chooses the kernel, given the number of additional bytes
         self._view = view
         self._array = array
-        self._position = 0  # up to here everything is in `parts`
+        self._position = 0  # everything before it is in `parts`
         self._offset = offset
         self._leader_epoch = leader_epoch
         self._now_ms = now_ms
         self._of_client = of_client
 
     def go_on(self, plain: Bytes, how: int, judged: Judged) -> None:
-        """Take what the kernel has judged so far, and then the rest. Raises `AppendRefused`."""
+        """Take the batches that the kernel has judged so far, and process the rest. Raises `AppendRefused`."""
         while True:
             position, rows, outcome, rule, found, last_offset, max_timestamp_ms = judged
             if how == validate.AS_IT_IS:
@@ -160,7 +161,7 @@ class Assignment:
             judged = self._judge(plain, how, SCRATCH.spans)
 
     def _judge(self, plain: Bytes, how: int, spans: Int64s) -> Judged:
-        """Have the kernel go on where everything before is taken."""
+        """Let the kernel continue at the first batch that has not been taken."""
         topic = self._topic
         judged: Judged = self._kernel(len(plain))(
             topic.tables,
@@ -179,11 +180,11 @@ class Assignment:
         return judged
 
     def _take(self, rows: int) -> None:
-        """Take the batches that the kernel found good as they are, each with its new header."""
+        """Take the batches that the kernel accepted as they are, each with its new header."""
         if not rows:
             return
         view, position = self._view, self._position
-        columns = SCRATCH.spans[:rows].T.tolist()  # tuples of them are made faster than of rows
+        columns = SCRATCH.spans[:rows].T.tolist()  # zipping columns makes tuples faster than going row by row
         bodies = []
         for size in columns[validate.SIZE]:
             end = position + size
@@ -200,7 +201,7 @@ class Assignment:
         self._offset = self.spans[-1].last_offset + 1
 
     def _take_one(self, end: int, last_offset: int, max_timestamp_ms: int) -> None:
-        """The same for a single batch."""
+        """Take a single batch with its new header."""
         start, size = self._position, end - self._position
         self.parts += bytes(SCRATCH.first_header), self._view[start + _HEADER_SIZE : end]
         self.has_producers |= has_producer(SCRATCH.first_header)
@@ -212,8 +213,8 @@ class Assignment:
         self._offset = last_offset + 1
 
     def _take_anew(self, plain: Bytes, found: int) -> None:
-        """Take the next batch with other bytes than it came with."""
-        if not found & validate.ANOTHER_CODEC:  # but offsets that jump
+        """Rewrite the next batch and take it."""
+        if not found & validate.ANOTHER_CODEC:  # only the offsets jump
             raise refused(JUMPING, self._position)
         batch = self._view[self._position : self._position + self._batch_size()]
         header = BATCH_HEADER.read(SCRATCH.first_header)
@@ -221,14 +222,14 @@ class Assignment:
         self._take_written(written, len(batch))
 
     def _take_old(self) -> None:
-        """Take everything, which is messages of magic 0 or 1, as one batch of magic 2."""
+        """Convert all data, messages of magic 0 or 1, to one batch of magic 2 and take it."""
         if self._position:
             raise refused(MIXED, self._position)
         written = self._topic.rewriter.upgraded(self._view, self._offset, self._leader_epoch, self._now_ms)
         self._take_written(written, len(self._view))
 
     def _take_written(self, batch: bytes, replaces: int) -> None:
-        """Take a batch that was written anew in place of so many bytes."""
+        """Take a rewritten batch, which replaces `replaces` bytes of the input."""
         header = BATCH_HEADER.read(batch)
         last_offset = header.base_offset + header.last_offset_delta
         self.parts.append(batch)
@@ -241,16 +242,16 @@ class Assignment:
         self._offset = last_offset + 1
 
     def _body(self) -> Bytes:
-        """The records of the batch at hand, which is whole and not compressed."""
+        """Return the records of the current batch, which is complete and not compressed."""
         return self._array[self._position + _HEADER_SIZE : self._position + self._batch_size()]
 
     def _batch_size(self) -> int:
-        """Of the batch at hand, which is whole."""
+        """Return the size of the current batch, which is complete."""
         at = self._position + LENGTH_AT
         return int.from_bytes(self._view[at : at + 4], "big") + LOG_OVERHEAD
 
     def _records_refused(self, plain: Bytes) -> AppendRefused:
-        """The refusal of the batch at hand for some of its records."""
+        """Return the refusal of the current batch because of its records."""
         listed = np.empty((LISTED, validate.SPAN_COLUMNS), np.int64)
         _, count, _, _, found, _, _ = self._judge(plain, validate.LISTED, listed)
         columns = [validate.RECORD_INDEX, validate.REASON, validate.TIMESTAMP]
@@ -266,12 +267,12 @@ class Assignment:
 
 @cache
 def _packed_tables() -> Int64s:
-    """The tables for checksums, as the kernel takes them."""
+    """Return the checksum tables in the form that the kernel takes."""
     return np.concatenate(checksum_tables())
 
 
 def _limits(config: LogConfig) -> Int64s:
-    """What the kernel has to know of a topic's configuration."""
+    """Return the topic's configuration in the form that the kernel takes."""
     target = target_codec(config)
     limits = np.zeros(validate.LIMITS, np.int64)
     limits[validate.APPEND_TIME] = config.message_timestamp_type == TimestampType.LOG_APPEND_TIME

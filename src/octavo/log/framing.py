@@ -1,11 +1,11 @@
-"""The result of a fetch in Kafka's first wire protocol: a frame around what was read from one log, or from several.
+"""Frames around fetch results in Kafka's first wire protocol, for one log or for several.
 
     MessageSetSend         length: int32, error code: int16, messages
     MultiMessageSetSend    length: int32, error code: int16, one MessageSetSend after the other
 
-A length counts the bytes after it. Clients of today are answered in the Fetch API; here are plain frames around any
-result. Nothing is copied: a writer gives parts that are sent one after the other, or the head alone where a
-file has the rest, and a reader gives views of the buffer. What the messages are is not looked at.
+A length counts the bytes after it. Today's clients use the Fetch API instead; these are plain frames around any result.
+Nothing is copied. A writer returns parts to be sent one after the other, or only the head if the rest comes from a
+file. A reader returns views of the buffer. The messages themselves are not inspected.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _ERROR_CODES: Final = range(-(1 << 15), 1 << 15)
 
 
 class _Head(NamedTuple):
-    """What a frame begins with."""
+    """The head of a frame."""
 
-    length: Int32  # of all that follows this field
+    length: Int32  # number of bytes after this field
     error_code: Int16
 
 
@@ -34,21 +34,21 @@ _ERROR_CODE_SIZE: Final = HEAD.size - _LENGTH_SIZE
 
 
 class MessageSetSend(NamedTuple):
-    """What was read from one log."""
+    """The result of reading one log."""
 
     error_code: int
     records: memoryview
 
 
 class MultiMessageSetSend(NamedTuple):
-    """What was read from several logs, and an error code for it all."""
+    """The results of reading several logs, with an error code for the whole."""
 
     error_code: int
     results: tuple[MessageSetSend, ...]
 
 
 def write_head(error_code: int, size: int) -> bytes:
-    """What comes before `size` bytes that are sent from elsewhere. Raises `InvalidInput` for what does not fit."""
+    """Return the head for `size` bytes that are sent separately. Raises `InvalidInput` for values that do not fit."""
     if not 0 <= size <= MAX_INT32 - _ERROR_CODE_SIZE:
         raise InvalidInput(f"a frame holds at most {MAX_INT32 - _ERROR_CODE_SIZE:,} bytes, not {size:,}")
     if error_code not in _ERROR_CODES:
@@ -57,18 +57,18 @@ def write_head(error_code: int, size: int) -> bytes:
 
 
 def write_message_set_send(error_code: int, records: Buffer) -> list[Buffer]:
-    """The parts of a frame around `records`."""
+    """Return the parts of a frame around `records`."""
     return [write_head(error_code, len(records)), records]
 
 
 def write_multi(results: Iterable[tuple[int, Buffer]], error_code: int = _NO_ERROR) -> list[Buffer]:
-    """The parts of a frame around a frame for each (error code, records)."""
+    """Return the parts of an outer frame that holds one frame for each (error code, records)."""
     parts = [part for code, records in results for part in write_message_set_send(code, records)]
     return [write_head(error_code, sum(map(len, parts))), *parts]
 
 
 def read_message_set_send(buffer: Buffer) -> MessageSetSend:
-    """The one frame that `buffer` is. Raises `Truncated` where the buffer ends early, `BadLength` where it goes on."""
+    """Read a buffer that is exactly one frame. Raises `Truncated` if it ends early, `BadLength` if bytes follow."""
     view = memoryview(buffer)
     result, end = _read_frame(view, 0, len(view))
     _check_end(view, end)
@@ -76,7 +76,7 @@ def read_message_set_send(buffer: Buffer) -> MessageSetSend:
 
 
 def read_multi(buffer: Buffer) -> MultiMessageSetSend:
-    """The one frame of frames that `buffer` is; raises as `read_message_set_send`."""
+    """Read a buffer that is exactly one outer frame. Raises like `read_message_set_send`."""
     view = memoryview(buffer)
     whole, end = _read_frame(view, 0, len(view))
     _check_end(view, end)
@@ -89,7 +89,7 @@ def read_multi(buffer: Buffer) -> MultiMessageSetSend:
 
 
 def _read_frame(view: memoryview, position: int, limit: int) -> tuple[MessageSetSend, int]:
-    """The frame at `position`, and where it ends, which is not after `limit`."""
+    """Return the frame at `position` and its end, which must not be beyond `limit`."""
     if limit - position < HEAD.size:
         raise Truncated(position, f"a frame begins with {HEAD.size} bytes, {limit - position} are left")
     length, error_code = HEAD.read(view, position)

@@ -1,4 +1,4 @@
-"""Many index entries at once, in the form of their files: as kernels find them, and as `Index` takes them."""
+"""Pack many index entries at once: from the arrays that kernels return to the file format that `Index` appends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ assert _TIME_ENTRY.itemsize == TimeIndex.ENTRY_SIZE
 
 
 def packed_offsets(entries: Int64s, base_offset: int) -> bytes:
-    """Rows of offset and position, for a segment with that base."""
+    """Pack rows of offset and position for a segment with this base offset."""
     packed = np.empty(len(entries), _OFFSET_ENTRY)
     packed["offset"] = entries[:, 0] - base_offset
     packed["position"] = entries[:, 1]
@@ -26,7 +26,7 @@ def packed_offsets(entries: Int64s, base_offset: int) -> bytes:
 
 
 def packed_times(entries: Int64s, base_offset: int) -> bytes:
-    """Rows of timestamp and offset, for a segment with that base."""
+    """Pack rows of timestamp and offset for a segment with this base offset."""
     packed = np.empty(len(entries), _TIME_ENTRY)
     packed["timestamp"] = entries[:, 0]
     packed["offset"] = entries[:, 1] - base_offset

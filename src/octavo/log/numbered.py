@@ -1,4 +1,4 @@
-"""What a log appends as it is: batches that a leader has numbered, taken by a follower or by the leader of a quorum."""
+"""Check batches that already have offsets: a follower's append, or the append of the metadata quorum's leader."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from octavo.records.arrow.checksums import first_mismatch
 from octavo.records.kernels import kernels, rules, scan, validate
 from octavo.records.layout import MAX_INT64, MIN_INT64, NO_TIMESTAMP, Attributes, Buffer, Codec
 
-_ROWS: Final = 256  # batches a call
+_ROWS: Final = 256  # batches per call of the kernel
 _EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
-_COLUMNS: Final = [  # of what `scan` finds: where and how a batch is stored, and its span
+_COLUMNS: Final = [  # columns of the table of `scan`: position, attributes, then the fields of `BatchSpan`
     scan.POSITION,
     scan.ATTRIBUTES,
     scan.SIZE,
@@ -31,14 +31,14 @@ _COLUMNS: Final = [  # of what `scan` finds: where and how a batch is stored, an
 def numbered(
     data: Buffer, end_offset: int, max_epoch: int, *, only_epoch: int | None = None, max_size: int
 ) -> Validated:
-    """The batches of `data` that go behind `end_offset`, byte for byte.
+    """Check batches that are appended behind `end_offset` byte for byte.
 
-    The first batch of an epoch above `max_epoch`, and all behind it, are left out, as is one that is not all there.
-    Raises `AppendRefused` for a batch of another epoch than `only_epoch`, one larger than `max_size`, one whose
-    checksum is wrong, for offsets that do not go on and ones that no batch can have.
+    The first batch with an epoch above `max_epoch` and all batches behind it are left out. So is an incomplete batch at
+    the end. Raises `AppendRefused` for a batch with an epoch other than `only_epoch`, a batch larger than `max_size`, a
+    wrong checksum, offsets that do not continue the log, and offsets that no batch can have.
 
-    Kafka looks at the last offsets only. A batch that begins before the end of the one in front of it, or that ends
-    before it begins, is refused here as well: a log with such a batch would be cut in front of it when it is recovered.
+    Kafka compares last offsets only. Here a batch that begins before the end of the previous one, or that ends before
+    it begins, is refused as well: recovery would cut the log at such a batch.
     """
     view = memoryview(data).cast("B")
     array = np.frombuffer(view, np.uint8)
@@ -77,7 +77,7 @@ def numbered(
 
 
 def _judged(span: BatchSpan, attributes: int, only_epoch: int | None, max_size: int, *, damaged: bool) -> int:
-    """The rule that a batch breaks, or `OK`."""
+    """Return the rule that a batch breaks, or `OK`."""
     if only_epoch is not None and span.leader_epoch != only_epoch:
         return EPOCH
     if span.size > max_size:

@@ -1,7 +1,7 @@
-"""What Kafka answers to batches that it does not append: the error code, and a sentence that says why.
+"""Errors for batches that are not appended: Kafka's error code, and a sentence that says why.
 
-The codes are those of the exceptions that Kafka's log throws (`UnifiedLog`, `LogValidator`). Some of these nobody there
-expects, of a codec that does not exist or a stream that does not decompress; they become `UNKNOWN_SERVER_ERROR`.
+The codes are those of the exceptions that Kafka's log throws (`UnifiedLog`, `LogValidator`). Kafka does not expect some
+of these, such as an unknown codec or a stream that does not decompress; they become `UNKNOWN_SERVER_ERROR`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNEXPECTED: Final = ErrorCode.UNKNOWN_SERVER_ERROR
 _CORRUPT: Final = ErrorCode.CORRUPT_MESSAGE
 _INVALID: Final = ErrorCode.INVALID_RECORD
 
-# What breaks a rule, besides what kernels find.
+# Rules that are checked outside the kernels.
 EPOCH: Final = 200
 MIXED: Final = 201
 SEVERAL: Final = 202
@@ -33,7 +33,7 @@ JUMPING: Final = 203
 NO_EPOCH: Final = 204
 OFFSET_TOO_HIGH: Final = 205
 
-LISTED: Final = 1000  # refused records that an error lists one by one
+LISTED: Final = 1000  # maximum number of refused records that an error lists
 
 _WHY: Final[dict[int, tuple[ErrorCode, str]]] = {
     rules.ENTRY_LENGTH: (_CORRUPT, "its length is below that of the smallest message"),
@@ -75,7 +75,7 @@ OF_TIME: Final = (validate.TIME_OUTSIDE, validate.APPEND_TIME_CLAIMED)
 
 
 def refused(rule: int, position: int) -> AppendRefused:
-    """The refusal of the batch at `position` of what was to be appended, which breaks `rule`."""
+    """Return the refusal of the batch at byte `position` of the append, which breaks `rule`."""
     if rule in _WHY:
         code, why = _WHY[rule]
     else:
@@ -84,7 +84,7 @@ def refused(rule: int, position: int) -> AppendRefused:
 
 
 def undecodable(error: FormatError, position: int) -> AppendRefused:
-    """The refusal of the batch at `position` whose records cannot be had: a broken stream, or a broken old message."""
+    """Return the refusal of a batch whose records cannot be read: a broken stream, or a broken old message."""
     if isinstance(error, LimitExceeded):
         code = ErrorCode.MESSAGE_TOO_LARGE
     elif error.rule == _INNER_LENGTH:
@@ -97,7 +97,7 @@ def undecodable(error: FormatError, position: int) -> AppendRefused:
 
 
 def builder_refused(why: str, position: int) -> AppendRefused:
-    """The refusal of the batch at `position` that no builder writes anew; Kafka stumbles over such."""
+    """Return the refusal of a batch that must be rewritten, but that no builder writes. Kafka fails on it as well."""
     return AppendRefused(_UNEXPECTED, f"the batch at byte {position} is refused: {why}")
 
 
@@ -110,9 +110,9 @@ def records_refused(
     count: int,
     of_time: bool,
 ) -> AppendRefused:
-    """The refusal of the batch at `position` for `count` of its records, of which some have a time that is refused.
+    """Return the refusal of a batch because of `count` of its records; `of_time` if one has a refused timestamp.
 
-    `records` are the first of them, up to `LISTED`, each with its index, the reason and its timestamp.
+    `records` are the first `LISTED` of them, each with its index, the reason and its timestamp.
     """
     earliest_ms, latest_ms = now_ms - limits[validate.BEFORE_MAX_MS], now_ms + limits[validate.AFTER_MAX_MS]
     errors = []
@@ -130,14 +130,14 @@ def records_refused(
 
 
 def out_of_order(position: int, offset: int, expected: int) -> AppendRefused:
-    """The refusal of a batch that keeps its offsets. Kafka has no code for it: a follower tells nobody."""
+    """Return the refusal of a batch whose offset is too low. Kafka has no code for it: a follower answers nobody."""
     return AppendRefused(
         _UNEXPECTED, f"the batch at byte {position} is refused: its offset {offset} is below {expected}, the next one"
     )
 
 
 def ends_before_it_begins(position: int, base_offset: int, last_offset: int) -> AppendRefused:
-    """The same, of a batch whose own offsets cannot be."""
+    """Return the refusal of a batch whose last offset is below its base offset."""
     return AppendRefused(
         _UNEXPECTED,
         f"the batch at byte {position} is refused: its last offset {last_offset} is below its first, {base_offset}",

@@ -1,8 +1,8 @@
-"""Batches that cannot go to the log as they came: another codec, or messages of magic 0 and 1 (Kafka's `LogValidator`).
+"""Rewrite batches that need another codec, or that are messages of magic 0 or 1 (Kafka's `LogValidator`).
 
-Where a topic asks for another codec, the records stay as they are, byte for byte, and only their compression changes,
-if that is what Kafka would write. In all other cases they are taken out and put into a new batch of magic 2 with
-consecutive offsets and all that Kafka keeps: keys, values, headers, timestamps, and who produced them.
+If a topic requires another codec, the records stay as they are, byte for byte, and only their compression changes,
+provided that Kafka would write the same. In all other cases the records are put into a new batch of magic 2 with
+consecutive offsets and everything that Kafka keeps: keys, values, headers, timestamps, and the producer's fields.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _KEPT: Final = Attributes.TRANSACTIONAL | Attributes.LOG_APPEND_TIME
 
 
 class Rewriter:
-    """Writes batches anew for the logs of one topic."""
+    """Rewrites batches for the logs of one topic."""
 
     def __init__(self, config: LogConfig, limits: list[int]) -> None:
-        """`limits` is what the kernel `validate` is told as well."""
-        self.target: Final = target_codec(config)  # None: each batch keeps its own
+        """`limits` are the same that the kernel `validate` gets."""
+        self.target: Final = target_codec(config)  # None: each batch keeps its own codec
         self._level = _level(config)
         self._timestamp_type = config.message_timestamp_type
         self._max_size = config.max_message_bytes
         self._limits = limits
 
     def rewritten(self, batch: memoryview, header: BatchHeader, plain: Buffer, found: int, position: int) -> bytes:
-        """A batch with the topic's codec; `header` is what it would have if it could stay as it is.
+        """Return a batch with the topic's codec. `header` is the header it would have if it did not need rewriting.
 
-        `found` is what the kernel found in its records, which `plain` holds; `position` is for errors only.
+        `plain` holds its records, `found` is what the kernel found in them, and `position` is used in errors only.
         """
         assert self.target is not None
         _check_producer(header, position)
@@ -63,7 +63,7 @@ class Rewriter:
         return self._sized(write_batch(header._replace(attributes=attributes), records), position)
 
     def upgraded(self, view: memoryview, offset: int, leader_epoch: int, now_ms: int) -> bytes:
-        """Messages of magic 0 or 1, alone or in a wrapper, as one batch of magic 2."""
+        """Convert messages of magic 0 or 1, plain or in a compressed wrapper, to one batch of magic 2."""
         batches = list(self._old_batches(view))
         source = next((batch.codec for batch in reversed(batches) if batch.is_compressed), Codec.NONE)
         if source and len(batches) > 1:
@@ -93,7 +93,7 @@ class Rewriter:
     def _rebuilt(
         self, batch: memoryview, header: BatchHeader, plain: Buffer, position: int
     ) -> tuple[BatchHeader, memoryview]:
-        """The records of a batch in other deltas, compressed, and the header that fits them."""
+        """Return the records of a batch with new deltas, compressed, and the header that fits them."""
         assert self.target is not None
         sent = BATCH_HEADER.read(batch)
         readable = write_batch(sent._replace(attributes=sent.attributes & ~Attributes.CODEC), plain)
@@ -108,13 +108,13 @@ class Rewriter:
         return header._replace(base_timestamp_ms=base_timestamp_ms), memoryview(built)[BATCH_HEADER.size :]
 
     def _sized(self, batch: bytes, position: int) -> bytes:
-        """`batch`, which must not have grown too large."""
+        """Return `batch`. Raises `AppendRefused` if it has grown too large."""
         if len(batch) > self._max_size:
             raise refused(validate.TOO_LARGE, position)
         return batch
 
     def _old_batches(self, view: memoryview) -> Iterator[Message]:
-        """The messages that are all there; raises at the first that breaks a rule of its own."""
+        """Yield the complete messages. Raises `AppendRefused` at the first one that breaks a rule by itself."""
         position = 0
         while True:
             outcome, size, rule = validate.next_extent(view, position, len(view))
@@ -135,7 +135,7 @@ class Rewriter:
             position += size
 
     def _judge(self, batch: Message, now_ms: int) -> None:
-        """Raises `AppendRefused` where a record of a message or wrapper is refused. None of them is kept."""
+        """Check each record of a message or wrapper, without keeping any. Raises `AppendRefused` if one is refused."""
         listed: list[tuple[int, int, int]] = []
         count = 0
         of_time = False
@@ -152,10 +152,10 @@ class Rewriter:
             raise records_refused(listed, batch.position, self._limits, now_ms, count=count, of_time=of_time)
 
     def _reasons(self, batch: Message, now_ms: int) -> Iterator[tuple[int, int, int]]:
-        """The index, the timestamp and, where it is refused, the reason of each record."""
+        """Yield the index, the timestamp and the reason for refusal, if any, of each record."""
         inner = _inner(batch) if batch.is_compressed else iter((batch,))
         one_time = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
-        for index, (record, message) in enumerate(zip(batch, inner, strict=True)):  # a bad wrapper has no first record
+        for index, (record, message) in enumerate(zip(batch, inner, strict=True)):  # a bad one raises before this
             if message.magic != batch.magic:
                 reason = validate.OTHER_MAGIC
             elif not message.is_valid:
@@ -167,7 +167,7 @@ class Rewriter:
 
 
 def _check_producer(header: BatchHeader, position: int) -> None:
-    """Raises `AppendRefused` for what Kafka's builder does not write, though a log takes it as it is."""
+    """Check fields that Kafka's builder refuses, though a log appends them unchanged. Raises `AppendRefused`."""
     if header.producer_id == NO_PRODUCER_ID:
         if header.attributes & Attributes.TRANSACTIONAL:
             raise builder_refused("a transactional batch needs a producer id", position)
@@ -178,14 +178,14 @@ def _check_producer(header: BatchHeader, position: int) -> None:
 
 
 def target_codec(config: LogConfig) -> Codec | None:
-    """The codec that batches have in the log; None where each has its own."""
+    """Return the codec that all batches have in the log; None if each keeps its own."""
     if config.compression_type == _ANY:
         return None
     return Codec.NONE if config.compression_type == "uncompressed" else Codec[config.compression_type.upper()]
 
 
 def _level(config: LogConfig) -> int | None:
-    """The level for the topic's codec; None is the codec's default."""
+    """Return the compression level for the topic's codec; None for the codec's default."""
     if config.compression_type == "gzip":
         return None if config.compression_gzip_level == -1 else config.compression_gzip_level
     if config.compression_type == "lz4":
@@ -194,7 +194,7 @@ def _level(config: LogConfig) -> int | None:
 
 
 def _inner(wrapper: Message) -> Iterator[Batch]:
-    """The messages in a wrapper, as they stand there. The wrapper was found good."""
+    """Yield the messages in a wrapper as stored. The wrapper itself has been checked."""
     *_, value_at, value_length = walk_message(wrapper.data, 0, wrapper.size)
     stream = wrapper.data[value_at : value_at + value_length]
     yield from read_batches(decompress(wrapper.codec, stream, magic=wrapper.magic), verify=False)

@@ -1,22 +1,25 @@
-"""What a log checks before it appends, and what it changes: Kafka's `analyzeAndValidateRecords` and `LogValidator`.
+"""Validate and adjust batches before they are appended: Kafka's `analyzeAndValidateRecords` and `LogValidator`.
 
-    validator.assign(batches, offset=..., leader_epoch=..., now_ms=...)    as the leader, who gives offsets and epoch
-    validator.check(batches, end_offset=...)                               as a follower, who keeps them
+    validator.assign(batches, offset=..., leader_epoch=..., now_ms=...)    as the leader, assigning offsets and epoch
+    validator.check(batches, end_offset=...)                               as a follower, keeping them
 
 One batch, or one set of old messages, is judged as Kafka judges a client's. Several batches of magic 2, which Kafka
-does not take from clients, are judged each by itself. Nothing is appended here, and the caller's bytes are not changed:
-`Validated.parts` are the bytes for the file, of which only headers are new unless a batch had to be written anew.
+does not accept from clients, are judged one by one. Nothing is appended here, and the caller's bytes are not changed.
+`Validated.parts` are the bytes for the file. Only their headers are new, unless a batch had to be rewritten.
 
-Some differences are meant. Kafka asks only clients for a count of records that fits the offsets; here coordinators are
-asked as well, because any other batch would leave a hole in the log or lie over the batch before it. A batch whose
-records would take more than 256 MiB decompressed is `MESSAGE_TOO_LARGE`; Kafka has no such limit. A record whose length
-never ends is an `INVALID_RECORD` in every batch; Kafka stumbles over it in some. And records that go to the log with
-another codec keep needlessly long varints, which Kafka writes anew. Where a batch is refused for its records, the
-first 1,000 of them are listed and the message says how many there are; Kafka lists them all, be they millions out of a
-kilobyte. Offsets end at 2^63 - 2, and what would go beyond is an `INVALID_RECORD`; in Kafka they become negative. And a
-follower refuses batches that overlap, or end before they begin, which Kafka appends.
+Some differences from Kafka are deliberate:
 
-The roll, the size of a segment and the state of producers are not looked at here.
+- Kafka requires only of clients that the record count matches the offsets. Here coordinators must comply as well:
+  any other batch would leave a hole in the log, or overlap the batch before it.
+- A batch whose records would take more than 256 MiB decompressed is `MESSAGE_TOO_LARGE`. Kafka has no such limit.
+- A record whose length varint never ends is an `INVALID_RECORD` in every batch. Kafka fails unexpectedly for some.
+- Records that are stored with another codec keep varints that are longer than needed. Kafka rewrites them.
+- If a batch is refused because of its records, the first 1,000 of them are listed, and the message gives their number.
+  Kafka lists them all, even millions out of a kilobyte.
+- Offsets end at 2^63 - 2, and a record that would go beyond is an `INVALID_RECORD`. In Kafka offsets become negative.
+- A follower refuses batches that overlap or end before they begin. Kafka appends them.
+
+Rolling, segment sizes and the producer state are handled elsewhere.
 """
 
 from __future__ import annotations
@@ -47,29 +50,29 @@ from octavo.records.layout import BATCH_HEADER, MAX_INT32, MAX_SIZE, NO_TIMESTAM
 __all__ = ["BatchSpan", "Origin", "Validated", "Validator"]
 
 _HEADER_SIZE: Final = BATCH_HEADER.size
-_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the byte that counts
+_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the low byte, which holds all flags
 _CODEC: Final = int(Attributes.CODEC)
 
 
-_CLIENT: Final = Origin.CLIENT  # looking a member up in its enum takes a while
+_CLIENT: Final = Origin.CLIENT  # faster than looking up the enum member for each append
 _RAFT_LEADER: Final = Origin.RAFT_LEADER
 
 
 class Validator:
-    """Judges what is appended to one log."""
+    """Validates what is appended to one log."""
 
     def __init__(self, config: LogConfig) -> None:
-        """Goes by the topic's configuration as it is now."""
+        """Use the given configuration. After a change of the topic's settings, create a new validator."""
         self._topic: Final = Topic(config)
-        self._compiled: Kernel | None = None  # once it is in use, which it then stays
+        self._compiled: Kernel | None = None  # the compiled kernel, once it has been chosen
 
     def assign(
         self, data: Buffer, *, offset: int, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT
     ) -> Validated:
-        """The batches with offsets from `offset` on and the leader's epoch.
+        """Return the batches with offsets from `offset` on and with the leader's epoch.
 
-        Raises `AppendRefused` with Kafka's error code, and with the records at fault if it is for those. A batch at the
-        end that is not all there is left out.
+        An incomplete batch at the end is left out. Raises `AppendRefused` with Kafka's error code, and with the bad
+        records if the batch is refused because of them.
         """
         topic = self._topic
         if origin is _RAFT_LEADER:
@@ -101,7 +104,7 @@ class Validator:
         append_time_ms = now_ms if topic.has_append_time else NO_TIMESTAMP
         size, rows, outcome, _, found, last_offset, max_timestamp_ms = judged
         if rows == 1 and (outcome == scan.DONE or (how and size == len(view) and not found & NOT_AS_IT_IS)):
-            # One batch, all but always: worth not to take the long way.
+            # Nearly always there is one batch, so a shortcut pays.
             span = NEW(BatchSpan, (size, offset, last_offset, max_timestamp_ms, leader_epoch, MAGIC))
             header, records = bytes(scratch.first_header), view[_HEADER_SIZE:size]
             producers = (producer_batch(header, records),) if has_producer(header) else ()
@@ -115,16 +118,16 @@ class Validator:
         return Validated(assignment.parts, assignment.size, spans, append_time_ms, several)
 
     def check(self, data: Buffer, *, end_offset: int, leader_epoch: int = MAX_INT32) -> Validated:
-        """The batches as they are, for a log that ends at `end_offset`.
+        """Check batches that a follower appends unchanged to a log that ends at `end_offset`.
 
-        A batch of an epoch above `leader_epoch`, the follower's own, and all behind it are left out: they come from a
-        leader that it does not know yet. So is a batch at the end that is not all there. Raises `AppendRefused` where a
-        checksum is wrong or the offsets do not go on from the log's.
+        A batch with an epoch above `leader_epoch`, the follower's own, and all batches behind it are left out: they are
+        from a leader that the follower does not know yet. An incomplete batch at the end is left out as well. Raises
+        `AppendRefused` if a checksum is wrong, or if the offsets do not continue those of the log.
         """
         return numbered(data, end_offset, leader_epoch, max_size=MAX_SIZE)
 
     def _kernel(self, size: int) -> Kernel:
-        """The kernel for `size` more bytes of batches and decompressed records."""
+        """Return the kernel for `size` more bytes of batches and decompressed records."""
         if self._compiled is not None:
             return self._compiled
         chosen = kernels(size)
