@@ -152,7 +152,7 @@ class BatchBuilder:
         headers: Sequence[HeaderLike] = (),
         offset: int | None = None,
     ) -> int:
-        """Return what `size` would be after this `append`; raises like `append`."""
+        """Return what `size` would be after `append` with these arguments; raises like `append`."""
         candidate = self._new_candidate(key, value, timestamp_ms, headers, offset)
         return self._size(len(self._records) + candidate.size)
 
@@ -165,7 +165,7 @@ class BatchBuilder:
         headers: Sequence[HeaderLike] = (),
         offset: int | None = None,
     ) -> bool:
-        """Return whether this `append` would accept the record; raises like `append`."""
+        """Return whether `append` would accept a record with these arguments; raises like `append`."""
         return self._has_room_for(self._new_candidate(key, value, timestamp_ms, headers, offset))
 
     def append(

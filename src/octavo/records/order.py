@@ -1,8 +1,9 @@
 """Check that batches are in their place: the offsets of a log only increase.
 
-No checksum covers a batch's base offset, length and magic. The neighbours of a batch show that its base offset is
-wrong. A batch that begins right after the one before it is in its place, and one that begins earlier is not. If there
-is a gap, as compaction leaves them, the next batch decides: if it begins in the gap, the offset is wrong.
+No checksum covers a batch's base offset, length and magic. But the neighbours of a batch
+reveal a wrong base offset. A batch that begins right after the previous one is in its place, and one that begins
+earlier is not. If there is a gap, as after compaction, the next batch decides: if it begins in the gap, the offset is
+wrong.
 """
 
 from __future__ import annotations

@@ -136,7 +136,10 @@ class Resync:
         return self._positions[chosen], entry_extent(self._buffer, self._positions[chosen], self._end)[1]
 
     def _choose(self, damaged: int, torn: bool) -> int | None:
-        """Return the best candidate after `damaged`; if a torn tail explains the bytes too, only a higher offset."""
+        """Return the best candidate after `damaged`, or None.
+
+        If a torn tail explains the bytes as well, only candidates with a higher offset count.
+        """
         self._searched = max(self._searched, damaged + 1)
         while self._next < len(self._positions) and self._positions[self._next] <= damaged:
             self._next += 1
@@ -191,7 +194,7 @@ class Resync:
         return read_u32(self._buffer, position + stored_crc_at(magic)) == self.checksum(position, size, magic)
 
     def _plausible_size(self, position: int, magic: int) -> int:
-        """Return the size of the batch whose header seems to be at `position`, or 0 if no writer writes such."""
+        """Return the size of the possible batch at `position`, or 0 if no writer would write such a batch."""
         if magic < 2 and not self._is_plausible_message(position, magic):
             return 0
         outcome, size, _ = entry_extent(self._buffer, position, self._end)
