@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME [--json] [--repeat N] [--quick]`; without NAME, which there are."""
+"""`python -m benchmarks NAME [--json] [--repeat N] [--quick]` runs a benchmark; without NAME, it lists them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""kafka-python and aiokafka: their readers, used as their consumers use them, and aiokafka's builder.
+"""The readers of kafka-python and aiokafka, used as their consumers use them, and aiokafka's builder.
 
-Checksums are verified and the key and value of every record are looked at; each pass says how many records it saw.
+Checksums are verified, and the key and value of every record are accessed. Each pass returns how many records it saw.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from kafka.record import MemoryRecords
 
 from octavo.records import Codec, read_batches
 
-# Without its compiled modules aiokafka is as slow as kafka-python, and no measure.
+# Without its compiled modules aiokafka is as slow as kafka-python, and not a fair peer.
 for _class in (memory_records.MemoryRecords, default_records.DefaultRecordBatchBuilder):
     assert _class.__module__.startswith("aiokafka.record._crecords"), "aiokafka's compiled modules are missing"
 
 
 def read_with_aiokafka(data: bytes) -> int:
-    """One pass over all records."""
+    """Read all records once."""
     return _read(memory_records.MemoryRecords(data))
 
 
 def read_all_fields_with_aiokafka(data: bytes) -> int:
-    """One pass that looks at every field which `to_arrow` makes a column of."""
+    """Read all records once, and access every field that `to_arrow` makes a column of."""
     records = memory_records.MemoryRecords(data)
     count = 0
     while records.has_next():
@@ -39,7 +39,7 @@ def read_all_fields_with_aiokafka(data: bytes) -> int:
 
 
 def read_with_kafka_python(data: bytes) -> int:
-    """One pass over all records."""
+    """Read all records once."""
     return _read(MemoryRecords(data))
 
 
@@ -50,13 +50,13 @@ def _read(records: Any) -> int:
         if not batch.validate_crc():
             raise AssertionError("a checksum is wrong")
         for record in batch:
-            record.key, record.value  # noqa: B018 (to look at them is the point)
+            record.key, record.value  # noqa: B018 (accessing them is the point)
             count += 1
     return count
 
 
 def read_objects(data: bytes) -> int:
-    """The same with Octavo's own objects."""
+    """Read all records once with Octavo's own objects."""
     count = 0
     for batch in read_batches(data):
         for record in batch:
@@ -66,12 +66,12 @@ def read_objects(data: bytes) -> int:
 
 
 def kafka_python_reads(codec: str) -> bool:
-    """Whether the library that kafka-python wants for this codec is here."""
+    """Whether the library that kafka-python needs for this codec is installed."""
     return codec != "snappy" or bool(has_snappy())
 
 
 class Row(NamedTuple):
-    """What a builder is given."""
+    """The fields of a record that a builder is given."""
 
     timestamp_ms: int
     key: bytes
@@ -79,7 +79,7 @@ class Row(NamedTuple):
 
 
 def build_with_aiokafka(records: Sequence[Row], codec: Codec, batch_count: int, room: int) -> int:
-    """Batches of `batch_count` of `records`, none larger than `room` bytes; how many bytes they are together."""
+    """Build batches of `batch_count` records, none larger than `room` bytes; return their total size."""
     size = 0
     for first in range(0, len(records), batch_count):
         builder = default_records.DefaultRecordBatchBuilder(2, int(codec), 0, -1, -1, -1, room)

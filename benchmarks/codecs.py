@@ -1,7 +1,7 @@
-"""Codecs: each library that could do the work, on streams as Kafka makes them, in batches of 24 KiB.
+"""Compare libraries that could do the compression, on streams as Kafka makes them, in batches of 24 KiB.
 
-Decompressing ends with all data in one piece of memory, as the Arrow reader wants them, however a library gets there.
-The first of each list is what `octavo.records.compression` does; the others are what it was chosen over.
+Decompressing ends with all data in one piece of memory, as the Arrow reader needs it, however a library gets there.
+The first of each list is what `octavo.records.compression` does; the others are the alternatives to it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ WORDS = (
 ).split()
 
 Piece = bytes | memoryview
-Job = Callable[[list[memoryview], memoryview], int]  # streams and where their data go; how many bytes went there
+Job = Callable[[list[memoryview], memoryview], int]  # takes streams and the output buffer; returns the size of the data
 
 
 def batches(count: int = BATCHES) -> list[bytes]:
-    """Records of 100-byte values as they lie in a batch of magic 2, with text in them, 200 a batch."""
+    """Make records with 100-byte values of text, as they are stored in a batch of magic 2, 200 per batch."""
     generator = random.Random(7)
     return [b"".join(_record(generator, number) for number in range(RECORDS)) for _ in range(count)]
 
@@ -53,7 +53,7 @@ def _record(generator: random.Random, number: int) -> bytes:
 
 
 def stream(codec: Codec, data: bytes) -> bytes:
-    """`data` as Java would write them."""
+    """Compress `data` as Java would."""
     if codec == Codec.GZIP:
         return compress(codec, data, level=6)
     if codec == Codec.ZSTD:  # no content size, and an empty last block, since zstd-jni flushes before it ends
@@ -75,7 +75,7 @@ def _ours(codec: Codec) -> Job:
 
 
 def _copying(decompress: Callable[[memoryview], Piece]) -> Job:
-    """A library that returns a new object for each stream."""
+    """Use a library that returns a new object for each stream."""
 
     def job(streams: list[memoryview], out: memoryview) -> int:
         at = 0
@@ -89,12 +89,12 @@ def _copying(decompress: Callable[[memoryview], Piece]) -> Job:
 
 
 def _joining(decompress: Callable[[memoryview], Piece]) -> Job:
-    """The same, with all objects kept and joined in the end."""
+    """Use such a library, but keep all objects and join them at the end."""
     return lambda streams, out: len(b"".join([decompress(data) for data in streams]))
 
 
 def _in_place(decompress: Callable[[memoryview, memoryview], int]) -> Job:
-    """A library that writes where it is told to."""
+    """Use a library that writes into a given buffer."""
 
     def job(streams: list[memoryview], out: memoryview) -> int:
         at = 0
@@ -106,7 +106,7 @@ def _in_place(decompress: Callable[[memoryview, memoryview], int]) -> Job:
 
 
 def _known_size(codec: Any, piece_of: Callable[[memoryview], memoryview], sizes: Iterable[int]) -> Job:
-    """pyarrow, which has to be told the size: a bound on what it could do, since nobody knows it."""
+    """Use pyarrow, which must be told the size. In practice it is not known, so this is only an upper bound."""
     known = list(sizes)
 
     def job(streams: list[memoryview], out: memoryview) -> int:
@@ -128,7 +128,7 @@ def _snappy_block(data: memoryview) -> memoryview:
 
 
 def decompressors(codec: Codec, data: list[bytes]) -> dict[str, Job]:
-    """What could decompress `codec`, ours first."""
+    """Return the ways to decompress `codec`, ours first."""
     sizes = [len(part) for part in data]
     match codec:
         case Codec.GZIP:
@@ -175,7 +175,7 @@ def decompressors(codec: Codec, data: list[bytes]) -> dict[str, Job]:
 
 
 def compressors(codec: Codec) -> dict[str, Callable[[bytes], Piece]]:
-    """What could compress with `codec`, ours first."""
+    """Return the ways to compress with `codec`, ours first."""
     match codec:
         case Codec.GZIP:
             return {
@@ -209,7 +209,7 @@ def compressors(codec: Codec) -> dict[str, Callable[[bytes], Piece]]:
 
 
 def run(*, repeat: int) -> dict[str, Any]:
-    """Medians of `repeat` turns, in which the alternatives take turns so that a busy machine is busy for all."""
+    """Return medians of `repeat` rounds. The alternatives take turns, so that a busy machine is busy for all."""
     data = batches()
     total = sum(map(len, data))
     out = memoryview(bytearray(total + 65536))
@@ -259,9 +259,9 @@ def _all_of(writer: Callable[[bytes], Piece], data: list[bytes]) -> Callable[[],
 
 
 def _speeds(jobs: dict[str, Callable[[], None]], size: int, repeat: int) -> dict[str, float]:
-    """Megabytes a second of each job, the median of `repeat` turns after one that does not count.
+    """Return the megabytes per second of each job: the median of `repeat` rounds after one that does not count.
 
-    By the thread's own time: nothing waits here, and what else runs on the machine is nobody's merit.
+    It uses the thread's CPU time: nothing waits here, and other load on the machine should not count.
     """
     taken: dict[str, list[float]] = {name: [] for name in jobs}
     order = list(jobs)
@@ -271,5 +271,5 @@ def _speeds(jobs: dict[str, Callable[[], None]], size: int, repeat: int) -> dict
             jobs[name]()
             if turn:
                 taken[name].append(time.thread_time() - start)
-        order.append(order.pop(0))  # nobody is always first, with the caches cold
+        order.append(order.pop(0))  # so that no job is always first, with cold caches
     return {name: round(size / statistics.median(times) / 1e6, 1) for name, times in taken.items()}

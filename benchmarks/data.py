@@ -1,7 +1,7 @@
-"""What is measured on: files of batches that Apache Kafka wrote, framed as its producer frames them.
+"""The data to measure on: files of batches that Apache Kafka wrote, framed as its producer frames them.
 
-Keys of 12 bytes, values that are pieces of JSON, timestamps that advance (see java/Peer.java). The files lie in
-build/bench, in a folder named after what writes them, and are written once.
+Keys have 12 bytes, values are pieces of JSON, timestamps advance (see java/Peer.java). The files are in build/bench, in
+a folder whose name depends on Peer.java and Kafka's version, and are written once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ CODECS: Final = ("none", "lz4", "snappy", "zstd", "gzip")
 class DataSet:
     """One file of batches."""
 
-    codec: str = "none"  # or "mixed": every batch has another one
+    codec: str = "none"  # or "mixed": each batch has the next one
     count: int = 1_000_000
     batch_count: int = 200
     value_size: int = 100
 
     @property
     def shape(self) -> str:
-        """What is special about it, for the name of a result."""
+        """What distinguishes this data set, for the name of a result."""
         words = [] if self.codec == "none" else [self.codec]
         if self.batch_count != 200:
             words.append(f"batches of {self.batch_count:,}")
@@ -42,16 +42,16 @@ class DataSet:
 
     @property
     def path(self) -> Path:
-        """The file; `prepare` writes it."""
+        """The path of the file, which `prepare` writes."""
         return _folder() / f"{self.codec}-{self.count}-{self.batch_count}-{self.value_size}.bin"
 
     def read(self) -> bytes:
-        """All of it."""
+        """Read the whole file."""
         return self.path.read_bytes()
 
 
 def prepare(data_sets: Iterable[DataSet]) -> None:
-    """Write the files that are not there yet."""
+    """Write the files that do not exist yet."""
     missing = [data_set for data_set in data_sets if not data_set.path.exists()]
     if not missing:
         return

@@ -1,6 +1,6 @@
-"""Apache Kafka's own reader and writer, in a JVM of their own: see java/Peer.java for what it can be asked.
+"""Apache Kafka's own reader and writer, in a separate JVM. See java/Peer.java for its commands.
 
-The newest release that the tests use, from the same folder. Java compiles the one source file when it starts.
+It is the newest release that the tests use, from the same folder. Java compiles the one source file when it starts.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from tests.kafka import releases
 
 SOURCE: Final = Path(__file__).parent / "java" / "Peer.java"
 
-# One thread, as everybody has: hence the collector that takes no second one. The heap has its size from the start.
+# All contenders have one thread, hence the serial collector. The heap has its full size from the start.
 _OPTIONS: Final = ("-Xms3g", "-Xmx3g", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 
 class Pass(NamedTuple):
-    """One pass over all records."""
+    """The result of one pass over all records."""
 
     seconds: float
     records: int
-    size: int  # in bytes, of keys and values
+    size: int  # bytes of keys and values
 
 
 class Peer:
-    """A process that writes data, or has read some into memory and iterates over them."""
+    """A process that writes data, or loads a file into memory and iterates over its records."""
 
     def __init__(self) -> None:
-        """Starts the process; raises `KafkaUnavailable` where it cannot be had."""
+        """Start the process. Raises `KafkaUnavailable` where Java or Kafka is missing."""
         java = shutil.which("java")
         if java is None:
             raise releases.KafkaUnavailable("Apache Kafka needs a JDK, 17 or later: there is no `java` on the PATH.")
@@ -45,7 +45,7 @@ class Peer:
         )
 
     def ask(self, *words: object) -> str:
-        """One command; its answer."""
+        """Send one command and return the answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("\t".join(map(str, words)) + "\n")
@@ -56,16 +56,16 @@ class Peer:
         return answer.rstrip("\n")
 
     def load(self, path: Path, warm_seconds: float) -> None:
-        """Read a file into memory, and pass over it until everything is compiled."""
+        """Read a file into memory, and iterate over it until everything is compiled."""
         self.ask("load", path)
         self.ask("warm", warm_seconds)
 
     def touch(self) -> Pass:
-        """One pass that looks at every key and value."""
+        """Run one pass that accesses every key and value."""
         return self._pass("touch")
 
     def copy(self) -> Pass:
-        """One pass that copies every key and value into an array of its own, as a consumer does."""
+        """Run one pass that copies every key and value into its own array, as a consumer does."""
         return self._pass("copy")
 
     def _pass(self, mode: str) -> Pass:
@@ -86,5 +86,5 @@ class Peer:
 
 
 def version() -> str:
-    """The release of Apache Kafka that is measured."""
+    """Return the release of Apache Kafka that is measured."""
     return releases.find("newest").version

@@ -1,7 +1,7 @@
-"""Contenders take turns, so that whatever disturbs a shared machine disturbs all of them alike.
+"""Measure contenders in turns, so that whatever disturbs a shared machine disturbs all of them alike.
 
-A contender handles some amount (records, bytes) in one pass and tells how long that took. Speeds are medians. Python
-contenders run with the garbage collector off, as in `timeit`, which helps those most that make most objects.
+A contender handles some amount (records, bytes) in one pass and returns how long that took. Speeds are medians. Python
+contenders run with the garbage collector off, as in `timeit`. That helps those most that create the most objects.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Contender:
     """One way to do the work."""
 
     name: str
-    amount: float  # what one pass handles
-    run: Callable[[], float]  # one pass; how many seconds it took
+    amount: float  # handled in one pass
+    run: Callable[[], float]  # runs one pass; returns the seconds that it took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What was measured. A larger ratio is a better one, always; without a target it is only told."""
+    """The result of a measurement. A larger ratio is always better. Without a target it is only reported."""
 
     name: str
     ratio: float
@@ -36,14 +36,14 @@ class Result:
     peer: float
     unit: str  # of `ours` and `peer`
     target: float | None = None
-    best_ratio: float | None = None  # of the best passes instead of the medians: far from `ratio` on a noisy machine
+    best_ratio: float | None = None  # by the best passes instead of the medians: far from `ratio` on a noisy machine
 
     @property
     def ok(self) -> bool | None:
         return None if self.target is None else self.ratio >= self.target
 
     def as_json(self) -> dict[str, Any]:
-        """The result as the JSON has it."""
+        """Convert the result for the JSON report."""
         fields = {
             "name": self.name,
             "ratio": _rounded(self.ratio),
@@ -60,14 +60,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A contender to compare with, and what is to be reached."""
+    """A contender to compare with, and the ratio to reach."""
 
     contender: Contender
     target: float | None = None
 
 
 def timed(function: Callable[[], object]) -> Callable[[], float]:
-    """One pass of a Python function by the clock on the wall."""
+    """Return a function that measures one pass of a Python function, in wall-clock time."""
 
     def run() -> float:
         gc.collect()
@@ -78,14 +78,14 @@ def timed(function: Callable[[], object]) -> Callable[[], float]:
             taken = perf_counter() - begin
         finally:
             gc.enable()
-        del result  # giving its memory back is not part of the work
+        del result  # freeing its memory is not part of the work
         return taken
 
     return run
 
 
 def compare(name: str, ours: Contender, peers: Sequence[Peer], *, unit: str, repeat: int) -> list[Result]:
-    """Ours against each peer, `repeat` rounds after one that does not count."""
+    """Compare ours with each peer, for `repeat` rounds after one that does not count."""
     tell(name)
     mine: list[float] = []
     theirs: list[list[float]] = [[] for _ in peers]
@@ -115,12 +115,12 @@ def compare(name: str, ours: Contender, peers: Sequence[Peer], *, unit: str, rep
 
 
 def within(name: str, used: float, limit: float, unit: str) -> Result:
-    """A result for something of which there may be `limit` at the most."""
+    """Make a result for a quantity that may be at most `limit`."""
     return Result(name=name, ratio=limit / max(used, 1e-9), ours=used, peer=limit, unit=unit, target=1.0)
 
 
 def tell(what: str) -> None:
-    """Progress, for whoever waits."""
+    """Print progress."""
     print(f"  {what}", file=sys.stderr, flush=True)
 
 

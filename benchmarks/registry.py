@@ -1,4 +1,4 @@
-"""Every benchmark by its name. Modules are imported when they are run, since each brings large libraries."""
+"""Every benchmark by its name. Modules are imported when they are run, since each imports large libraries."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from benchmarks.measure import Result
 
 
 class Outcome(NamedTuple):
-    """What a benchmark gives: its results, and whatever else is worth keeping."""
+    """The outcome of a benchmark: its results, and whatever else is worth keeping."""
 
     results: list[Result]
     details: dict[str, Any]
 
 
 class Benchmark(NamedTuple):
-    """One NAME of the command line."""
+    """A benchmark that the command line knows."""
 
     about: str
-    run: Callable[[int, bool], Outcome]  # how many rounds, and whether a rough figure will do
+    run: Callable[[int, bool], Outcome]  # takes the number of rounds, and whether to be quick
 
 
 def _records(repeat: int, quick: bool) -> Outcome:
@@ -54,7 +54,7 @@ def _codecs(repeat: int, quick: bool) -> Outcome:
 
 
 def _against_the_first(what: str, details: dict[str, Any]) -> list[Result]:
-    """The speeds of one table of `codecs`, whose first entry is ours, as ratios."""
+    """Convert the speeds of one table of `codecs` to ratios; its first entry is ours."""
     results = []
     for codec, speeds in details[f"{what}_mb_per_s"].items():
         (_, ours), *others = speeds.items()

@@ -1,4 +1,4 @@
-"""Results for people, and for programs."""
+"""Report results to people as a table, and to programs as JSON."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PACKAGES: Final = (
     "isal",
 )
 _SCALES: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-_PLAIN_UNITS: Final = ("MiB", "s", "modules")  # are given as they are, without k or M
+_PLAIN_UNITS: Final = ("MiB", "s", "modules")  # printed without k or M
 
 
 def as_json(
     name: str, results: Sequence[Result], *, repeat: int, quick: bool, details: dict[str, Any]
 ) -> dict[str, Any]:
-    """Everything about one run."""
+    """Return everything about one run."""
     return {
         "benchmark": name,
         "ok": all(result.ok is not False for result in results),
@@ -48,7 +48,7 @@ def as_json(
 
 
 def print_table(name: str, results: Sequence[Result]) -> None:
-    """The results with what was to be reached."""
+    """Print the results with their targets."""
     table = Table(title=f"{name}: {machine()}")
     table.add_column("what")
     for heading in ("octavo", "other", "ratio", "target"):
@@ -75,7 +75,7 @@ def _amount(number: float, unit: str) -> str:
 
 
 def machine() -> str:
-    """Processor, cores and Python; nothing that tells whose machine it is."""
+    """Describe processor, cores and Python; nothing that identifies the machine's owner."""
     model = platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -85,7 +85,7 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of everything that takes part."""
+    """Return the versions of all packages involved."""
     found = {}
     for package in _PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""The second half of the log against Apache Kafka: cleaning, producers, and the clients in this process."""
+"""Compare the second half of the log with Apache Kafka: cleaning, producer state, and the in-process clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.measure import Result
 
 
 def run(*, repeat: int, quick: bool = False) -> list[Result]:
-    """All of it; `quick` takes a tenth of the data."""
+    """Run all parts; `quick` uses a tenth of the data."""
     scale = 10 if quick else 1
     return [
         *clean(repeat=repeat, scale=scale),

@@ -1,4 +1,4 @@
-"""Compaction, against Apache Kafka's own cleaner on the same log with the same memory for its map."""
+"""Compare compaction with Apache Kafka's own cleaner, on the same log with the same memory for its map."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JAVA: Final = ("-Xms2g", "-Xmx2g", "-XX:+UseSerialGC")
 
 
 def clean(*, repeat: int, scale: int) -> list[Result]:
-    """Speed and memory, with compression and without."""
+    """Measure speed and memory, with compression and without."""
     results: list[Result] = []
     logs = [DirtyLog(codec, _COUNT // scale, _KEYS // scale) for codec in (Codec.NONE, Codec.LZ4)]
     for log in logs:
@@ -71,7 +71,7 @@ def _have_cleaned(kafka: Judge, dirty: DirtyLog, folder: Path) -> float:
 
 
 def _memory(dirty: DirtyLog) -> Result:
-    """What a process takes more while it compacts."""
+    """Measure how much memory a process adds while it compacts."""
     tell(f"memory to clean: {_name(dirty)}")
     with scratch() as folder:
         dirty.copy(folder / "data")

@@ -1,10 +1,10 @@
-"""The producer and the consumer in this process, against confluent-kafka's with a broker of Apache Kafka.
+"""Compare the in-process producer and consumer with those of confluent-kafka and an Apache Kafka broker.
 
-Both sides send the same records, object by object, and wait in the end until all are acknowledged; both get records
-object by object, and look at key and value. `batch.size` decides much, and the defaults are far apart: Kafka's, and
-ours, is 16 KiB, librdkafka's 1,000,000 bytes. So there are results for each with its own default, and for both with
-either. Else both have their defaults, but for librdkafka's queue, which has room for everything, so that its loop never
-waits. The broker is warm when it counts.
+Both sides send the same records one by one, and wait at the end until all are acknowledged. Both get records one by
+one, and access key and value. `batch.size` matters a lot, and the defaults are far apart: Kafka's and ours is 16 KiB,
+librdkafka's is 1,000,000 bytes. So there are results for each with its own default, and for both with either. Otherwise
+both have their defaults, except for librdkafka's queue, which has room for everything, so that its loop never waits.
+The broker is warm before anything counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from octavo.log import DataDirectory, Producer
 from octavo.log.consumer import Consumer
 from tests.kafka.broker import Broker
 
-_COUNT: Final = 300_000  # records of a pass
+_COUNT: Final = 300_000  # records in a pass
 _KEYS: Final = 100_000
 _PARTITIONS: Final = 4
 _TARGET: Final = 1.0
@@ -45,7 +45,7 @@ Settings = Mapping[str, str]
 
 
 def clients(*, repeat: int, scale: int) -> list[Result]:
-    """Sending and getting, with keys and without."""
+    """Measure sending, with keys and without, and getting records."""
     values = [b"%08d" % number * 12 + b"1234" for number in range(_COUNT // scale)]
     keyed: Records = [(b"key-%07d" % (number * 7919 % _KEYS), value) for number, value in enumerate(values)]
     keyless: Records = [(None, value) for value in values]
@@ -94,7 +94,7 @@ def clients(*, repeat: int, scale: int) -> list[Result]:
 
 
 class _WarmBroker(Broker):
-    """A broker that is quick in the end, rather than quick to start."""
+    """A broker tuned to be fast once it is warm, rather than to start fast."""
 
     def _command(self, main: str, *arguments: str) -> Sequence[str]:
         java, *_ = super()._command(main)
@@ -103,7 +103,7 @@ class _WarmBroker(Broker):
 
 @contextmanager
 def _broker(folder: Path) -> Iterator[Broker]:
-    """One with the threads that Apache Kafka has by default."""
+    """Run a broker with Apache Kafka's default number of threads."""
     tell("Apache Kafka starts")
     settings = {"num.network.threads": "3", "num.io.threads": "8"}
     with _WarmBroker(folder, settings=settings) as broker:
@@ -114,7 +114,7 @@ def _broker(folder: Path) -> Iterator[Broker]:
 
 
 def _measured(work: Callable[[], object]) -> float:
-    """How many seconds it takes, with no collector of garbage."""
+    """Return how many seconds the work takes, without the garbage collector."""
     gc.collect()
     gc.disable()
     try:
@@ -126,7 +126,7 @@ def _measured(work: Callable[[], object]) -> float:
 
 
 class _Ours:
-    """Octavo on a directory. Each pass has a topic of its own, which is gone behind it."""
+    """Octavo on a data directory. Each sending pass has its own topic, which is deleted after it."""
 
     def __init__(self, data: DataDirectory) -> None:
         self._data = data
@@ -163,7 +163,7 @@ class _Ours:
                 poll = consumer.poll
                 for _ in range(amount - 1):
                     [record] = poll(_WAIT_S, 1)
-                    record.key, record.value  # noqa: B018 (to look at them is the point)
+                    record.key, record.value  # noqa: B018 (accessing them is the point)
 
             return _measured(work)
 
@@ -195,12 +195,12 @@ class _Ours:
 
 
 class _Theirs:
-    """confluent-kafka with a broker. Each pass has a topic of its own, which is gone behind it."""
+    """confluent-kafka with a broker. Each sending pass has its own topic, which is deleted after it."""
 
     def __init__(self, address: str) -> None:
         self._address: dict[str, str | int | float | bool] = {
             "bootstrap.servers": address,
-            "log_level": 0,  # it has a lot to say when the broker stops
+            "log_level": 0,  # it logs a lot when the broker stops
         }
         self._admin = AdminClient(self._address)
         self._numbers = count()
@@ -216,7 +216,7 @@ class _Theirs:
             **settings,
         }
         producer = ConfluentProducer(room)
-        producer.list_topics(name)  # it is connected then, and knows the topic
+        producer.list_topics(name)  # connects, and fetches the topic's metadata
 
         def work() -> None:
             produce = producer.produce

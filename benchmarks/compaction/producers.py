@@ -1,4 +1,4 @@
-"""What it costs to know producers: memory, snapshots, and appending what they have numbered."""
+"""Measure the cost of producer state: memory, snapshots, and appending idempotent batches."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from octavo.records.layout import BATCH_HEADER
 _PRODUCERS: Final = 100_000
 _MOST_MIB: Final = 100
 _MOST_SECONDS: Final = 1.0
-_SHARE: Final = 0.9  # of the speed without producers, at the least
+_SHARE: Final = 0.9  # the least share of the speed without producers
 _BATCHES: Final = 4_000  # appended in one pass
 _COVERED_AT: Final = BATCH_HEADER.at("attributes")
 
 
 def producers(*, repeat: int, scale: int) -> list[Result]:
-    """All of it."""
+    """Measure memory, snapshots and appending."""
     tell(f"state of {_PRODUCERS:,} producers")
     with sets.scratch() as folder:
         found = run_fresh("producers", str(folder), str(_PRODUCERS))
@@ -39,13 +39,13 @@ def producers(*, repeat: int, scale: int) -> list[Result]:
 
 
 def _append(*, repeat: int, scale: int) -> list[Result]:
-    """Batches of an idempotent producer against the same batches of nobody, one a call."""
+    """Compare appending batches of an idempotent producer with the same batches without a producer, one per call."""
     results = []
     shapes = [(sets.small(), "16 KiB"), (sets.small("lz4"), "16 KiB, lz4")]
     prepare([data_set for data_set, _ in shapes])
     for data_set, size in shapes:
         sent = sets.as_sent(data_set)
-        # Each in memory of its own, as those of the producer are: what was just written is faster to read again.
+        # Each in its own memory, as those of the producer are: what was just written is faster to read again.
         plain = [bytes(bytearray(sent[number % len(sent)])) for number in range(_BATCHES // scale)]
         numbered = _numbered(plain)
         with sets.scratch() as folder:
@@ -57,7 +57,7 @@ def _append(*, repeat: int, scale: int) -> list[Result]:
 
 
 def _numbered(batches: Sequence[bytes]) -> list[bytes]:
-    """The same batches, of one producer and one after the other."""
+    """Return the same batches with the producer id of one producer and consecutive sequence numbers."""
     sequence = 0
     found = []
     for batch in batches:
@@ -76,6 +76,6 @@ def _pass(folder: Path, batches: Sequence[bytes]) -> float:
         for batch in batches:
             log.append(batch)
         taken = perf_counter() - begin
-        log.truncate_to(0)  # nobody wants these on the disk
+        log.truncate_to(0)  # so that they are not written to the disk
     shutil.rmtree(folder / "topic-0")
     return taken

@@ -1,4 +1,4 @@
-"""Programs that are run in a process of their own; each prints one JSON object."""
+"""Programs that run in a fresh process; each prints one JSON object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCH = bytes.fromhex(
 
 
 def run_fresh(program: str, *arguments: str, **environment: str) -> Any:
-    """What a program of this package says when it is run in a process of its own."""
+    """Run a program of this package in a fresh process; return the JSON that it prints."""
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.fresh.{program}", *arguments],
         cwd=_ROOT,

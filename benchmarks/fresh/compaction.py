@@ -1,6 +1,6 @@
 """`python -m benchmarks.fresh.compaction FOLDER MEMORY`: how much memory it takes to compact the log in FOLDER/data.
 
-Counted is anonymous memory, at its highest, beyond what it was when all was imported and compiled.
+This measures the peak of anonymous memory, above its level when everything was imported and compiled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONFIG = LogConfig.from_properties(
 
 
 def compact(folder: Path, memory: int) -> None:
-    """Compact the log, which is dirty."""
+    """Compact a dirty log."""
     with Log.open(folder / "topic-0", CONFIG) as log:
         assert log.compact(map_memory=memory) is not None
 

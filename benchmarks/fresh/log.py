@@ -1,6 +1,6 @@
 """`python -m benchmarks.fresh.log append|recover|read FOLDER BATCHES SIZE`: how much memory a log of SIZE bytes takes.
 
-Counted is anonymous memory, at its highest, beyond what it was when all was imported and compiled.
+This measures the peak of anonymous memory, above its level when everything was imported and compiled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CONFIG = LogConfig.from_properties({"segment.bytes": str(256 << 20)})
 
 
 def write(folder: Path, batches: Path, size: int) -> None:
-    """Append batches until the log has that size."""
+    """Append batches until the log has this size."""
     offset = BATCH_HEADER.at("length")
     calls = [bytes(offset) + bytes(batch.data[offset:]) for batch in read_batches(batches.read_bytes())]
     with Log.open(folder / "topic-0", CONFIG) as log:

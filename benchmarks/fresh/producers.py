@@ -1,7 +1,7 @@
-"""`python -m benchmarks.fresh.producers FOLDER COUNT`: what the state of so many producers takes.
+"""`python -m benchmarks.fresh.producers FOLDER COUNT`: what the state of COUNT producers takes.
 
-Each has written more batches than are remembered. Memory is counted as anonymous memory beyond what it was before; the
-snapshot is the fastest of three.
+Each producer has written more batches than are remembered. Memory is the anonymous memory that the state adds; the time
+of a snapshot is the fastest of three.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BATCHES = 6
 
 
 def fill(count: int) -> ProducerStates:
-    """The state of `count` producers."""
+    """Make the state of `count` producers."""
     states = ProducerStates()
     offset = 0
     for number in range(BATCHES):

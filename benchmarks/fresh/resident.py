@@ -1,4 +1,4 @@
-"""How much memory a process takes, and took at the most."""
+"""Measure how much memory this process takes, now and at its peak."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ INTERVAL_SECONDS = 0.002
 
 
 def resident_kib(field: str) -> int:
-    """One of the figures of /proc/self/status."""
+    """Read one of the numbers in /proc/self/status."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1])
@@ -17,7 +17,7 @@ def resident_kib(field: str) -> int:
 
 
 class Watch(threading.Thread):
-    """Looks at the memory again and again."""
+    """Samples the memory of this process again and again, and keeps the peak."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

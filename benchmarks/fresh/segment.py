@@ -1,7 +1,7 @@
-"""`python -m benchmarks.fresh.segment FILE`: decode a mapped segment and tell how much memory that took.
+"""`python -m benchmarks.fresh.segment FILE`: how much memory it takes to decode a mapped segment.
 
-Counted is anonymous memory (RssAnon), at its highest, beyond what it was when all was imported and compiled:
-pages of the mapped file are the kernel's, which takes them back when it likes.
+This measures the peak of anonymous memory (RssAnon), above its level when everything was imported and compiled. Pages of
+the mapped file do not count: the kernel takes them back when it likes.
 """
 
 from __future__ import annotations

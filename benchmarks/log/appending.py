@@ -1,4 +1,4 @@
-"""Appending, against writing the same bytes and computing their checksum, which is the least that it can take."""
+"""Compare appending with writing the same bytes and computing their checksum, which is the least it can cost."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from octavo.records.layout import BATCH_HEADER
 
 _CONFIG: Final = LogConfig.from_properties({"max.message.bytes": str(2 << 20)})
 _PASS: Final = 192 << 20  # bytes appended in one pass
-_SHARE: Final = 0.7  # of the speed of the plain write, at the least
-_SHARE_OF_ONE: Final = 0.35  # where one small batch a call has to carry everything
+_SHARE: Final = 0.7  # the least share of the speed of plain writes
+_SHARE_OF_ONE: Final = 0.35  # the least share where each call has only one small batch
 _TOGETHER: Final = 64  # small batches in one call
 _MAX_RECORDS: Final = 16 << 20
 
@@ -29,7 +29,7 @@ _Stream = tuple[Codec, memoryview]
 
 
 def append(*, repeat: int, scale: int) -> list[Result]:
-    """Every shape of call."""
+    """Measure calls with large batches, with many small ones, and with one small one."""
     results = []
     with sets.scratch() as folder:
         for codec, value_size in (("none", 100), ("none", 1000), ("lz4", 100), ("zstd", 100)):
@@ -63,13 +63,13 @@ def _append(folder: Path, calls: Sequence[bytes], count: int) -> float:
         for number in range(count):
             log.append(calls[number % many])
         taken = perf_counter() - begin
-        log.truncate_to(0)  # nobody wants these on the disk
+        log.truncate_to(0)  # so that they are not written to the disk
     shutil.rmtree(folder)
     return taken
 
 
 def _write(path: Path, calls: Sequence[bytes], work: Sequence[Sequence[_Stream]], count: int) -> float:
-    """Write the same bytes, after a checksum of them, or after decompressing what is compressed in them."""
+    """Write the same bytes, after computing a checksum, or after decompressing the records if they are compressed."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     many = len(calls)
     os.write(descriptor, calls[0])
@@ -90,5 +90,5 @@ def _write(path: Path, calls: Sequence[bytes], work: Sequence[Sequence[_Stream]]
 
 
 def _compressed(data: bytes) -> list[_Stream]:
-    """The compressed records of each batch."""
+    """Return the compressed records of each batch."""
     return [(batch.codec, batch.data[BATCH_HEADER.size :]) for batch in read_batches(data) if batch.is_compressed]

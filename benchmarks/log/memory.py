@@ -1,4 +1,4 @@
-"""Memory: that of a process which appends to and recovers a log, for a small log and for a large one."""
+"""Measure the memory of a process that appends to, recovers or reads a log, for a small log and a large one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from benchmarks.fresh import run_fresh
 from benchmarks.log import sets
 from benchmarks.measure import Result, tell, within
 
-_MORE_MIB: Final = 16  # that a log of sixteen times the size may take
+_MORE_MIB: Final = 16  # the most that a log of sixteen times the size may add
 
 
 def resident(*, scale: int) -> list[Result]:
-    """How much more a large log takes than a small one."""
+    """Measure how much more memory a large log takes than a small one."""
     tell("memory by the size of a log")
     small, large = (64 << 20) // scale, (1 << 30) // scale
     results = []

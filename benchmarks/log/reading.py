@@ -1,4 +1,4 @@
-"""Reading one batch somewhere in a segment: how long the median read takes."""
+"""Measure how long reading one batch at a random place in a segment takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READS: Final = 20_000
 
 
 def read(*, scale: int) -> list[Result]:
-    """By offset, through the index, one batch of 16 KiB and its bytes."""
+    """Read one batch of 16 KiB by offset, through the index, with its bytes."""
     data = sets.segment(scale).path
     name = f"random read of a batch in {data.stat().st_size / 2**30:.2g} GiB"
     tell(name)

@@ -1,4 +1,4 @@
-"""Recovering a segment after a crash, against reading it and computing its checksum."""
+"""Compare recovering a segment after a crash with reading it and computing its checksum."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from benchmarks.log import sets
 from benchmarks.measure import Contender, Peer, Result, compare
 from octavo.log import Log, LogConfig
 
-_MOST: Final = 1.5  # times as long as reading and a checksum
+_MOST: Final = 1.5  # times the duration of reading and a checksum
 _BLOCK: Final = 4 << 20
 _CONFIG: Final = LogConfig.from_properties({"segment.bytes": str(2**31 - 1)})
 
 
 def recover(*, repeat: int, scale: int) -> list[Result]:
-    """One segment, in memory as far as the system keeps files there."""
+    """Recover one segment, from the page cache as far as the system keeps it there."""
     data = sets.segment(scale).path
     size = data.stat().st_size
     with sets.scratch() as folder:
@@ -35,7 +35,7 @@ def recover(*, repeat: int, scale: int) -> list[Result]:
 def _recover(folder: Path, size: int) -> float:
     for path in folder.iterdir():
         if path.is_file():
-            path.unlink()  # the mark of a clean shutdown, and the recovery point
+            path.unlink()  # the clean shutdown marker, and the recovery point
     begin = perf_counter()
     log = Log.open(folder / "topic-0", _CONFIG)
     taken = perf_counter() - begin

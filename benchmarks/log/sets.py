@@ -1,4 +1,4 @@
-"""What is appended: batches that Apache Kafka wrote, as its producer would send them."""
+"""The batches to append. Apache Kafka wrote them, as its producer would send them."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ LARGE: Final = {100: 8_830, 1000: 1_025}  # and for one of 1 MiB
 
 
 def small(codec: str = "none", value_size: int = 100) -> DataSet:
-    """Batches of about 16 KiB."""
+    """Return a data set of batches of about 16 KiB."""
     count = SMALL[value_size]
     return DataSet(codec, count=count * 64, batch_count=count, value_size=value_size)
 
 
 def large(codec: str = "none", value_size: int = 100) -> DataSet:
-    """Batches of about 1 MiB."""
+    """Return a data set of batches of about 1 MiB."""
     count = LARGE[value_size]
     return DataSet(codec, count=count * 8, batch_count=count, value_size=value_size)
 
 
 def segment(scale: int) -> DataSet:
-    """A segment of 1 GiB."""
+    """Return a data set for a segment of 1 GiB."""
     batch_count = SMALL[100]
     return DataSet(count=9_000_000 // scale // batch_count * batch_count, batch_count=batch_count)
 
 
 def all_of_them(scale: int) -> list[DataSet]:
-    """Every data set of this benchmark."""
+    """Return every data set of this benchmark."""
     shapes = (("none", 100), ("none", 1000), ("lz4", 100), ("zstd", 100))
     return [segment(scale), *(kind(*shape) for kind in (small, large) for shape in shapes)]
 
 
 def as_sent(data_set: DataSet) -> list[bytes]:
-    """The batches one by one, each with the base offset 0 that a producer gives it."""
+    """Return the batches one by one, each with the base offset 0 that a producer gives it."""
     base_offset = BATCH_HEADER.at("length")
     return [bytes(base_offset) + bytes(batch.data[base_offset:]) for batch in read_batches(data_set.read())]
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder on the disk of the project, removed in the end."""
+    """Create a folder on the disk of the project; it is removed at the end."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=FOLDER, prefix="log-"))
     try:

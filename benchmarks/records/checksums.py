@@ -1,4 +1,4 @@
-"""Verifying checksums alone, against the library that computes them."""
+"""Compare verifying checksums with the bare library that computes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALL: Final = (-(2**63), 2**63 - 1)
 
 
 def verify(*, repeat: int, scale: int) -> list[Result]:
-    """All batches of a buffer found and compared with their checksums, as `to_arrow` does it."""
+    """Find all batches of a buffer and verify their checksums, as `to_arrow` does."""
     data_set = DataSet(count=1_000_000 // scale)
     data = data_set.read()
     pieces = [memoryview(data)[at : at + _PIECE] for at in range(0, len(data), _PIECE)]

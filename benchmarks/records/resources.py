@@ -1,4 +1,4 @@
-"""Memory and start-up: what only a fresh process can tell."""
+"""Measure memory and start-up, which need a fresh process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_RESIDENT_MIB: Final = 256
 
 
 def resident_memory(*, scale: int) -> list[Result]:
-    """Decoding a mapped segment chunk by chunk: how much memory that adds, the file's own pages aside."""
+    """Measure how much memory decoding a mapped segment chunk by chunk adds, not counting the file's own pages."""
     results = []
     for data_set in segments(scale):
         size = data_set.path.stat().st_size
@@ -27,7 +27,7 @@ def resident_memory(*, scale: int) -> list[Result]:
 
 
 def start_up(*, repeat: int) -> list[Result]:
-    """Seconds from the first import to the first batch, decoded to objects and to Arrow."""
+    """Measure the seconds from the first import to the first batch, decoded to objects and to Arrow."""
     tell("start-up")
     plain = [run_fresh("start", "objects") for _ in range(repeat)]
     loaded = {module for told in plain for module in told["heavy"]}

@@ -1,6 +1,6 @@
-"""`format("octavo")` against ready-made Arrow batches, and against Spark's Kafka connector and a broker.
+"""Compare `format("octavo")` with ready-made Arrow batches, and with Spark's Kafka connector and a broker.
 
-Into the JVM and no further: rows go to Spark's `noop` sink. Contenders take turns in one Spark session, whose first
+Rows go into the JVM and no further, to Spark's `noop` sink. Contenders take turns in one Spark session, whose first
 rounds do not count.
 """
 
@@ -24,7 +24,7 @@ SEGMENTS = 10  # gigabytes, and 87 million records
 
 
 def run(*, repeat: int, quick: bool = False) -> Outcome:
-    """All of it; `quick` takes a tenth of the data."""
+    """Run all parts; `quick` uses a tenth of the data."""
     scale = 10 if quick else 1
     repeat = min(repeat, 5)  # a round takes a minute
     results: list[Result] = []
@@ -39,7 +39,7 @@ def run(*, repeat: int, quick: bool = False) -> Outcome:
 
 
 def _scan(codec: str, *, scale: int, repeat: int) -> list[Result]:
-    """A full scan, and less."""
+    """Measure a full scan, a scan of two columns, and a scan of committed data."""
     tell(f"full scan, {codec}")
     folder = logs.make(codec, 1, scale)
     count = logs.RECORDS // scale
@@ -77,7 +77,7 @@ def _scan(codec: str, *, scale: int, repeat: int) -> list[Result]:
 
 @contextmanager
 def _connector(folder: Path) -> Iterator[str | None]:
-    """The address of a broker that serves the log; None where there is none to be had."""
+    """Yield the address of a broker that serves the log; None where Kafka is not available."""
     try:
         sessions.connector_path()
         with served(folder) as address:
@@ -102,7 +102,7 @@ def _ratio(name: str, answer: Answer, ours: str, peer: str, count: int, target: 
 
 
 def _ranges(folder: Path, *, scale: int, repeat: int) -> list[Result]:
-    """One in a hundred, by offsets and by time."""
+    """Measure reading a hundredth of the log, by offsets and by time."""
     tell("ranges of one in a hundred")
     count = SEGMENTS * logs.RECORDS // scale
     first, end = count // 2, count // 2 + count // 100
@@ -128,7 +128,7 @@ def _offsets(offset: int) -> str:
 
 
 def _times(folder: Path, scale: int) -> tuple[int, int]:
-    """About one in a hundred of the log's time, from its middle on."""
+    """Return the timestamps of about a hundredth of the log's time, from its middle on."""
     from octavo.log.index import TimeIndex
     from octavo.log.storage import DISK
 
@@ -143,7 +143,7 @@ def _times(folder: Path, scale: int) -> tuple[int, int]:
 
 
 def _growth(folder: Path, *, scale: int) -> tuple[list[Result], dict[str, object]]:
-    """How time and memory grow from one segment to ten."""
+    """Measure how time and memory grow from one segment to ten."""
     count = logs.RECORDS // scale
     seconds = {}
     memory = {}
@@ -167,7 +167,7 @@ def _growth(folder: Path, *, scale: int) -> tuple[list[Result], dict[str, object
 
 
 def _cores(*, scale: int, repeat: int) -> list[Result]:
-    """Two cores against one."""
+    """Compare two cores with one."""
     tell("one core and two")
     query = Query("full", {"path": str(logs.make("none", 1, scale))})
     one = ask([query], repeat=repeat, session=Session(cores=1)).seconds("full")

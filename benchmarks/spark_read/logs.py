@@ -1,6 +1,6 @@
-"""Logs for Spark to read: segments of a gigabyte, made of what Apache Kafka wrote, one after the other.
+"""Make logs for Spark to read: segments of a gigabyte, copied from batches that Apache Kafka wrote.
 
-Offsets and timestamps go on from segment to segment, so that ranges of both mean something; indexes are as Kafka's.
+Offsets and timestamps continue from segment to segment, so that ranges of both make sense. Indexes are like Kafka's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from octavo.records import read_batches
 from octavo.records.checksum import crc32c
 from octavo.records.layout import BATCH_HEADER
 
-RECORDS: Final = 8_720_000  # of a segment: a gigabyte, uncompressed
+RECORDS: Final = 8_720_000  # in a segment: a gigabyte, uncompressed
 TOPIC: Final = "events"
 _INTERVAL: Final = 4096  # bytes between two index entries
 _CRC_AT: Final = BATCH_HEADER.at("crc")
@@ -25,7 +25,7 @@ _MAX_TIME_AT: Final = BATCH_HEADER.at("max_timestamp_ms")
 
 
 def make(codec: str, segments: int, scale: int) -> Path:
-    """A data directory with one partition of that many segments; made once."""
+    """Make a data directory with one partition of so many segments, unless it exists; return its path."""
     data_set = DataSet(codec=codec, count=RECORDS // scale)
     folder = FOLDER / "spark" / f"{codec}-{data_set.count}-{segments}"
     if folder.exists():
@@ -44,7 +44,7 @@ def make(codec: str, segments: int, scale: int) -> Path:
 
 
 def _length_ms(data: bytes) -> int:
-    """How much later the next segment begins."""
+    """Return how much later the next segment begins."""
     batches = list(read_batches(data, verify=False))
     return batches[-1].max_timestamp_ms - batches[0].max_timestamp_ms + 1
 

@@ -1,7 +1,7 @@
-"""A data source that hands over ready-made Arrow batches and decodes nothing: the most that any can reach.
+"""A data source that hands over ready-made Arrow batches and decodes nothing: the fastest that any can be.
 
-The batches are the very ones that ours makes, with the same tasks, rows and schema. `prepare` writes them to files of
-Arrow's own format, which the workers map into their memory.
+The batches are exactly those that our source makes, with the same tasks, rows and schema. `prepare` writes them to
+files in Arrow's own format, which the workers map into memory.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from octavo.spark.slices import Task
 
 
 class ReadySource(DataSource):
-    """`format("ready")`, with the options of ours."""
+    """The data source behind `format("ready")`, with the options of our source."""
 
     @classmethod
     def name(cls) -> str:
-        """Of the format."""
+        """Return the name of the format."""
         return "ready"
 
     def schema(self) -> StructType:
-        """As ours."""
+        """Return the schema of our source."""
         return OctavoSource(self.options).schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """With the tasks of ours."""
+        """Return a reader with the tasks of our source."""
         return ReadyReader(dict(self.options), schema)
 
 
 class ReadyReader(DataSourceReader):
-    """Decodes nothing."""
+    """A reader that decodes nothing."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """As ours."""
+        """Return the tasks of our source."""
         return list(OctavoSource(self._options).reader(self._schema).partitions())
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The batches of ours."""
+        """Read the batches that our source made."""
         from octavo.spark.tasks import spare_the_collector
 
         with pa.memory_map(str(_file(self._options, partition))) as file:
@@ -61,7 +61,7 @@ class ReadyReader(DataSourceReader):
 
 
 def prepare(options: Mapping[str, str]) -> None:
-    """Write the files that are not there yet."""
+    """Write the files that do not exist yet."""
     source = OctavoSource(options)
     reader = source.reader(source.schema())
     for task in reader.partitions():

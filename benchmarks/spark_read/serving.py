@@ -1,4 +1,4 @@
-"""A broker of Apache Kafka that serves a log which was not written through it."""
+"""Start an Apache Kafka broker on a log that it did not write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.spark.broker import create
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a broker that has the log of `folder`, for as long as this lasts. Raises `KafkaUnavailable`."""
+    """Run a broker that serves the log in `folder`; yield its address. Raises `KafkaUnavailable`."""
     with tempfile.TemporaryDirectory(dir=FOLDER) as work:
         data = Path(work, "data")
         with Broker(data) as broker:

@@ -1,4 +1,4 @@
-"""Asks a Spark of its own, on as many cores as is said."""
+"""Run queries in a separate Spark, on a given number of cores."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.spark import sessions
 
 @dataclass(frozen=True)
 class Query:
-    """One query, by a name of its own."""
+    """One query with its name."""
 
     name: str
     options: Mapping[str, str]
     format: str = "octavo"
-    anew: bool = False  # whether it is planned in each round
+    anew: bool = False  # whether it is planned again in each round
 
 
 @dataclass(frozen=True)
 class Session:
-    """How the Spark is set up."""
+    """The settings of a Spark session."""
 
     cores: int = 2
     memory: str = "1g"
@@ -34,18 +34,18 @@ class Session:
 
 
 class Answer(NamedTuple):
-    """What came out."""
+    """The times and memory that were measured."""
 
     times: dict[str, list[float]]
-    worker_mib: float  # the most memory that a worker had
+    worker_mib: float  # the peak memory of a worker
 
     def seconds(self, name: str) -> float:
-        """The median of a query's rounds."""
+        """Return the median of a query's rounds."""
         return median(self.times[name])
 
 
 def ask(queries: Sequence[Query], *, repeat: int, session: Session | None = None, warm: int = 3) -> Answer:
-    """Run queries by turns in a new Spark, whose compiler takes some rounds to be done."""
+    """Run queries in turns in a new Spark. Its compiler needs some warm-up rounds."""
     session = Session() if session is None else session
     settings = {
         "spark.ui.enabled": "false",
