@@ -3,7 +3,8 @@
     explain    a map of one batch: every field with its name, bytes and meaning
     Dump       the records of one file as lines of JSON
 
-Imports only `octavo.records` and `octavo.errors`, and neither pyarrow nor Numba, so that it starts at once.
+Uses `octavo.records`, `octavo.errors` and the file names of `octavo.log`. Imports neither pyarrow nor Numba, so that it
+starts at once.
 """
 
 from __future__ import annotations
