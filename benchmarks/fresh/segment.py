@@ -1,7 +1,7 @@
 """`python -m benchmarks.fresh.segment FILE`: how much memory it takes to decode a mapped segment.
 
-This measures the peak of anonymous memory (RssAnon), above its level when everything was imported and compiled. Pages of
-the mapped file do not count: the kernel takes them back when it likes.
+This measures the peak of anonymous memory (RssAnon), above its level when everything was imported and compiled. Pages
+of the mapped file do not count: the kernel takes them back when it likes.
 """
 
 from __future__ import annotations

@@ -69,8 +69,7 @@ class Columns:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _constant(self, field: pa.Field, value: Any, rows: int) -> pa.Array:
-        """Return a column of one value. The last such array of each column is kept; the next batch often has the
-        same."""
+        """Return a column of one value. The last array of each column is kept; the next batch often needs the same."""
         known, array = self._constants.get(field.name, (None, None))
         if array is None or known != value or len(array) < rows:
             array = pa.repeat(pa.scalar(value, field.type), rows)
@@ -92,7 +91,7 @@ def _exact(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _nullable_headers(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Make the headers nullable, and empty lists null, as in Kafka's connector."""
+    """Convert lists of headers to a type with nullable fields; empty lists become null, as in Kafka's connector."""
     structs = array.values
     children = [structs.field(number) for number in range(structs.type.num_fields)]
     values = pa.Array.from_buffers(kind.value_type, len(structs), [None], children=children)

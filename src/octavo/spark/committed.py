@@ -272,8 +272,7 @@ class _Ahead:
         self._on_damage: Final = on_damage
 
     def tables(self) -> Iterator[tuple[File, Table, int]]:
-        """Yield tables of headers (see `kernels.scan`), each with its file and the position that its positions count
-        from."""
+        """Yield tables of headers (see `kernels.scan`), each with its file and the origin of its positions."""
         end: int | None = self._piece.end
         while end is not None:
             file = BlockFile(self._file)

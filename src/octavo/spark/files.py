@@ -28,8 +28,7 @@ _BLOCK: Final = 64 << 10  # bytes that a small read of a remote file fetches
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names
 _MAGIC: Final = re.compile(r"[*?\[]")
 _REMOTE_MAGIC: Final = re.compile(r"[*\[]")  # in an address, a question mark begins the query
-# Name and password before the host. The password may contain a slash, unless what stands before the slash may be a
-# port.
+# Name and password before the host. A slash may be in the password, unless what stands before it may be a port.
 _USER: Final = re.compile(r"(?<=://)[^/@]*:(?:[^/]*|(?!\d+/)[^@]*)@")
 
 
@@ -119,7 +118,7 @@ def _match(storage: RemoteStorage, folder: Path, patterns: list[str]) -> Iterato
 
 
 def children(storage: Storage, folder: Path) -> dict[str, bool]:
-    """The names in a folder, each with whether it is a folder itself."""
+    """Return the names in a folder, each with whether it is a folder itself."""
     if isinstance(storage, RemoteStorage):
         return storage.children(folder)
     return {path.name: path.is_dir() for path in folder.iterdir()}
@@ -212,7 +211,7 @@ class RemoteStorage(Storage):
         return {name: _status(info) for name, info in sorted(infos.items())}
 
     def children(self, folder: Path) -> dict[str, bool]:
-        """The names in a folder, each with whether it is a folder itself."""
+        """Return the names in a folder, each with whether it is a folder itself."""
         return {info.base_name: info.type.name == "Directory" for info in self._list(folder)}
 
     def _list(self, folder: Path) -> list[Any]:

@@ -96,7 +96,8 @@ Replicas = dict[TopicPartition, list[Replica]]
 def find_partitions(options: Options, *, must_be_there: bool = True) -> Replicas:
     """Find the partitions that the options ask for, sorted. Raises `BadDirectory` and `InvalidInput`.
 
-    With `must_be_there`, raises `MissingPartitions` where the options name partitions or topics that do not exist.
+    With `must_be_there`, raises `MissingPartitions` where a topic of `subscribe` or all partitions of `assign` are
+    missing.
     """
     found: dict[TopicPartition, dict[Place, Replica]] = {}
     named: set[TopicPartition] = set()  # given by their own folder or file, and so read whatever their topic

@@ -258,7 +258,7 @@ def _batch_at(segment: Segment, position: int, end: int) -> Batch | None:
 
 
 def _pack(options: Options, slices: Iterable[Slice], size: int) -> Iterator[list[Slice]]:
-    """Group slices into tasks, until a task is full."""
+    """Group slices into tasks. A task is full where the next slice would exceed a limit."""
     packed: list[Slice] = []
     taken = 0
     offsets = 0

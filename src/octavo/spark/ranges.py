@@ -65,8 +65,7 @@ class Logs:
     """The partitions that the options ask for."""
 
     def __init__(self, options: Options, *, decides: bool) -> None:
-        """With `decides`, logs end at the last stable offset for readers of committed data; else tasks find that
-        offset."""
+        """With `decides`, readers of committed data stop at the last stable offset; else tasks find that offset."""
         self._options: Final = options
         self._decides: Final = decides
         self._known: dict[TopicPartition, _Known] = {}
@@ -197,8 +196,7 @@ def _by_time(source: SourceLog, timestamp_ms: int, must_match: bool, skips: bool
 
 
 def batch_ranges(options: Options, sources: Sources) -> list[OffsetRange]:
-    """Return the ranges that a batch query reads.
-    Raises `InvalidInput`, and `DataLoss` where some of it is no longer there."""
+    """Return the ranges that a batch query reads. Raises `InvalidInput`, and `DataLoss` where offsets are missing."""
     check_named(options, sources)
     starting = options.starting or Limit("startingOffsets", offset=EARLIEST)
     ending = options.ending or Limit("endingOffsets", offset=LATEST)

@@ -40,8 +40,7 @@ class OctavoSource(DataSource):
         return "octavo"
 
     def schema(self) -> StructType:
-        """Return the schema of the records.
-        Raises `InvalidInput`, and `BadDirectory` where there is nothing to read."""
+        """Return the schema. Raises `InvalidInput`, and `BadDirectory` where there is nothing to read."""
         schema = schema_of(self._options)
         check_times(self._options)
         try:

@@ -109,7 +109,7 @@ class TaskReader:
                 first = yield from self._read_run(window, first, end)
 
     def _read_run(self, window: Window, first: int, end: int) -> Generator[pa.RecordBatch, None, int]:
-        """Yield the batches of the slices from `first` to before `end`, or to the first damaged one; return where to go
+        """Yield the batches of the slices from `first` to before `end`, or to the first damage; return where to go
         on."""
         reader = to_arrow(
             self._joined.data,
@@ -144,8 +144,7 @@ class TaskReader:
         yield from self._read_slice(file, piece._replace(position=position))
 
     def _read_anew(self, piece: Slice) -> Iterator[pa.RecordBatch]:
-        """Read the offsets of a slice from the files that have them now. Raises `DataLoss`, if `failOnDataLoss` is
-        set."""
+        """Read the offsets of a slice from the current files. Raises `DataLoss`, if `failOnDataLoss` is set."""
         first = piece.first_offset
         for _ in range(_ATTEMPTS):
             replica = Replica(piece.partition, piece.root, piece.folder_path())
@@ -222,14 +221,12 @@ class TaskReader:
         return piece._replace(end_offset=end)
 
     def _fill(self, file: File, position: int, end: int) -> memoryview:
-        """Read from `position` as many bytes as there is room for, including the head of a batch that begins at
-        `end`."""
+        """Read from `position` as many bytes as fit, up to and including the head of a batch that begins at `end`."""
         room = self._memory.data[: end - position + HEAD_SIZE]
         try:
             size = file.read_into(room, position)
         except OSError as error:
-            # An object may have been removed since it was opened. The next attempt reports it, or finds what has its
-            # place.
+            # An object may have been removed since it was opened. The next attempt reports that, or finds another one.
             raise BadDirectory(file.path, f"the file cannot be read any more at byte {position}: {error}") from None
         if not size:
             raise BadDirectory(file.path, f"the file was cut at byte {position} or before while it was read")

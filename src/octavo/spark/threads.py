@@ -13,8 +13,7 @@ _THREADS: Final = 16
 
 
 def in_threads(function: Callable[[S], T], items: Iterable[S]) -> list[T]:
-    """Apply a function to each item and return the results in order. Of several errors, the first in order is
-    raised."""
+    """Apply a function to each item; return the results in order. Of several errors, the first in order is raised."""
     items = list(items)
     if len(items) < 2:
         return [function(item) for item in items]

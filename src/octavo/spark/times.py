@@ -37,8 +37,7 @@ def offset_at(segments: Iterable[Segment], timestamp_ms: int, start: int, *, ski
 
 
 def largest_timestamp_ms(segments: Sequence[Segment], *, skips: bool) -> int:
-    """Return the latest timestamp of all segments; negative where there is none.
-    Raises `CorruptFile` as `offset_at` does."""
+    """Return the latest timestamp of all; negative where there is none. Raises `CorruptFile` as `offset_at` does."""
     return max((_largest(segment, skips=skips) for segment in segments), default=-1)
 
 

@@ -71,8 +71,10 @@ def write(folder: Path) -> None:
 
 
 def listing(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield name, size and meaning of what is in a data directory: the first partition file by file, others in one
-    line."""
+    """Yield name, size and meaning of each entry of a data directory.
+
+    The first partition is listed file by file, each of the others in one line.
+    """
     is_first = True
     paths = sorted(folder.iterdir(), key=lambda path: (path.is_dir(), path.name.startswith("__"), path.name))
     for path in paths:
