@@ -79,7 +79,7 @@ class Background:
         self._threads: list[threading.Thread] = []
 
     def run_once(self, now_ms: int | None = None) -> Done:
-        """Run the tasks that are due at `now_ms`, and compact at most one log. Does nothing after the directory closes.
+        """Run the tasks that are due at `now_ms`, and compact at most one log. A closed directory is left alone.
 
         Raises `WrongProcess` in a fork of the process that opened the directory, and `LockLost`.
         """

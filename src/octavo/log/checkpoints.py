@@ -129,7 +129,7 @@ class Checkpoints:
         with self._lock:
             for name, offsets in list(self._offsets.items()):
                 stay = {partition: offset for partition, offset in offsets.items() if partition not in gone}
-                # Do not create a file needlessly: readers take a partition that it lacks for one never replicated.
+                # Do not create a file needlessly: readers treat a partition that it lacks as never replicated.
                 if len(stay) < len(offsets) or name in self._unsure:
                     try:
                         self._write(name, stay)
@@ -139,7 +139,7 @@ class Checkpoints:
                         self._offsets[name] = stay
 
     def _write_if_changed(self, name: str, offsets: Offsets) -> None:
-        """Write a file, unless it has the same content. Kafka orders the lines differently, so bytes may differ."""
+        """Write a file, unless it has these entries already, in any order: Kafka orders the lines differently."""
         self.owner.check_lock()
         if offsets != self._offsets[name] or name in self._unsure or not (self._folder / name).exists():
             self._write(name, offsets)

@@ -59,7 +59,7 @@ class AbortedRanges:
             self.add(*each)
 
     def add(self, producer_id: int, first_offset: int, last_offset: int) -> None:
-        """Add a range behind the existing ranges of this producer."""
+        """Add a range after the existing ranges of this producer."""
         firsts, lasts = self._ranges.setdefault(producer_id, ([], []))
         firsts.append(first_offset)
         lasts.append(last_offset)

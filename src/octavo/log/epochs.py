@@ -2,8 +2,8 @@
 
 An epoch is a leader's term. Its records begin at its start offset and end where the next epoch begins. Epochs and start
 offsets both increase from entry to entry. `assign` writes a new epoch to disk before it becomes visible, so the
-checkpoint has every epoch that is in the log. After a crash it may also have epochs that the log lacks. So a log that
-is opened drops entries past its end with `truncate_from_end`.
+checkpoint has every epoch that is in the log. After a crash it may also have epochs that the log lacks. So opening a
+log drops entries past its end with `truncate_from_end`.
 
 One thread changes the epochs at a time; any number of threads may read meanwhile.
 """

@@ -45,7 +45,7 @@ def read_uuid(text: str) -> uuid.UUID:
 
 
 def random_uuid() -> uuid.UUID:
-    """Return a new id that is not reserved and whose text does not start with a dash, like a command-line option."""
+    """Return a new id that is not reserved and whose text does not start with a dash, as a command-line option does."""
     while True:
         value = uuid.uuid4()
         if value not in _RESERVED and not write_uuid(value).startswith("-"):

@@ -1,10 +1,10 @@
 """Open the files of a partition: finish or undo interrupted work, check unflushed data, find the log end offset.
 
 The steps and their order are Kafka's (`LogLoader`). Files left over from deletions are removed. Half-written output of
-a compaction is removed, and finished output replaces its input. After an unclean shutdown every batch behind the
+a compaction is removed, and finished output replaces its input. After an unclean shutdown every batch after the
 recovery point is checked, the log is cut at the first bad batch, and the indexes of the checked segments are rebuilt.
 
-Every step can be interrupted and repeated. Segments behind a cut are removed from the last to the first; each removal
+Every step can be interrupted and repeated. Segments after a cut are removed from the last to the first; each removal
 is on disk before the next one, and the cut itself comes last. So the log never has a hole.
 """
 
@@ -241,7 +241,7 @@ class Loader:
                     self._report.damaged.append(Cut(segment.path.name, scanner.position, size, scanner.error.rule))
 
     def _has_indexes(self, segment: Segment, there: set[str]) -> bool:
-        """Whether the indexes can be right, as far as their sizes and last entries tell."""
+        """Whether the indexes can be right, judging by their sizes and last entries."""
         base = segment.base_offset
         if not {file_name(base, INDEX), file_name(base, TIME_INDEX)} <= there:
             return False
@@ -283,8 +283,8 @@ class Loader:
     def _check_tail(self, segments: list[Segment], snapshots: Sequence[int]) -> None:
         """Check that a cleanly closed log ends with a batch at the offset where it was closed.
 
-        Otherwise its end is damaged. Bytes behind the recorded end were never part of the log, and are cut off. What
-        was part of the log stays, and the log continues in a new segment: a batch behind damage in the same file could
+        Otherwise its end is damaged. Bytes after the recorded end were never part of the log, and are cut off. What
+        was part of the log stays, and the log continues in a new segment: a batch after damage in the same file could
         not be found, and offsets that were already used must not be assigned again.
         """
         active = segments[-1]
@@ -407,7 +407,7 @@ class Loader:
             end_offset = segments[-1].end_offset()[0]
             if end_offset >= self._start_offset:
                 return end_offset
-            if self._clean:  # only a crash can lose data behind a new start offset, so the checkpoint is wrong
+            if self._clean:  # only a crash can lose data after a new start offset, so the checkpoint is wrong
                 reason = f"the log starts at {self._start_offset} by it, and ends at {end_offset}"
                 self._report.ignored.append(Ignored(LOG_START, reason))
                 self._start_offset = 0

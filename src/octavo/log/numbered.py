@@ -31,9 +31,9 @@ _COLUMNS: Final = [  # columns of the table of `scan`: position, attributes, the
 def numbered(
     data: Buffer, end_offset: int, max_epoch: int, *, only_epoch: int | None = None, max_size: int
 ) -> Validated:
-    """Check batches that are appended behind `end_offset` byte for byte.
+    """Check batches that are appended unchanged to a log that ends at `end_offset`.
 
-    The first batch with an epoch above `max_epoch` and all batches behind it are left out. So is an incomplete batch at
+    The first batch with an epoch above `max_epoch` and all batches after it are left out. So is an incomplete batch at
     the end. Raises `AppendRefused` for a batch with an epoch other than `only_epoch`, a batch larger than `max_size`, a
     wrong checksum, offsets that do not continue the log, and offsets that no batch can have.
 

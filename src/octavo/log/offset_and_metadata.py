@@ -8,7 +8,7 @@ from octavo.records.layout import NO_LEADER_EPOCH
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed position: the offset of the next record to read, with the metadata that was committed."""
+    """The position of a group: the offset of the next record to read, and the metadata committed with it."""
 
     offset: int
     metadata: str = ""

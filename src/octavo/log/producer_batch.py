@@ -55,7 +55,7 @@ def has_producer(header: Buffer) -> bool:
 
 
 def producer_batch(header: Buffer, records: Buffer) -> ProducerBatch:
-    """Parse the header of a batch with a producer id. The `records` behind it are read only if they hold a marker."""
+    """Parse the header of a batch with a producer id. The `records` after it are read only if they hold a marker."""
     base_offset, attributes, delta, max_timestamp_ms, producer_id, epoch, sequence = _PRODUCER.unpack_from(header, 0)
     is_control = attributes & _CONTROL != 0
     fields = (

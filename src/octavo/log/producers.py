@@ -2,7 +2,7 @@
 
 With this state, a batch that is sent again is answered with its existing offset, a batch out of order is refused, and a
 producer with an old epoch is fenced (Kafka's `ProducerStateManager` and `ProducerAppendInfo`). The state is written to
-`.snapshot` files (`snapshot`), and restored from them and the batches behind (`replay`).
+`.snapshot` files (`snapshot`), and restored from them and the batches after them (`replay`).
 
 An entry with its five remembered batches takes about 500 bytes, because these are kept as numbers, not as objects.
 """

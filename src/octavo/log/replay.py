@@ -1,4 +1,4 @@
-"""Restore the producer state of a partition from its newest usable snapshot and the batches behind it.
+"""Restore the producer state of a partition from its newest usable snapshot and the batches after it.
 
 Snapshots may be missing, damaged, or taken before the log was cut; the data decide. A snapshot that cannot be used is
 reported and removed. Doubtful transaction indexes are rebuilt along the way.
@@ -141,7 +141,7 @@ class Replay:
         self.states.expire(now_ms, self._expiration_ms)
 
     def remove_strays(self, segments: Sequence[Segment], end_offset: int) -> None:
-        """Remove snapshots that belong to no segment, except the newest one behind the last segment's base.
+        """Remove snapshots that belong to no segment, except the newest one above the base of the last segment.
 
         That one was written when the log was closed. A snapshot beyond the end of the log is removed as well:
         otherwise it would be trusted as soon as the log has grown past it.

@@ -36,7 +36,7 @@ class RecoveryReport:
     bytes_checked: int = 0
     cuts: list[Cut] = field(default_factory=list)
     damaged: list[Cut] = field(default_factory=list)  # damage in flushed data, which is left as it is
-    removed: list[str] = field(default_factory=list)  # files: leftovers, and segments behind a cut
+    removed: list[str] = field(default_factory=list)  # files: leftovers, and segments after a cut
     rebuilt: list[str] = field(default_factory=list)  # segments that were checked only to rebuild their indexes
     renamed: list[str] = field(default_factory=list)  # finished output that had not yet replaced its input
     ignored: list[Ignored] = field(default_factory=list)  # snapshots, transaction indexes and checkpoints

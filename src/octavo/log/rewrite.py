@@ -155,7 +155,7 @@ class Rewriter:
         """Yield the index, the timestamp and the reason for refusal, if any, of each record."""
         inner = _inner(batch) if batch.is_compressed else iter((batch,))
         one_time = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
-        for index, (record, message) in enumerate(zip(batch, inner, strict=True)):  # a bad one raises before this
+        for index, (record, message) in enumerate(zip(batch, inner, strict=True)):  # a bad wrapper raises right away
             if message.magic != batch.magic:
                 reason = validate.OTHER_MAGIC
             elif not message.is_valid:

@@ -1,7 +1,7 @@
-"""Find the end of a log that another process writes: behind the last complete batch of its last segment.
+"""Find the end of a log that another process writes: after the last complete batch of its last segment.
 
 Bytes after that batch are a torn batch, a batch that is being written, or preallocated space. But if another complete
-batch follows them, they are damage: the log continues behind them, and a reader that gets there sees the damage.
+batch follows them, they are damage: the log continues after them, and a reader that gets there sees the damage.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Tail(NamedTuple):
     end: int
     position: int = 0
     header: bytes = b""  # empty if there is no batch
-    searched: int = 0  # the last search behind the tail found no batch up to this position
+    searched: int = 0  # the last search after the tail found no batch up to this position
 
 
 def find_tail(active: Segment, file_size: int, before: Tail | None, high_watermark: int) -> Tail:
@@ -48,7 +48,7 @@ def find_tail(active: Segment, file_size: int, before: Tail | None, high_waterma
 
 
 def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
-    """Advance `tail` over all batches with correct checksums, also behind damage."""
+    """Advance `tail` over all batches with correct checksums, also those after damage."""
     position: int | None = tail.end
     searched = tail.searched
     search = BatchSearch()
@@ -72,7 +72,7 @@ def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
 
 
 def _go_on_behind(search: BatchSearch, file: File, tail: Tail, file_size: int) -> int | None:
-    """Return where the log continues behind damage at the end of `tail`; None if nothing there belongs to it."""
+    """Return where the log continues after damage at the end of `tail`; None if nothing there belongs to it."""
     position = search.next_batch(file, tail.end, file_size, tail.end_offset - 1)
     try:
         entry = next(walk(file, position, file_size), None)

@@ -71,7 +71,7 @@ def _compare(segment: Segment, entries: Sequence[AbortedEntry], start_offset: in
     begin = segment.find(start_offset, segment.size)
     scan.take_file(segment.file, segment.size if begin is None else begin.position, segment.size)
     numbers = {entry.last_offset: at for at, entry in enumerate(entries)}
-    seen = [entry for entry in entries if entry.last_offset >= start_offset]  # other markers are deleted
+    seen = [entry for entry in entries if entry.last_offset >= start_offset]  # below it, markers are deleted
     earlier = {entry.producer_id: entry.first_offset for entry in reversed(seen)}
     opened = {producer_id: first for producer_id, first in earlier.items() if first < segment.base_offset}
     ended: dict[int, int] = {}  # offset of the last marker of each producer

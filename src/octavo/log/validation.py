@@ -120,7 +120,7 @@ class Validator:
     def check(self, data: Buffer, *, end_offset: int, leader_epoch: int = MAX_INT32) -> Validated:
         """Check batches that a follower appends unchanged to a log that ends at `end_offset`.
 
-        A batch with an epoch above `leader_epoch`, the follower's own, and all batches behind it are left out: they are
+        A batch with an epoch above `leader_epoch`, the follower's own, and all batches after it are left out: they are
         from a leader that the follower does not know yet. An incomplete batch at the end is left out as well. Raises
         `AppendRefused` if a checksum is wrong, or if the offsets do not continue those of the log.
         """
