@@ -15,7 +15,7 @@ import pytest
 
 from octavo.log import DataDirectory, Log, LogConfig, open_files
 from octavo.log.names import INDEX, LOG, TIME_INDEX, TXN_INDEX
-from octavo.log.open_files import OPEN_FILES, LazyFile, most_open
+from octavo.log.open_files import OPEN_FILES, LazyFile, OpenFiles, most_open
 from octavo.log.segment import Segment
 from octavo.log.storage import DISK, File
 from tests.crash.disk import Data, Names, Survival, write_image
@@ -52,11 +52,10 @@ with DataDirectory.open(sys.argv[1], storage=FastStorage()) as data:
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    OPEN_FILES.close_all()  # what other tests have left open would be closed first
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let only few files be open, and count none of those that other tests have left open."""
+    monkeypatch.setattr(open_files, "OPEN_FILES", OpenFiles())
     monkeypatch.setattr(open_files, "most_open", lambda: FEW)
-    yield
-    OPEN_FILES.close_all()
 
 
 @pytest.fixture
@@ -68,7 +67,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def count_open() -> int:
-    return sum(file is not None and file.is_open for file in {reference() for reference in OPEN_FILES._files})
+    return sum(file is not None and file.is_open for file in {found() for found in open_files.OPEN_FILES._files})
 
 
 def test_a_process_that_may_open_256_files_uses_500_partitions(folder: Path) -> None:
