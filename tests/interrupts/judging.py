@@ -33,11 +33,14 @@ class Interrupter:
         self._change: Final = CHANGES[change]
         with open_directory(self._copy(self._template, "looked at")) as data:
             self._before: Final = contents(data)
-        world = self._open()
-        began = time.perf_counter()
-        self._change(world)
-        self._seconds: Final = time.perf_counter() - began
-        world.data.close()
+        seconds = []
+        for _ in range(2):  # the first time something may have to be imported or compiled
+            world = self._open()
+            began = time.perf_counter()
+            self._change(world)
+            seconds.append(time.perf_counter() - began)
+            world.data.close()
+        self._seconds: Final = min(seconds)
         with open_directory(world.folder) as data:
             self._after: Final = contents(data)
 
