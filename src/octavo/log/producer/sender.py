@@ -134,7 +134,7 @@ class Sender:
 
     def let_go(self) -> None:
         """Let other threads send, even if an exception from outside kept this one from releasing the lock."""
-        while self._sending._is_owned():  # type: ignore[attr-defined]
+        while self._sending._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks it
             self._sending.release()
 
     def send_full(self, inbox: Inbox) -> None:
