@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Final, get_args, get_type_hints
 from uuid import UUID
 
-from octavo.log.identity import write_uuid
+from octavo.log.files.meta_properties import write_uuid
 from octavo.schemas.metadata.record import MetadataRecord
 from octavo.schemas.metadata.serde import KINDS
 

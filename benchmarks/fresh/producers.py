@@ -13,9 +13,9 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.fresh.resident import resident_kib
-from octavo.log.producer_batch import ProducerBatch
-from octavo.log.producers import ProducerStates
-from octavo.log.snapshot import read_snapshot, write_snapshot
+from octavo.log.producer_state.producer_batch import ProducerBatch
+from octavo.log.producer_state.snapshot import read_snapshot, write_snapshot
+from octavo.log.producer_state.states import ProducerStates
 from octavo.log.storage import DISK
 
 TIME_MS = 1_700_000_000_000

@@ -9,8 +9,8 @@ from crc32c import crc32c
 
 from benchmarks.data import DataSet
 from benchmarks.measure import Contender, Peer, Result, compare, timed
-from octavo.records.arrow.checksums import first_mismatch
 from octavo.records.kernels import kernels, scan
+from octavo.records.kernels.batch_checksums import first_mismatch
 
 _PIECE: Final = 24 << 10
 _TARGET: Final = 0.7

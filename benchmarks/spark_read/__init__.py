@@ -129,7 +129,7 @@ def _offsets(offset: int) -> str:
 
 def _times(folder: Path, scale: int) -> tuple[int, int]:
     """Return the timestamps of about a hundredth of the log's time, from its middle on."""
-    from octavo.log.index import TimeIndex
+    from octavo.log.segment.index import TimeIndex
     from octavo.log.storage import DISK
 
     indexes = sorted((folder / f"{logs.TOPIC}-0").glob("*.timeindex"))

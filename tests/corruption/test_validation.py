@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from octavo.errors import AppendRefused
-from octavo.log.assignment import SCRATCH
+from octavo.log.append.leader import SCRATCH
+from octavo.log.append.validator import Origin, Validator
 from octavo.log.config import LogConfig
-from octavo.log.validation import Origin, Validator
 from octavo.records.kernels import Kernel, Kernels, validate
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT
 from tests.corruption import forge

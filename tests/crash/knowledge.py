@@ -17,8 +17,8 @@ from random import Random
 from typing import Final, NamedTuple
 
 from octavo.log import Isolation, Log
-from octavo.log.producers import ProducerEntry, RememberedBatch
-from octavo.log.txn_index import AbortedEntry
+from octavo.log.producer_state.states import ProducerEntry, RememberedBatch
+from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.records.checksum import crc32c
 from tests.crash.model import Partition, Stored
 from tests.crash.truth import Aborted, Producer, Seen, Told, Written, read, tell, visible

@@ -24,7 +24,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
-from octavo.log.lock import _held
+from octavo.log.ownership.lock import _held
 from octavo.log.storage import File, Storage
 from octavo.records.layout import Buffer
 from tests.crash.disk import (

@@ -22,8 +22,8 @@ from octavo.log.coordinator.transaction_log import changed
 from octavo.log.metadata import handover
 from octavo.log.names import TopicPartition
 from octavo.records import BatchBuilder, read_batches
-from octavo.schemas.offsets import OffsetCommitKey, OffsetCommitValue
-from octavo.schemas.transactions import TransactionLogKey, TransactionLogValue, TransactionState
+from octavo.schemas.consumer_offsets import OffsetCommitKey, OffsetCommitValue
+from octavo.schemas.transaction_state import TransactionLogKey, TransactionLogValue, TransactionState
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
 from tests.kafka import releases
 from tests.kafka.broker import Broker

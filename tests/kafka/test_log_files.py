@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from octavo.errors import Corrupt
-from octavo.log import partition_metadata, shutdown
-from octavo.log.checkpoint import EpochEntry, read_epochs, read_offsets, write_epochs, write_offsets
-from octavo.log.epochs import LeaderEpochs
-from octavo.log.identity import MetaProperties, read_meta_properties, write_meta_properties, write_uuid
+from octavo.log.files import clean_shutdown, partition_metadata
+from octavo.log.files.leader_epochs import LeaderEpochs
+from octavo.log.files.meta_properties import MetaProperties, read_meta_properties, write_meta_properties, write_uuid
+from octavo.log.files.properties import read_properties, write_properties
+from octavo.log.files.text_checkpoint import EpochEntry, read_epochs, read_offsets, write_epochs, write_offsets
 from octavo.log.names import (
     TopicPartition,
 )
-from octavo.log.properties import read_properties, write_properties
 from octavo.log.storage import DISK
 from octavo.records.layout import MAX_INT32, MAX_INT64
 from tests.kafka.judge import Judge
@@ -234,12 +234,12 @@ def test_topic_ids_go_both_ways(kafka_broker: Judge, tmp_path: Path) -> None:
 
 
 def test_the_mark_of_a_clean_shutdown_goes_both_ways(kafka_broker: Judge, tmp_path: Path) -> None:
-    shutdown.write_mark(DISK, tmp_path, 42)
+    clean_shutdown.write_mark(DISK, tmp_path, 42)
     ours = (tmp_path / ".kafka_cleanshutdown").read_bytes()
     assert ask_one(kafka_broker, "brokerEpoch", folder=str(tmp_path)) == 42
-    assert shutdown.remove_mark(DISK, tmp_path)
+    assert clean_shutdown.remove_mark(DISK, tmp_path)
     assert ask_one(kafka_broker, "brokerEpoch", folder=str(tmp_path)) is None
     ask_one(kafka_broker, "brokerEpoch", folder=str(tmp_path), write=42)
     assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == ours
-    assert shutdown.was_clean(tmp_path)
-    assert shutdown.read_broker_epoch(DISK, tmp_path) == 42
+    assert clean_shutdown.was_clean(tmp_path)
+    assert clean_shutdown.read_broker_epoch(DISK, tmp_path) == 42

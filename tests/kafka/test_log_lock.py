@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import DirectoryLocked
-from octavo.log.lock import DirectoryLock, lock_owner
+from octavo.log.ownership.lock import DirectoryLock, lock_owner
 from tests.kafka.judge import Judge
 
 
@@ -45,7 +45,7 @@ def test_what_octavo_has_locked_kafka_cannot_lock(kafka_broker: Judge, tmp_path:
 
 def test_kafka_gets_the_lock_of_an_octavo_that_died(kafka_broker: Judge, tmp_path: Path) -> None:
     program = (
-        "import os, sys; from pathlib import Path; from octavo.log.lock import DirectoryLock;"
+        "import os, sys; from pathlib import Path; from octavo.log.ownership.lock import DirectoryLock;"
         "lock = DirectoryLock.acquire(Path(sys.argv[1])); print(os.getpid(), flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

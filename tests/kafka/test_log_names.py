@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from octavo.errors import InvalidInput
-from octavo.log.identity import read_uuid, write_uuid
+from octavo.log.files.meta_properties import read_uuid, write_uuid
 from octavo.log.names import (
     Aside,
     AsideFolder,

@@ -15,9 +15,9 @@ import pytest
 from octavo.cli import main
 from octavo.cli.exits import COULD_NOT_RUN, FINE
 from octavo.log import DataDirectory
-from octavo.log.identity import random_uuid
+from octavo.log.files.meta_properties import random_uuid
+from octavo.log.files.partition_metadata import write_topic_id
 from octavo.log.metadata import MetadataStore, handover
-from octavo.log.partition_metadata import write_topic_id
 from octavo.log.storage import DISK
 from octavo.records import BatchBuilder
 from tests.kafka import client

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from octavo.log.names import SNAPSHOT, TXN_INDEX
-from octavo.log.snapshot import read_snapshot
+from octavo.log.producer_state.snapshot import read_snapshot
 from octavo.log.storage import DISK
 from tests.kafka.conftest import NewBroker
 from tests.kafka.serving import WRONG, ProducerState, dump_log, producers_of

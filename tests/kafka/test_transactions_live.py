@@ -12,9 +12,9 @@ from octavo.log.consumer import Consumer
 from octavo.log.coordinator import Coordinator
 from octavo.log.metadata import handover
 from octavo.log.names import TopicPartition
+from octavo.log.segment.batch_walk import walk
 from octavo.log.storage import DISK
-from octavo.log.walk import walk
-from octavo.log.watched import WatchedDirectory, WatchedLog
+from octavo.log.watched.watched_log import WatchedDirectory, WatchedLog
 from tests.kafka.bare_producer import BareProducer, check_refusals
 from tests.kafka.conftest import NewBroker
 from tests.kafka.java_clients import JavaClients

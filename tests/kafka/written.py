@@ -17,7 +17,7 @@ import pytest
 from octavo.log import DataDirectory, Log
 from octavo.log.coordinator import Coordinator, OffsetAndMetadata, ProducerIdentity
 from octavo.log.names import TopicPartition
-from octavo.log.producers import EXPIRATION_MS
+from octavo.log.producer_state.states import EXPIRATION_MS
 from octavo.records import Codec
 from octavo.records.layout import MAX_SEQUENCE
 from tests.kafka.bare_producer import BareProducer, now_ms

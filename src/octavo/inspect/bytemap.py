@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 
 from octavo.errors import FormatError, InvalidInput
-from octavo.inspect import words
+from octavo.inspect import descriptions
 from octavo.inspect.controlmap import map_control_key, map_control_value
 from octavo.inspect.field import Field, Section
 from octavo.inspect.messagemap import map_message
@@ -69,7 +69,7 @@ def _map_broken(section: Section, start: int, end: int, rule: int) -> None:
         broken = "magic"
         end = min(end, start + LOG_OVERHEAD + header.length)
     section.group("batch", start, end, "", 0)
-    values = words.batch_values(header)
+    values = descriptions.batch_values(header)
     at = start
     for name, position, size in BATCH_HEADER.places():
         at = start + position + size
@@ -77,7 +77,7 @@ def _map_broken(section: Section, start: int, end: int, rule: int) -> None:
         section.leaf(name, start + position, at, values[name], 1, problem)
         if problem:
             break
-    section.leaf("unreadable", at, end, words.content(section.view[at:end]), 1)
+    section.leaf("unreadable", at, end, descriptions.content(section.view[at:end]), 1)
 
 
 def _map_batch(section: Section, start: int, end: int, torn: str | None, max_decompressed: int) -> None:
@@ -85,9 +85,9 @@ def _map_batch(section: Section, start: int, end: int, torn: str | None, max_dec
     view = section.view
     section.group("batch", start, end, f"magic 2, {end - start} bytes", 0, torn)
     header = _read_as_far_as_there(view, start, end)
-    values, problems = words.batch_values(header), {}
+    values, problems = descriptions.batch_values(header), {}
     if torn is None:
-        values["crc"], problems["crc"] = words.checksum(header.crc, crc_of(view[start:end], 2))
+        values["crc"], problems["crc"] = descriptions.checksum(header.crc, crc_of(view[start:end], 2))
     at = section.layout(BATCH_HEADER, start, end, values, 1, problems)
     if at == end:
         if torn is None and header.record_count != 0:
@@ -99,7 +99,7 @@ def _map_batch(section: Section, start: int, end: int, torn: str | None, max_dec
     elif codec == Codec.NONE:
         _map_records(section, at, end, header, 1)
     else:
-        name = words.codec_name(codec)
+        name = descriptions.codec_name(codec)
         try:
             data = decompress(codec, view[at:end], limit=max_decompressed)
         except FormatError as error:
@@ -143,24 +143,24 @@ def _map_record(section: Section, start: int, end: int, header: BatchHeader, num
     section.leaf("length", start, at, str(length), depth)
     section.leaf("attributes", at, at + 1, f"{data[at]:#04x} (unused)", depth)
     _, offset_at = read_varlong(data, at + 1, record_end)
-    time = words.time_of(wrap64(header.base_timestamp_ms + timestamp_delta_ms))
+    time = descriptions.time_of(wrap64(header.base_timestamp_ms + timestamp_delta_ms))
     if header.attributes & Attributes.LOG_APPEND_TIME:
         time = "not used"
     section.leaf("timestamp_delta", at + 1, offset_at, f"{timestamp_delta_ms} ({time})", depth)
     _, key_length_at = read_varint(data, offset_at, record_end)
     section.leaf("offset_delta", offset_at, key_length_at, f"{offset_delta} (offset {offset})", depth)
-    section.leaf("key_length", key_length_at, key_at, words.length_or_null(key_length), depth)
+    section.leaf("key_length", key_length_at, key_at, descriptions.length_or_null(key_length), depth)
     key_end, value_end = key_at + max(key_length, 0), value_at + max(value_length, 0)
     if header.attributes & Attributes.CONTROL:
         map_control_key(section, key_at, key_length, depth)
     else:
-        section.leaf("key", key_at, key_end, words.content(data[key_at:key_end]), depth)
-    section.leaf("value_length", key_end, value_at, words.length_or_null(value_length), depth)
+        section.leaf("key", key_at, key_end, descriptions.content(data[key_at:key_end]), depth)
+    section.leaf("value_length", key_end, value_at, descriptions.length_or_null(value_length), depth)
     if header.attributes & Attributes.CONTROL:
         key = bytes(data[key_at:key_end]) if key_length >= 0 else None
         map_control_value(section, key, value_at, value_length, depth)
     else:
-        section.leaf("value", value_at, value_end, words.content(data[value_at:value_end]), depth)
+        section.leaf("value", value_at, value_end, descriptions.content(data[value_at:value_end]), depth)
     section.leaf("header_count", value_end, headers_at, str(count), depth)
     _map_headers(section, headers_at, record_end, count, depth)
     return record_end
@@ -172,7 +172,7 @@ def _map_broken_record(section: Section, start: int, end: int, rule: int, number
     is_bounded = behind > 0 and 0 < length <= end - behind
     next_at = behind + length if is_bounded else end
     text = rules.broken(rule, start).rule
-    section.leaf(f"record {number}", start, next_at, words.content(section.view[start:next_at]), depth, text)
+    section.leaf(f"record {number}", start, next_at, descriptions.content(section.view[start:next_at]), depth, text)
     return next_at
 
 
@@ -188,8 +188,8 @@ def _map_headers(section: Section, at: int, end: int, count: int, depth: int) ->
         section.group(f"header {number}", at, next_at, "", depth)
         section.leaf("key_length", at, key_at, str(key_length), depth + 1)
         section.leaf("key", key_at, key_end, f'"{read_text(bytes(data[key_at:key_end]))}"', depth + 1)
-        section.leaf("value_length", key_end, value_at, words.length_or_null(value_length), depth + 1)
-        section.leaf("value", value_at, next_at, words.content(data[value_at:next_at]), depth + 1)
+        section.leaf("value_length", key_end, value_at, descriptions.length_or_null(value_length), depth + 1)
+        section.leaf("value", value_at, next_at, descriptions.content(data[value_at:next_at]), depth + 1)
         at = next_at
     if at < end:
         section.leaf("unreadable", at, end, "", depth, rules.broken(rules.RECORD_NOT_FILLED, at).rule)

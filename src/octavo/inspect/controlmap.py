@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from octavo.errors import FormatError
-from octavo.inspect import words
+from octavo.inspect import descriptions
 from octavo.inspect.control import control_content
 from octavo.inspect.field import Section
 from octavo.records.control import read_control
@@ -17,7 +17,7 @@ def map_control_key(section: Section, start: int, length: int, depth: int) -> No
     try:
         type_id = read_control_type(key)
     except FormatError as error:
-        section.leaf("key", start, start + max(length, 0), words.content(key or b""), depth, error.rule)
+        section.leaf("key", start, start + max(length, 0), descriptions.content(key or b""), depth, error.rule)
         return
     fields = CONTROL_KEY.read(section.view, start)
     section.group("key", start, start + length, ControlType(type_id).name, depth)
@@ -33,7 +33,7 @@ def map_control_value(section: Section, key: bytes | None, start: int, length: i
     try:
         content = control_content(read_control(Record(key=key, value=value)))
     except FormatError as error:
-        section.leaf("value", start, end, words.content(value or b""), depth, error.rule)
+        section.leaf("value", start, end, descriptions.content(value or b""), depth, error.rule)
         return
     section.leaf("value", start, end, ", ".join(f"{name} {_plain(said)}" for name, said in content.items()), depth)
 

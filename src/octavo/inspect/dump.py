@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from octavo.errors import FormatError, InvalidInput, Truncated
 from octavo.inspect.control import control_content
-from octavo.inspect.words import TIMESTAMP_TYPES
+from octavo.inspect.descriptions import TIMESTAMP_TYPES
 from octavo.log.names import (
     CLEANED,
     DELETED,
@@ -42,7 +42,7 @@ from octavo.log.names import (
     base_offset_of,
 )
 from octavo.records import Batch, Damage, Record, read_batches, read_control
-from octavo.records.order import base_offset_at, is_misplaced, misplaced
+from octavo.records.offset_order import base_offset_at, is_misplaced, misplaced
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 

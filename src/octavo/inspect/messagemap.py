@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from octavo.errors import FormatError
-from octavo.inspect import words
+from octavo.inspect import descriptions
 from octavo.inspect.field import Section
 from octavo.records.checksum import crc_of
 from octavo.records.compression import decompress
@@ -37,22 +37,22 @@ def _map_fields(section: Section, start: int, end: int, depth: int, torn: str | 
     name = "wrapper" if codec else "message"
     section.group(name, start, end, f"magic {header.magic}, {end - start} bytes, offset {offset}", depth, torn)
     depth += 1
-    values, problems = words.message_values(header, offset), {}
+    values, problems = descriptions.message_values(header, offset), {}
     if torn is None:
         computed = crc_of(view[start:end], header.magic)
-        values["crc"], problems["crc"] = words.checksum(header.crc, computed)
+        values["crc"], problems["crc"] = descriptions.checksum(header.crc, computed)
     layout = MESSAGE_V1 if header.magic else MESSAGE_V0
     at = section.layout(layout, start, end, values, depth, problems)
     message_end, _, _, key_at, key_length, value_at, value_length = walk_message(view, start, end)
     if message_end < 0:
         text = rules.broken(-message_end, 0).rule
-        section.leaf("unreadable", at, end, words.content(view[at:end]), depth, text)
+        section.leaf("unreadable", at, end, descriptions.content(view[at:end]), depth, text)
         return None
     key_end, value_end = key_at + max(key_length, 0), value_at + max(value_length, 0)
-    section.leaf("key_length", at, key_at, words.length_or_null(key_length), depth)
-    section.leaf("key", key_at, key_end, words.content(view[key_at:key_end]), depth)
-    section.leaf("value_length", key_end, value_at, words.length_or_null(value_length), depth)
-    said = f"compressed: {words.codec_name(codec)}" if codec else words.content(view[value_at:value_end])
+    section.leaf("key_length", at, key_at, descriptions.length_or_null(key_length), depth)
+    section.leaf("key", key_at, key_end, descriptions.content(view[key_at:key_end]), depth)
+    section.leaf("value_length", key_end, value_at, descriptions.length_or_null(value_length), depth)
+    said = f"compressed: {descriptions.codec_name(codec)}" if codec else descriptions.content(view[value_at:value_end])
     null = rules.broken(rules.WRAPPER_NULL, 0).rule if codec and value_length < 0 else None
     section.leaf("value", value_at, value_end, said, depth, null)
     section.leaf("unread", value_end, end, "bytes behind the value: nobody reads them", depth)
@@ -75,7 +75,7 @@ def _map_inner(section: Section, magic: int, offset: int) -> None:
         at = next_at
     if at < end:
         # A wrapper may end with a cut message, which is no error; any other problem was reported above.
-        section.leaf("unread", at, end, words.content(view[at:end]), 1)
+        section.leaf("unread", at, end, descriptions.content(view[at:end]), 1)
 
 
 def _header(view: memoryview, start: int, end: int) -> MessageV0 | MessageV1:

@@ -15,14 +15,14 @@ from __future__ import annotations
 from octavo.log.background import Background
 from octavo.log.config import LogConfig
 from octavo.log.consumer import Consumer, ConsumerRecord
-from octavo.log.directory import DataDirectory
+from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.log import Appended, Log
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.producer import Producer, RecordMetadata
-from octavo.log.readable import TimestampOffset
+from octavo.log.readable_log import TimestampOffset
 from octavo.log.reading import FileSlice, Isolation, LogReader, ReadResult
-from octavo.log.report import Cut, Progress, RecoveryReport
-from octavo.log.span import Origin
+from octavo.log.recovery.report import Cut, Progress, RecoveryReport
+from octavo.log.segment.batch_span import Origin
 
 __all__ = [
     "Appended",

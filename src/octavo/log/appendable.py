@@ -26,25 +26,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import AppendRefused, Closed, ErrorCode, InvalidInput, LogError
 from octavo.log.config import LogConfig
-from octavo.log.epochs import EpochEnd, LeaderEpochs
-from octavo.log.fork_safe import make_rlock
-from octavo.log.index import OffsetIndex, TimeIndex
+from octavo.log.files.leader_epochs import EpochEnd, LeaderEpochs
 from octavo.log.names import LOG, TopicPartition, base_offset_of
-from octavo.log.owner import Owner
-from octavo.log.producer_batch import ProducerBatch
-from octavo.log.producers import EXPIRATION_MS, ProducerStates
-from octavo.log.readable import ReadableLog
+from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.ownership.owner import Owner
+from octavo.log.producer_state.producer_batch import ProducerBatch
+from octavo.log.producer_state.replay import Replay
+from octavo.log.producer_state.states import EXPIRATION_MS, ProducerStates
+from octavo.log.readable_log import ReadableLog
 from octavo.log.reading import View
-from octavo.log.replay import Replay
-from octavo.log.segment import Segment
-from octavo.log.span import BatchSpan, Origin, Validated
+from octavo.log.segment.batch_span import BatchSpan, Origin, Validated
+from octavo.log.segment.index import OffsetIndex, TimeIndex
+from octavo.log.segment.segment import Segment
+from octavo.log.segment.transaction_index import TransactionIndex
 from octavo.log.storage import Storage
-from octavo.log.txn_index import TransactionIndex
 from octavo.records import empty_batch
 from octavo.records.layout import MAX_INT32, NO_OFFSET, NO_TIMESTAMP, Buffer
 
 if TYPE_CHECKING:
-    from octavo.log.validation import Validator
+    from octavo.log.append.validator import Validator
 
 _MAX_TIMESTAMP: Final[Callable[[BatchSpan], int]] = attrgetter("max_timestamp_ms")
 _NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
@@ -170,7 +170,7 @@ class AppendableLog(ReadableLog):
             return self._append(validator.check(batches, end_offset=self._view.end_offset), self._clock())
 
     def _make_validator(self) -> Validator:
-        from octavo.log.validation import Validator
+        from octavo.log.append.validator import Validator
 
         self._validator = Validator(self._config)
         return self._validator

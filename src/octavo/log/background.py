@@ -19,7 +19,7 @@ from octavo.log.compaction.compactable import MAP_MEMORY
 from octavo.log.compaction.scheduling import clean, filthiest
 from octavo.log.compaction.stats import CompactionStats
 from octavo.log.compaction.throttle import Throttle
-from octavo.log.directory import DataDirectory
+from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.log import Clock, Log, wall_clock_ms
 from octavo.log.names import TRANSACTION_STATE, TopicPartition
 from octavo.log.retention import Expired

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from octavo.errors import InvalidConfig
-from octavo.log.options import Kind, Member, Ratio, Switch, Throttled, Word, Words, int32, int64
+from octavo.log.config_values import Kind, Member, Ratio, Switch, Throttled, Word, Words, int32, int64
 from octavo.records.layout import MAX_INT64, TimestampType
 
 COMPACT: Final = "compact"

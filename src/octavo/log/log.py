@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import InvalidInput, OctavoError, OffsetOutOfRange
 from octavo.log.appendable import NOT_UNDOABLE, SETTLED, Appended, Clock, wall_clock_ms
-from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.compaction.compactable import CompactableLog, PolicyViolation
 from octavo.log.config import LogConfig
-from octavo.log.epochs import LeaderEpochs
-from octavo.log.fork_safe import make_rlock
-from octavo.log.loader import Loader
+from octavo.log.directory.checkpoints import Checkpoints, Kept
+from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
+from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.reading import View
-from octavo.log.report import OnProgress, RecoveryReport
+from octavo.log.recovery.loading import Loader
+from octavo.log.recovery.report import OnProgress, RecoveryReport
 from octavo.log.retention import Expired, LogView, SegmentView, expired_segments
-from octavo.log.segment import Segment
+from octavo.log.segment.segment import Segment
 from octavo.log.storage import DISK, Storage
 from octavo.records.layout import NO_OFFSET
 
 if TYPE_CHECKING:
-    from octavo.log.watched import WatchedLog
+    from octavo.log.watched.watched_log import WatchedLog
 
 __all__ = ["Appended", "Clock", "Log", "PolicyViolation", "wall_clock_ms"]
 
@@ -134,8 +134,8 @@ class Log(CompactableLog):
         Without `config`, the topic's configuration is read from the metadata in the directory. `read_only` needs no
         lock. The other options are those of `DataDirectory.open`. Raises `LogError`, `FormatError` and `OSError`.
         """
-        from octavo.log.directory import open_partition, watch_partition
-        from octavo.log.folder import folder_paths
+        from octavo.log.directory.data_directory import open_partition, watch_partition
+        from octavo.log.directory.data_folder import folder_paths
 
         [path] = folder_paths(folder)
         if read_only:

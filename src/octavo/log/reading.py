@@ -14,18 +14,18 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import LimitExceeded, OffsetOutOfRange
-from octavo.log.committed import AbortedRanges, AbortedTransaction
-from octavo.log.segment import Segment
-from octavo.log.small_file import CorruptFile
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.producer_state.aborted import AbortedRanges, AbortedTransaction
+from octavo.log.segment.batch_walk import check
+from octavo.log.segment.segment import Segment
+from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import File
-from octavo.log.txn_index import AbortedEntry
-from octavo.log.walk import check
 from octavo.records import Batch, Record, read_batches
 from octavo.records.layout import NO_OFFSET
-from octavo.records.order import RULE, base_offset_at, is_misplaced
+from octavo.records.offset_order import RULE, base_offset_at, is_misplaced
 
 if TYPE_CHECKING:
-    from octavo.log.readable import ReadableLog
+    from octavo.log.readable_log import ReadableLog
 
 
 class Isolation(Enum):

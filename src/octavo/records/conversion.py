@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.errors import BadRecord, InvalidInput, Unsupported
-from octavo.records.arrow.checksums import first_mismatch, mismatch
 from octavo.records.batch import Batch
 from octavo.records.compression import DEFAULT_LIMIT, compress, decompress
 from octavo.records.kernels import kernels, rules, scan
+from octavo.records.kernels.batch_checksums import first_mismatch, mismatch
 from octavo.records.layout import (
     BATCH_HEADER,
     MAX_INT64,

@@ -26,15 +26,15 @@ import numpy.typing as npt
 from pyspark import TaskContext
 
 from octavo.errors import BadDirectory, FormatError
-from octavo.log.committed import AbortedRanges, Decider, TransactionScan
-from octavo.log.damage import BatchSearch, OnDamage, refuse
-from octavo.log.headers import BlockFile, Table, scan_headers
+from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.names import SNAPSHOT, base_offset_of, file_name
-from octavo.log.small_file import CorruptFile
-from octavo.log.snapshot import read_snapshot
+from octavo.log.producer_state.aborted import AbortedRanges, Decider, TransactionScan
+from octavo.log.producer_state.snapshot import read_snapshot
+from octavo.log.segment.damage import BatchSearch, OnDamage, refuse
+from octavo.log.segment.header_scan import BlockFile, Table, scan_headers
 from octavo.log.storage import File, Storage
-from octavo.log.transactions import FoundTransactions
-from octavo.log.watched import WatchedLog
+from octavo.log.watched.found_transactions import FoundTransactions
+from octavo.log.watched.watched_log import WatchedLog
 from octavo.records.arrow.reader import Keep
 from octavo.records.kernels import scan
 from octavo.records.layout import MAX_INT64, Attributes

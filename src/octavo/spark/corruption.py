@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from octavo.errors import FormatError
-from octavo.log.damage import BatchSearch
-from octavo.log.small_file import CorruptFile
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.segment.damage import BatchSearch
 from octavo.log.storage import DISK, File
 from octavo.spark.files import RemoteStorage, Root
 from octavo.spark.options import OnCorruption, Options

@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from octavo.errors import BadDirectory, InvalidInput
-from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
+from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.names import LOG, METADATA_TOPIC, SWAP, TopicPartition, base_offset_of, is_internal_topic
-from octavo.log.portions import end_behind
 from octavo.log.reading import View
-from octavo.log.watched import WatchedLog
+from octavo.log.segment_portions import end_behind
+from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark.files import Found, Root, children, find_paths, shown
 from octavo.spark.offsets import told
 from octavo.spark.options import Options

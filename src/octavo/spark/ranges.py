@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from octavo.errors import BadDirectory, InvalidInput
-from octavo.log.checkpoints import WatchedCheckpoints
+from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.names import TopicPartition
-from octavo.log.watched import WatchedLog
+from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark.limits import MAX_TIMESTAMP, check_named
 from octavo.spark.offsets import EARLIEST, LATEST, Offsets
 from octavo.spark.options import End, Limit, OnCorruption, Options

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from octavo.errors import BadDirectory, InvalidInput
-from octavo.log.checkpoints import WatchedCheckpoints
-from octavo.log.epochs import UNDEFINED, LeaderEpochs
-from octavo.log.identity import MetaProperties, check_one_cluster, read_meta_properties
-from octavo.log.partition_metadata import read_topic_id
+from octavo.log.directory.checkpoints import WatchedCheckpoints
+from octavo.log.files.leader_epochs import UNDEFINED, LeaderEpochs
+from octavo.log.files.meta_properties import MetaProperties, check_one_cluster, read_meta_properties
+from octavo.log.files.partition_metadata import read_topic_id
 from octavo.spark.options import OnCorruption
 from octavo.spark.partitions import Place, Replica, Replicas
 from octavo.spark.threads import in_threads

@@ -18,13 +18,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from octavo.errors import BadDirectory, FormatError, Truncated
+from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.names import LOG, file_name
-from octavo.log.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.records.arrow.reader import to_arrow
 from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD
-from octavo.records.order import HEAD_SIZE
-from octavo.spark.columns import BATCH_ROWS, Columns
+from octavo.records.offset_order import HEAD_SIZE
 from octavo.spark.committed import choice_for, decided_end, no_control
 from octavo.spark.corruption import Corruption
 from octavo.spark.joined import Window, group_small, join_batches
@@ -33,6 +32,7 @@ from octavo.spark.partitions import Replica
 from octavo.spark.plan import slices_of
 from octavo.spark.ranges import OffsetRange, SourceLog, lose, within
 from octavo.spark.slices import Slice, Task
+from octavo.spark.spark_types import BATCH_ROWS, Columns
 
 _WINDOW: Final = 2 << 20  # measured: with more, the output of lz4 takes fresh memory for every window
 _ATTEMPTS: Final = 20  # to read from a folder while it changes

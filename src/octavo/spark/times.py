@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from octavo.errors import FormatError, Truncated
-from octavo.log.damage import BatchSearch
-from octavo.log.segment import Segment
-from octavo.log.small_file import CorruptFile
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.segment.batch_walk import Entry, walk
+from octavo.log.segment.damage import BatchSearch
+from octavo.log.segment.segment import Segment
 from octavo.log.storage import File
-from octavo.log.walk import Entry, walk
 from octavo.records import read_batches
 
 

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from octavo import log as octavo_log
 from octavo.log import Log, LogConfig
-from octavo.log.producers import ProducerEntry
+from octavo.log.producer_state.states import ProducerEntry
 from tests.kafka.log_answers import (
     AbortedEntry,
     Appended,

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from octavo.log.snapshot import read_snapshot
+from octavo.log.producer_state.snapshot import read_snapshot
 from octavo.log.storage import DISK
 from octavo.records import read_batches
 from tests.kafka.log.files import fields

@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 
 from octavo.log import Consumer, DataDirectory, Log, LogConfig
+from octavo.log.directory.standalone import watch_partition
+from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.names import TopicPartition
-from octavo.log.readable import ReadableLog
-from octavo.log.small_file import CorruptFile
-from octavo.log.standalone import watch_partition
+from octavo.log.readable_log import ReadableLog
 from octavo.log.storage import DISK
 from octavo.records import BatchBuilder, read_batches
 from tests.batches import TIME_MS

@@ -15,10 +15,10 @@ import pytest
 
 from octavo.errors import BadDirectory, OctavoError
 from octavo.log import DataDirectory, Isolation
-from octavo.log.index import OffsetIndex, TimeIndex
-from octavo.log.readable import ReadableLog
-from octavo.log.small_file import CorruptFile
-from octavo.log.snapshot import read_snapshot
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.producer_state.snapshot import read_snapshot
+from octavo.log.readable_log import ReadableLog
+from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.storage import DISK
 from octavo.spark.files import Root
 from tests.crash.storage import FastStorage

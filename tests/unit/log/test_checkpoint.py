@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import Corrupt
-from octavo.log import checkpoint
-from octavo.log.checkpoint import EpochEntry, read_epochs, read_offsets, write_epochs, write_offsets
+from octavo.log.files import text_checkpoint
+from octavo.log.files.text_checkpoint import EpochEntry, read_epochs, read_offsets, write_epochs, write_offsets
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK, File, Storage
 
@@ -17,7 +17,7 @@ OFFSETS = {TopicPartition("events", 1): 456, TopicPartition("events", 0): 123}
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / checkpoint.RECOVERY_POINT
+    return tmp_path / text_checkpoint.RECOVERY_POINT
 
 
 def test_offsets_are_lines_of_text_in_order(path: Path) -> None:

@@ -116,7 +116,9 @@ ALONE = """
 import sys, types, octavo
 package = sys.modules["octavo.log"] = types.ModuleType("octavo.log")  # so that nothing comes by way of the package
 package.__path__ = [octavo.__path__[0] + "/log"]
-from octavo.log import config, epochs, identity, lock, names, partition_metadata, retention, shutdown
+from octavo.log import config, names, retention
+from octavo.log.files import clean_shutdown, leader_epochs, meta_properties, partition_metadata
+from octavo.log.ownership import lock
 print([name for name in ("numpy", "pyarrow", "numba") if name in sys.modules])
 """
 

@@ -16,12 +16,12 @@ from octavo.errors import BadDirectory
 from octavo.log import DataDirectory, Isolation, Log, Origin
 from octavo.log.broker_defaults import TopicConfig
 from octavo.log.config import LogConfig
-from octavo.log.folder import DataFolder
+from octavo.log.directory.data_folder import DataFolder
+from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.names import TopicPartition
-from octavo.log.small_file import CorruptFile
-from octavo.log.snapshot import read_snapshot, write_snapshot
+from octavo.log.producer_state.snapshot import read_snapshot, write_snapshot
+from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import DISK
-from octavo.log.txn_index import AbortedEntry
 from octavo.records import BatchBuilder, read_batches
 from octavo.records.control import end_transaction_marker
 from tests.crash.storage import FastStorage

@@ -11,8 +11,8 @@ import pytest
 
 from octavo.errors import BadDirectory, DirectoryLocked, InvalidConfig, InvalidInput, LogError
 from octavo.log import Background, DataDirectory, Log
-from octavo.log.directory import TopicExists
-from octavo.log.watched import UnknownPartition
+from octavo.log.directory.data_directory import TopicExists
+from octavo.log.watched.watched_log import UnknownPartition
 from tests.unit.log.logs import SMALL, keys, make_batch
 
 

@@ -10,12 +10,19 @@ from typing import Final
 import pytest
 
 from octavo.log import Log, LogConfig
-from octavo.log.checkpoint import RECOVERY_POINT, EpochEntry, read_epochs, read_offsets, write_epochs, write_offsets
-from octavo.log.identity import MetaProperties, read_meta_properties, read_uuid, write_meta_properties
-from octavo.log.index import Index, OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
+from octavo.log.files.clean_shutdown import NO_BROKER_EPOCH, read_broker_epoch, was_clean, write_mark
+from octavo.log.files.meta_properties import MetaProperties, read_meta_properties, read_uuid, write_meta_properties
+from octavo.log.files.partition_metadata import read_topic_id, write_topic_id
+from octavo.log.files.text_checkpoint import (
+    RECOVERY_POINT,
+    EpochEntry,
+    read_epochs,
+    read_offsets,
+    write_epochs,
+    write_offsets,
+)
 from octavo.log.names import CLEAN_SHUTDOWN, LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA, TopicPartition
-from octavo.log.partition_metadata import read_topic_id, write_topic_id
-from octavo.log.shutdown import NO_BROKER_EPOCH, read_broker_epoch, was_clean, write_mark
+from octavo.log.segment.index import Index, OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
 from octavo.log.storage import DISK
 from octavo.records import BatchBuilder
 from tests.batches import TIME_MS

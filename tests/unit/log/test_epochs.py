@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import Corrupt, InvalidInput
-from octavo.log.epochs import EpochEntry, LeaderEpochs
+from octavo.log.files.leader_epochs import EpochEntry, LeaderEpochs
 from octavo.log.storage import DISK, Storage
 
 

@@ -18,9 +18,9 @@ import pytest
 from octavo.errors import DirectoryLocked, WrongProcess
 from octavo.log import Background, DataDirectory, Log
 from octavo.log.consumer import Consumer
-from octavo.log.lock import DirectoryLock, lock_owner
 from octavo.log.log import wall_clock_ms
 from octavo.log.names import TopicPartition
+from octavo.log.ownership.lock import DirectoryLock, lock_owner
 from octavo.log.producer import Producer
 from tests.unit.log.forks import exit_code_of_fork, run_in_fork
 from tests.unit.log.logs import SMALL, keys, make_batch
@@ -283,7 +283,7 @@ def test_a_child_gets_the_directory_once_its_parent_has_closed_it(data: DataDire
 _PARENT = """
 import os, sys, time
 from pathlib import Path
-from octavo.log.lock import DirectoryLock
+from octavo.log.ownership.lock import DirectoryLock
 lock = DirectoryLock.acquire(Path(sys.argv[1]))
 if not os.fork():  # it speaks up when it has let go of its copy of the lock
     print(os.getpid(), flush=True)

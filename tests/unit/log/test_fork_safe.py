@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from octavo.log.fork_safe import WeakCallbacks
+from octavo.log.ownership.fork_safe import WeakCallbacks
 
 
 class Owner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from octavo.errors import BadLength, FormatError, InvalidInput, Truncated
-from octavo.log.framing import (
+from octavo.log.message_set_send import (
     MessageSetSend,
     read_message_set_send,
     read_multi,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import FormatError
-from octavo.log.damage import BatchSearch, refuse
-from octavo.log.headers import BlockFile, scan_headers
-from octavo.log.small_file import CorruptFile
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.segment.damage import BatchSearch, refuse
+from octavo.log.segment.header_scan import BlockFile, scan_headers
 from octavo.log.storage import DISK, File
 from octavo.records.kernels import scan
 from octavo.records.layout import LENGTH_AT

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import Corrupt, InvalidInput
-from octavo.log import partition_metadata
-from octavo.log.identity import (
+from octavo.log.files import partition_metadata
+from octavo.log.files.meta_properties import (
     METADATA_TOPIC_ID,
     ZERO_ID,
     MetaProperties,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from octavo.log import Isolation, Log, LogConfig
-from octavo.log.committed import AbortedRanges
 from octavo.log.names import LOG, TXN_INDEX
-from octavo.log.segment import Segment
+from octavo.log.producer_state.aborted import AbortedRanges
+from octavo.log.segment.segment import Segment
+from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import File, Storage
-from octavo.log.txn_index import AbortedEntry
 from octavo.records import Batch, read_batches
 from tests.unit.log.logs import SMALL, TIME_MS, make_batch
 from tests.unit.log.test_producers import DAY_MS, batch_of, committed, end

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import DirectoryLocked, LockLost
-from octavo.log.lock import DirectoryLock, _process_space, lock_owner
+from octavo.log.ownership.lock import DirectoryLock, _process_space, lock_owner
 from tests.permissions import run_obeying_permissions
 
 TRY = (
     "import sys; from pathlib import Path\n"
-    "from octavo.log.lock import DirectoryLock, lock_owner\n"
+    "from octavo.log.ownership.lock import DirectoryLock, lock_owner\n"
     "from octavo.errors import DirectoryLocked\n"
     "folder = Path(sys.argv[1])\n"
     "try: held = DirectoryLock.acquire(folder); print('free', lock_owner(folder) is not None)\n"
@@ -192,7 +192,7 @@ def test_a_descriptor_that_somebody_closed_is_noticed_and_not_closed_again(tmp_p
 
 
 def test_a_system_without_such_locks_gets_the_posix_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("octavo.log.lock._OFD_SETLK", 9999)
+    monkeypatch.setattr("octavo.log.ownership.lock._OFD_SETLK", 9999)
     with DirectoryLock.acquire(tmp_path):
         with pytest.raises(DirectoryLocked):
             DirectoryLock.acquire(tmp_path)

@@ -13,7 +13,7 @@ from octavo.errors import BadDirectory
 from octavo.log import DataDirectory
 from octavo.log.names import TopicPartition
 from octavo.log.storage import File, Storage
-from octavo.log.watched import UnknownPartition
+from octavo.log.watched.watched_log import UnknownPartition
 from tests.unit.log.logs import SMALL, keys, make_batch
 
 

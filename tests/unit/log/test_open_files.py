@@ -13,10 +13,11 @@ from random import Random
 
 import pytest
 
-from octavo.log import DataDirectory, Log, LogConfig, open_files
+from octavo.log import DataDirectory, Log, LogConfig
 from octavo.log.names import INDEX, LOG, TIME_INDEX, TXN_INDEX
-from octavo.log.open_files import OPEN_FILES, LazyFile, OpenFiles, most_open
-from octavo.log.segment import Segment
+from octavo.log.segment import open_files
+from octavo.log.segment.open_files import OPEN_FILES, LazyFile, OpenFiles, most_open
+from octavo.log.segment.segment import Segment
 from octavo.log.storage import DISK, File
 from tests.crash.disk import Data, Names, Survival, write_image
 from tests.crash.storage import CrashStorage, FastStorage

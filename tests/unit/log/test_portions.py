@@ -6,9 +6,9 @@ from pathlib import Path
 
 from octavo.log import LogConfig
 from octavo.log.names import TopicPartition
-from octavo.log.portions import portions
+from octavo.log.segment_portions import portions
 from octavo.log.storage import DISK
-from octavo.log.watched import WatchedLog
+from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import BatchBuilder
 from octavo.records.layout import BATCH_HEADER
 from tests.unit.log.logs import TIME_MS

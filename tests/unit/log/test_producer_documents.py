@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from octavo.log import snapshot, txn_index
-from octavo.log.producers import ProducerEntry, RememberedBatch
+from octavo.log.producer_state import snapshot
+from octavo.log.producer_state.states import ProducerEntry, RememberedBatch
+from octavo.log.segment import transaction_index
 from octavo.log.storage import DISK
 from octavo.records.layout import Layout
 from tests.unit.records.test_documents import DOCUMENTS, SIZES, worked
 
 PAGE = "producers"
-ABORTED = txn_index.AbortedEntry(7, 44, 48, 46)
+ABORTED = transaction_index.AbortedEntry(7, 44, 48, 46)
 
 
 def producers() -> dict[int, ProducerEntry]:
@@ -26,7 +27,7 @@ def producers() -> dict[int, ProducerEntry]:
     }
 
 
-@pytest.mark.parametrize(("suffix", "layout"), [(".snapshot", snapshot._ENTRY), (".txnindex", txn_index._ROW)])
+@pytest.mark.parametrize(("suffix", "layout"), [(".snapshot", snapshot._ENTRY), (".txnindex", transaction_index._ROW)])
 def test_the_tables_are_the_layouts(suffix: str, layout: Layout[Any]) -> None:
     text = (DOCUMENTS / f"{PAGE}.md").read_text("utf-8")
     (section,) = re.findall(rf"^## `\{suffix}`: {layout.size} bytes .*?(?=^## )", text, re.MULTILINE | re.DOTALL)
@@ -51,7 +52,7 @@ def test_the_worked_snapshot_is_written_and_read(tmp_path: Path) -> None:
 
 def test_the_worked_transaction_index_is_written_and_read(tmp_path: Path) -> None:
     _, expected = worked(PAGE)
-    index = txn_index.TransactionIndex(DISK, tmp_path / "00000000000000000042.txnindex", 42)
+    index = transaction_index.TransactionIndex(DISK, tmp_path / "00000000000000000042.txnindex", 42)
     index.append(ABORTED)
     assert index.path.read_bytes() == expected
-    assert list(txn_index.TransactionIndex(DISK, index.path, 42).entries()) == [ABORTED]
+    assert list(transaction_index.TransactionIndex(DISK, index.path, 42).entries()) == [ABORTED]

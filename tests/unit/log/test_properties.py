@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from octavo.errors import Corrupt
-from octavo.log.properties import read_properties, write_properties
+from octavo.log.files.properties import read_properties, write_properties
 
 
 @pytest.mark.parametrize(

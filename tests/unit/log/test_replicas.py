@@ -10,8 +10,8 @@ import pytest
 
 from octavo.errors import OthersDecide
 from octavo.log import Background, DataDirectory, Isolation, Log, Producer
-from octavo.log.checkpoint import REPLICATION, read_offsets
-from octavo.log.identity import MetaProperties, write_meta_properties
+from octavo.log.files.meta_properties import MetaProperties, write_meta_properties
+from octavo.log.files.text_checkpoint import REPLICATION, read_offsets
 from octavo.log.metadata import handover
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK

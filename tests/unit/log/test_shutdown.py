@@ -6,24 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from octavo.log import DataDirectory, shutdown
+from octavo.log import DataDirectory
+from octavo.log.files import clean_shutdown
 from octavo.log.storage import DISK, Storage
 
 
 def test_the_mark_is_made_and_removed(tmp_path: Path) -> None:
-    assert not shutdown.was_clean(tmp_path)
-    assert not shutdown.remove_mark(DISK, tmp_path)
-    shutdown.write_mark(DISK, tmp_path)
+    assert not clean_shutdown.was_clean(tmp_path)
+    assert not clean_shutdown.remove_mark(DISK, tmp_path)
+    clean_shutdown.write_mark(DISK, tmp_path)
     assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == b'{"version":0,"brokerEpoch":-1}'
-    assert shutdown.was_clean(tmp_path)
-    assert shutdown.remove_mark(DISK, tmp_path)
-    assert not shutdown.was_clean(tmp_path)
+    assert clean_shutdown.was_clean(tmp_path)
+    assert clean_shutdown.remove_mark(DISK, tmp_path)
+    assert not clean_shutdown.was_clean(tmp_path)
 
 
 def test_the_mark_says_which_broker_made_it(tmp_path: Path) -> None:
-    assert shutdown.read_broker_epoch(DISK, tmp_path) == shutdown.NO_BROKER_EPOCH
-    shutdown.write_mark(DISK, tmp_path, 17)
-    assert shutdown.read_broker_epoch(DISK, tmp_path) == 17
+    assert clean_shutdown.read_broker_epoch(DISK, tmp_path) == clean_shutdown.NO_BROKER_EPOCH
+    clean_shutdown.write_mark(DISK, tmp_path, 17)
+    assert clean_shutdown.read_broker_epoch(DISK, tmp_path) == 17
 
 
 @pytest.mark.parametrize(
@@ -31,8 +32,8 @@ def test_the_mark_says_which_broker_made_it(tmp_path: Path) -> None:
 )
 def test_that_it_exists_is_enough(tmp_path: Path, content: str) -> None:
     (tmp_path / ".kafka_cleanshutdown").write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert shutdown.was_clean(tmp_path)
-    assert shutdown.read_broker_epoch(DISK, tmp_path) == shutdown.NO_BROKER_EPOCH
+    assert clean_shutdown.was_clean(tmp_path)
+    assert clean_shutdown.read_broker_epoch(DISK, tmp_path) == clean_shutdown.NO_BROKER_EPOCH
 
 
 class Noting(Storage):
@@ -49,9 +50,9 @@ class Noting(Storage):
 
 
 def test_no_crash_can_bring_a_removed_mark_back(tmp_path: Path) -> None:
-    shutdown.write_mark(DISK, tmp_path)
+    clean_shutdown.write_mark(DISK, tmp_path)
     storage = Noting()
-    shutdown.remove_mark(storage, tmp_path)
+    clean_shutdown.remove_mark(storage, tmp_path)
     assert storage.calls == ["remove .kafka_cleanshutdown", f"sync {tmp_path.name}"]
 
 
@@ -59,11 +60,11 @@ def test_a_new_folder_has_the_mark_of_those_beside_it(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     DataDirectory.open(folders).close()
     for folder in folders:
-        shutdown.write_mark(DISK, folder, 17)
+        clean_shutdown.write_mark(DISK, folder, 17)
     folders.append(tmp_path / "new")
     with DataDirectory.open(folders) as data:
         data.create_topic("events", 3)
-    assert [shutdown.read_broker_epoch(DISK, folder) for folder in folders] == [17, 17, 17]
+    assert [clean_shutdown.read_broker_epoch(DISK, folder) for folder in folders] == [17, 17, 17]
     (tmp_path / "new" / ".kafka_cleanshutdown").unlink()
     DataDirectory.open(folders).close()
-    assert [shutdown.read_broker_epoch(DISK, folder) for folder in folders] == [17, 17, -1]  # it was not closed
+    assert [clean_shutdown.read_broker_epoch(DISK, folder) for folder in folders] == [17, 17, -1]  # it was not closed

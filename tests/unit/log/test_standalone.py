@@ -10,8 +10,8 @@ import pytest
 
 from octavo.errors import BadDirectory
 from octavo.log import DataDirectory, Log
+from octavo.log.files.partition_metadata import read_topic_id, write_topic_id
 from octavo.log.metadata import MetadataStore
-from octavo.log.partition_metadata import read_topic_id, write_topic_id
 from octavo.log.storage import DISK
 from tests.unit.log.directories import left_as_it_was
 from tests.unit.log.logs import make_batch

@@ -9,8 +9,8 @@ import pytest
 
 from octavo.errors import FormatError
 from octavo.log import Log
-from octavo.log.damage import BatchSearch
 from octavo.log.names import INDEX
+from octavo.log.segment.damage import BatchSearch
 from octavo.log.storage import DISK, File, Storage
 from octavo.records import BatchBuilder, read_batches
 from octavo.records.layout import BATCH_HEADER, LENGTH_AT

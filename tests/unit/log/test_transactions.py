@@ -9,12 +9,12 @@ import pytest
 
 from octavo.errors import FormatError
 from octavo.log import DataDirectory, Isolation
-from octavo.log.committed import ABORT, COMMIT, DATA, AbortedRanges, TransactionScan
-from octavo.log.damage import refuse
-from octavo.log.headers import scan_headers
-from octavo.log.small_file import CorruptFile
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.producer_state.aborted import ABORT, COMMIT, DATA, AbortedRanges, TransactionScan
+from octavo.log.segment.damage import refuse
+from octavo.log.segment.header_scan import scan_headers
 from octavo.log.storage import DISK, File
-from octavo.log.transactions import FoundTransactions
+from octavo.log.watched.found_transactions import FoundTransactions
 from tests.unit.log.logs import make_batch
 from tests.unit.log.transactional import damage, end, position_of, write
 

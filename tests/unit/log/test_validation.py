@@ -12,9 +12,9 @@ from typing import Any, Final
 import pytest
 
 from octavo.errors import AppendRefused, ErrorCode
-from octavo.log.assignment import SCRATCH
+from octavo.log.append.leader import SCRATCH
+from octavo.log.append.validator import BatchSpan, Origin, Validated, Validator
 from octavo.log.config import LogConfig
-from octavo.log.validation import BatchSpan, Origin, Validated, Validator
 from octavo.records import BatchBuilder, Codec, Header, read_batches
 from octavo.records.compression import Inflater, compress
 from octavo.records.kernels import Kernel

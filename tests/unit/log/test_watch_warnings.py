@@ -8,7 +8,7 @@ import pytest
 
 from octavo.errors import OctavoError
 from octavo.log import Consumer, DataDirectory, Isolation, Log
-from octavo.log.checkpoint import REPLICATION
+from octavo.log.files.text_checkpoint import REPLICATION
 from tests.unit.log.directories import left_as_it_was
 from tests.unit.log.logs import keys, make_batch
 

@@ -8,13 +8,13 @@ import pytest
 
 from octavo.errors import BadDirectory, FormatError
 from octavo.log import DataDirectory, Log
-from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.consumer import Consumer
-from octavo.log.folder import METADATA_PARTITION
+from octavo.log.directory.checkpoints import WatchedCheckpoints
+from octavo.log.directory.data_folder import METADATA_PARTITION
 from octavo.log.names import LOG, TopicPartition, file_name
 from octavo.log.reading import View
 from octavo.log.storage import DISK
-from octavo.log.watched import UnknownPartition, WatchedDirectory
+from octavo.log.watched.watched_log import UnknownPartition, WatchedDirectory
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch, open_log
 

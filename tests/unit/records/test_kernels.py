@@ -13,8 +13,8 @@ from crc32c import crc32c
 
 from octavo.errors import InvalidInput
 from octavo.records import kernels as kernel_package
-from octavo.records.arrow.checksums import checksum_tables
 from octavo.records.kernels import Kernels, decode, kernels, scan
+from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.kernels.machine import read_i64, wrap64
 from octavo.records.kernels.varint import (
     CUT,

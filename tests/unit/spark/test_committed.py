@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from octavo.log import DataDirectory, Isolation
+from octavo.log.append.validator import Origin
 from octavo.log.storage import Storage
-from octavo.log.validation import Origin
-from octavo.log.watched import WatchedLog
+from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark.committed import OpenTransactions
 from tests.unit.spark.queries import offsets, plan, read, read_tasks
 from tests.workload.generator import Shape, Workload

@@ -12,8 +12,8 @@ import pytest
 
 from octavo.errors import BadDirectory
 from octavo.log import DataDirectory
-from octavo.log.small_file import CorruptFile
-from octavo.log.watched import WatchedLog
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import BatchBuilder, read_batches
 from octavo.spark.partitions import Replica
 from octavo.spark.ranges import DataLoss

@@ -9,10 +9,10 @@ import pytest
 
 from octavo.errors import BadDirectory
 from octavo.log import DataDirectory, Isolation, Log
+from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.names import TopicPartition
-from octavo.log.small_file import CorruptFile
 from octavo.log.storage import DISK, Storage
-from octavo.log.watched import WatchedLog
+from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import read_batches
 from octavo.spark import tasks
 from octavo.spark.committed import OpenTransactions, choice_for

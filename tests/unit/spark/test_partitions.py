@@ -11,11 +11,11 @@ import pytest
 
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log import DataDirectory
-from octavo.log.checkpoints import WatchedCheckpoints
-from octavo.log.identity import MetaProperties, write_meta_properties
+from octavo.log.directory.checkpoints import WatchedCheckpoints
+from octavo.log.files.meta_properties import MetaProperties, write_meta_properties
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK
-from octavo.log.watched import WatchedLog
+from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark import OctavoSource
 from octavo.spark.files import Root
 from octavo.spark.options import read_options

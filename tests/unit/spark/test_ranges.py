@@ -12,9 +12,9 @@ import pytest
 
 from octavo.errors import BadDirectory, InvalidInput
 from octavo.log import DataDirectory
-from octavo.log.checkpoints import WatchedCheckpoints
-from octavo.log.small_file import CorruptFile
-from octavo.log.watched import WatchedLog
+from octavo.log.directory.checkpoints import WatchedCheckpoints
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import BatchBuilder, read_batches
 from octavo.spark import OctavoSource
 from octavo.spark.options import read_options
@@ -243,7 +243,7 @@ def test_of_several_errors_the_first_in_order_is_raised() -> None:
 
 def on_first_call(monkeypatch: pytest.MonkeyPatch, name: str, do: Callable[[], object]) -> None:
     """Do something before a function of `WatchedLog`'s segments is called for the first time."""
-    from octavo.log.segment import Segment
+    from octavo.log.segment.segment import Segment
 
     real = getattr(Segment, name)
 

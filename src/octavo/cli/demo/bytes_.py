@@ -6,7 +6,7 @@ from octavo.cli.bytemap import draw
 from octavo.cli.demo.samples import notebook_batch
 from octavo.cli.demo.stage import Stage, table
 from octavo.inspect import explain
-from octavo.inspect.words import time_of
+from octavo.inspect.descriptions import time_of
 from octavo.records import read_batches
 
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from octavo.cli.demo.samples import TIME_MS, build, orders
 from octavo.cli.demo.stage import Stage, table
 from octavo.errors import OffsetOutOfRange
-from octavo.inspect.words import time_of
+from octavo.inspect.descriptions import time_of
 from octavo.log import DataDirectory, Log
 from octavo.records import Codec, read_batches
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from octavo.log.compaction.cleaned_transactions import CleanedTransactions
 from octavo.log.compaction.filling import Filling
 from octavo.log.compaction.filtering import Filtering
 from octavo.log.compaction.grouping import group_segments
@@ -22,14 +23,13 @@ from octavo.log.compaction.retention import LastBatches
 from octavo.log.compaction.source import Source
 from octavo.log.compaction.stats import CompactionProgress, CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
-from octavo.log.compaction.transactions import CleanedTransactions
 from octavo.log.config import LogConfig
+from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.names import TopicPartition
 from octavo.log.reading import View
-from octavo.log.segment import Segment
-from octavo.log.small_file import CorruptFile
+from octavo.log.segment.segment import Segment
+from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import Storage
-from octavo.log.txn_index import AbortedEntry
 from octavo.records.kernels import kernels
 from octavo.records.kernels.machine import wrap64
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from octavo.errors import ErrorCode, FormatError, LogError
 from octavo.log.appendable import NOT_UNDOABLE, SETTLED, AppendableLog
-from octavo.log.checkpoints import Checkpoints
 from octavo.log.compaction.plan import LastBatch, Plan, make_plan
 from octavo.log.compaction.stats import CompactionAborted, CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
+from octavo.log.directory.checkpoints import Checkpoints
 from octavo.log.names import CLEANED
 from octavo.log.reading import View
-from octavo.log.segment import Segment
+from octavo.log.segment.segment import Segment
 
 if TYPE_CHECKING:
     from octavo.log.compaction.output import CleanedSegment

@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from octavo.log.compaction.cleaned_transactions import CleanedTransactions, is_of_transaction, meet
 from octavo.log.compaction.offset_map import OffsetMap
 from octavo.log.compaction.source import Block, Int64s, Source
 from octavo.log.compaction.stats import GoOn
-from octavo.log.compaction.transactions import CleanedTransactions, is_of_transaction, meet
-from octavo.log.segment import Segment
+from octavo.log.segment.segment import Segment
 from octavo.records.kernels import Kernels, rules, scan
 from octavo.records.kernels.compaction_fill import FULL
 from octavo.records.kernels.compaction_read import READ_COLUMNS

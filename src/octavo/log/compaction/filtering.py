@@ -6,19 +6,19 @@ from typing import Final
 
 import numpy as np
 
+from octavo.log.compaction.cleaned_transactions import CleanedTransactions
 from octavo.log.compaction.filling import CHUNK
 from octavo.log.compaction.offset_map import OffsetMap
 from octavo.log.compaction.output import CleanedSegment
 from octavo.log.compaction.retention import LastBatches, Retention
 from octavo.log.compaction.source import BLOCK, Block, Int64s, Source
 from octavo.log.compaction.stats import GoOn
-from octavo.log.compaction.transactions import CleanedTransactions
 from octavo.log.storage import File
-from octavo.records.arrow.checksums import checksum_tables
 from octavo.records.checksum import covered_from, crc32c, stored_crc_at
 from octavo.records.compression import compress
 from octavo.records.kernels import Kernels, rules, scan
 from octavo.records.kernels import compaction_filter as kernel
+from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.kernels.compaction_read import READ_COLUMNS
 from octavo.records.layout import BATCH_HEADER, LENGTH_AT, LOG_OVERHEAD, Attributes, Buffer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from octavo.log.config import LogConfig
-from octavo.log.segment import Segment
+from octavo.log.segment.segment import Segment
 from octavo.records.layout import MAX_INT32
 
 

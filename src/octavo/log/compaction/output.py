@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 
 from octavo.errors import BadRecord
-from octavo.log.index import OffsetIndex, TimeEntry, TimeIndex
-from octavo.log.index_entries import packed_offsets, packed_times
 from octavo.log.names import CLEANED, INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from octavo.log.segment.index import OffsetIndex, TimeEntry, TimeIndex
+from octavo.log.segment.index_entries import packed_offsets, packed_times
+from octavo.log.segment.transaction_index import TransactionIndex
 from octavo.log.storage import Storage
-from octavo.log.txn_index import TransactionIndex
 from octavo.records.kernels import Kernels, index, scan
 from octavo.records.layout import MAX_INT64, MIN_INT64, NO_TIMESTAMP, Buffer
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from octavo.log.config import LogConfig
 from octavo.log.reading import View
-from octavo.log.segment import Segment
+from octavo.log.segment.segment import Segment
 
 
 class LastBatch(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
+from octavo.log.compaction.cleaned_transactions import CleanedTransactions, is_of_transaction, meet
 from octavo.log.compaction.plan import LastBatch
 from octavo.log.compaction.source import Block, Int64s
-from octavo.log.compaction.transactions import CleanedTransactions, is_of_transaction, meet
 from octavo.records.kernels import scan
 from octavo.records.kernels.compaction_filter import DISCARD, KEEP_EMPTY, MARKS_NOTHING
 from octavo.records.layout import NO_OFFSET, Attributes

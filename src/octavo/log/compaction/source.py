@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from octavo.errors import ChecksumMismatch, FormatError, Truncated
 from octavo.log.storage import File
-from octavo.records.arrow.checksums import first_mismatch, mismatch
 from octavo.records.compression import Inflater
 from octavo.records.kernels import Kernels, rules, scan
+from octavo.records.kernels.batch_checksums import first_mismatch, mismatch
 from octavo.records.kernels.message import walk_message
 from octavo.records.layout import BATCH_HEADER, LENGTH_AT, LOG_OVERHEAD, MAX_INT64, MIN_INT64, Attributes
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from octavo.log.compaction.output import CleanedSegment
 from octavo.log.names import CLEANED, SWAP
-from octavo.log.segment import Segment
+from octavo.log.segment.segment import Segment
 from octavo.log.storage import Storage
 
 

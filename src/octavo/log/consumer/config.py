@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from octavo.errors import InvalidConfig
-from octavo.log.client_options import NO_INTERCEPTORS, Name, Options, Text, option
-from octavo.log.options import Member, Switch, int32
+from octavo.log.client_config import NO_INTERCEPTORS, Name, Options, Text, option
+from octavo.log.config_values import Member, Switch, int32
 from octavo.log.reading import Isolation
 
 _HERE: Final = "it is about brokers and connections, and this consumer has none"

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import BadDirectory, FormatError, InvalidInput, LogError
-from octavo.log.consumer.assigned import Assigned
+from octavo.log.consumer.assignment import Assigned
 from octavo.log.consumer.positioned import Handing, PositionedConsumer
 from octavo.log.consumer.record import ConsumerRecord
 from octavo.log.consumer.refusals import WokenUp
-from octavo.log.watched import UnknownPartition
+from octavo.log.watched.watched_log import UnknownPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa

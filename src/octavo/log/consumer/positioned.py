@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from octavo.errors import InvalidInput
 from octavo.log.closing import keeping
-from octavo.log.consumer.assigned import Assigned, Assignment
+from octavo.log.consumer.assignment import Assigned, Assignment
 from octavo.log.consumer.config import ConsumerConfig
-from octavo.log.consumer.fetched import Deserializer
+from octavo.log.consumer.fetched_records import Deserializer
 from octavo.log.consumer.fetcher import Fetcher
 from octavo.log.consumer.record import ConsumerRecord
 from octavo.log.consumer.refusals import ConsumerClosed
 from octavo.log.names import TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
-from octavo.log.readable import TimestampOffset
+from octavo.log.readable_log import TimestampOffset
 
 if TYPE_CHECKING:
-    from octavo.log.directory import DataDirectory
-    from octavo.log.watched import WatchedDirectory
+    from octavo.log.directory.data_directory import DataDirectory
+    from octavo.log.watched.watched_log import WatchedDirectory
 
 _LOOK_AGAIN_S: Final = 0.1  # how often to look for new topics and partitions
 

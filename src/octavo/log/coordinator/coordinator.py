@@ -11,10 +11,10 @@ from octavo.log.coordinator.transaction_log import ProducerIdentity
 from octavo.log.coordinator.transactions import Transactions
 from octavo.log.names import TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
-from octavo.schemas.transactions import TransactionLogValue
+from octavo.schemas.transaction_state import TransactionLogValue
 
 if TYPE_CHECKING:
-    from octavo.log.directory import DataDirectory
+    from octavo.log.directory.data_directory import DataDirectory
 
 DEFAULT_TIMEOUT_MS = 60_000
 

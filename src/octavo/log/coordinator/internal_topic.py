@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from octavo.errors import BadDirectory, FormatError
-from octavo.log.fork_safe import make_rlock
 from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
-from octavo.log.readable import ReadableLog
+from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.readable_log import ReadableLog
 from octavo.log.reading import Isolation
 from octavo.records import Batch
 
 if TYPE_CHECKING:
-    from octavo.log.directory import DataDirectory
+    from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.log import Log
 
 PARTITIONS: Final = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from octavo.log.log import Log
 from octavo.log.reading import Isolation
-from octavo.log.span import Origin
+from octavo.log.segment.batch_span import Origin
 from octavo.records.control import end_transaction_marker
 
 

@@ -16,22 +16,22 @@ from uuid import UUID
 from octavo.errors import InvalidInput, OctavoError
 from octavo.log.coordinator.internal_topic import InternalTopic, replay
 from octavo.log.coordinator.refusals import MetadataTooLarge, WrongGroup
-from octavo.log.fork_safe import make_rlock
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
-from octavo.log.readable import ReadableLog
-from octavo.log.span import Origin
+from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.readable_log import ReadableLog
+from octavo.log.segment.batch_span import Origin
 from octavo.records import Batch, BatchBuilder, Record
 from octavo.records.control import ControlType, EndTransactionMarker, read_control
 from octavo.records.layout import MAX_INT64
 from octavo.records.text import write_text
-from octavo.schemas.offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
+from octavo.schemas.consumer_offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
 from octavo.schemas.primitives import MAX_STRING, NO_UUID
 from octavo.schemas.versioned import read_value, write_key, write_value
 
 if TYPE_CHECKING:
     from octavo.log.coordinator.transaction_log import ProducerIdentity
-    from octavo.log.directory import DataDirectory
+    from octavo.log.directory.data_directory import DataDirectory
 
 MAX_METADATA: Final = 4096  # bytes: offset.metadata.max.bytes
 _VALUE_VERSION: Final = 4  # version that Kafka 4.x writes; all of 4.x and the later 3.x read it

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from octavo.log.fork_safe import make_rlock
+from octavo.log.ownership.fork_safe import make_rlock
 
 if TYPE_CHECKING:
-    from octavo.log.directory import DataDirectory
+    from octavo.log.directory.data_directory import DataDirectory
 
 
 class ProducerIds:

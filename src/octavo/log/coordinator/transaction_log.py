@@ -10,12 +10,12 @@ from uuid import UUID
 from octavo.errors import OctavoError
 from octavo.log.coordinator.internal_topic import InternalTopic, replay
 from octavo.log.coordinator.refusals import ProducerFenced, UnknownProducer
-from octavo.log.fork_safe import make_rlock
 from octavo.log.names import TRANSACTION_STATE, TopicPartition
-from octavo.log.span import Origin
+from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.segment.batch_span import Origin
 from octavo.records import Batch, BatchBuilder
 from octavo.records.layout import NO_PRODUCER_ID
-from octavo.schemas.transactions import (
+from octavo.schemas.transaction_state import (
     PartitionsSchema,
     TransactionLogKey,
     TransactionLogValue,
@@ -25,7 +25,7 @@ from octavo.schemas.transactions import (
 from octavo.schemas.versioned import read_value, write_key, write_value
 
 if TYPE_CHECKING:
-    from octavo.log.directory import DataDirectory
+    from octavo.log.directory.data_directory import DataDirectory
 
 _FEATURE: Final = "transaction.version"  # from level 1 on the records are flexible
 

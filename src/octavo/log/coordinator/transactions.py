@@ -40,19 +40,19 @@ from octavo.log.coordinator.transaction_log import (
     changed,
     partitions_of,
 )
-from octavo.log.folder import Attempts
-from octavo.log.fork_safe import make_rlock
+from octavo.log.directory.data_folder import Attempts
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
-from octavo.log.watched import UnknownPartition
+from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.watched.watched_log import UnknownPartition
 from octavo.records.layout import NO_PRODUCER_ID
 from octavo.records.text import write_text
 from octavo.schemas.primitives import MAX_STRING
-from octavo.schemas.transactions import TransactionLogValue, TransactionState
+from octavo.schemas.transaction_state import TransactionLogValue, TransactionState
 
 if TYPE_CHECKING:
     from octavo.log.coordinator.offsets import Offsets
     from octavo.log.coordinator.producer_ids import ProducerIds
-    from octavo.log.directory import DataDirectory
+    from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.log import Log
 
 MAX_TIMEOUT_MS: Final = 900_000  # transaction.max.timeout.ms

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from octavo.log.identity import MetaProperties
+from octavo.log.files.meta_properties import MetaProperties
 from octavo.log.metadata.cluster_log import FOLDER, ClusterLog, read_cluster_log
 from octavo.log.metadata.image import Image, Topic
 from octavo.log.names import TopicPartition

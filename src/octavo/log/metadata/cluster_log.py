@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory, FormatError, InvalidInput
-from octavo.log.damage import BatchSearch
+from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.metadata.image import Image
 from octavo.log.names import LOG, METADATA_TOPIC, TopicPartition, base_offset_of, file_name
-from octavo.log.small_file import CorruptFile
+from octavo.log.segment.batch_walk import walk
+from octavo.log.segment.damage import BatchSearch
 from octavo.log.storage import File, Storage
-from octavo.log.walk import walk
 from octavo.records import Batch, BatchBuilder, read_batches
 from octavo.records.control import Control, SnapshotFooter, read_control
 from octavo.schemas.metadata.progress import AbortTransactionRecord

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from octavo.log.identity import METADATA_TOPIC_ID, ZERO_ID, write_uuid
+from octavo.log.files.meta_properties import METADATA_TOPIC_ID, ZERO_ID, write_uuid
+from octavo.log.files.partition_metadata import write_topic_id
 from octavo.log.metadata.cluster_log import FIRST_EPOCH, FOLDER, SnapshotId
 from octavo.log.names import LOG, file_name
-from octavo.log.partition_metadata import write_topic_id
 from octavo.log.storage import Storage
 from octavo.records import BatchBuilder
 from octavo.records.control import (

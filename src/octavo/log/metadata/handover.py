@@ -24,10 +24,11 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from octavo.errors import BadDirectory
-from octavo.log.checkpoint import read_epochs
-from octavo.log.folder import check_data_folder, find_all_partitions
-from octavo.log.identity import random_uuid, write_uuid
-from octavo.log.lock import DirectoryLock
+from octavo.log.directory.data_folder import check_data_folder, find_all_partitions
+from octavo.log.files.clean_shutdown import was_clean
+from octavo.log.files.meta_properties import random_uuid, write_uuid
+from octavo.log.files.partition_metadata import read_topic_id, write_topic_id
+from octavo.log.files.text_checkpoint import read_epochs
 from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT
 from octavo.log.metadata.cluster_log import FOLDER, has_cluster_log, snapshot_records
 from octavo.log.metadata.image import PartitionState
@@ -35,10 +36,9 @@ from octavo.log.metadata.server_properties import Difference, differences, neede
 from octavo.log.metadata.store import MetadataStore
 from octavo.log.metadata.used_producer_ids import first_free_producer_id
 from octavo.log.names import LEADER_EPOCHS, LOCK, LOG, META_PROPERTIES, TopicPartition, base_offset_of
-from octavo.log.partition_metadata import read_topic_id, write_topic_id
-from octavo.log.shutdown import was_clean
+from octavo.log.ownership.lock import DirectoryLock
+from octavo.log.segment.batch_walk import walk
 from octavo.log.storage import DISK, Storage
-from octavo.log.walk import walk
 from octavo.records.layout import BATCH_HEADER
 
 KEPT_FOR_EVER: Final = {"retention.ms": "-1"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from octavo.errors import InvalidInput
-from octavo.log.identity import (
+from octavo.log.files.meta_properties import (
     MetaProperties,
     check_one_node,
     random_uuid,

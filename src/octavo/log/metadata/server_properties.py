@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from octavo.log.identity import write_uuid
+from octavo.log.files.meta_properties import write_uuid
 from octavo.log.metadata.creation import CONTROLLER_PORT, LISTENER
 from octavo.log.metadata.store import MetadataStore
 

@@ -18,7 +18,7 @@ from typing import Final, Self
 from uuid import UUID
 
 from octavo.errors import BadDirectory, InvalidInput, LogError, OthersDecide
-from octavo.log.identity import MetaProperties, random_uuid, write_uuid
+from octavo.log.files.meta_properties import MetaProperties, random_uuid, write_uuid
 from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT, others_decide
 from octavo.log.metadata.cluster_log import (
     DIRECTORIES_VERSION,

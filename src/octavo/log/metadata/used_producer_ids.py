@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Final
 
 from octavo.errors import BadDirectory, FormatError
-from octavo.log.damage import pass_over
+from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.names import LOG, SNAPSHOT, TRANSACTION_STATE, TopicPartition, base_offset_of, file_name
-from octavo.log.replay import snapshots_of
-from octavo.log.small_file import CorruptFile
-from octavo.log.snapshot import read_snapshot
+from octavo.log.producer_state.replay import snapshots_of
+from octavo.log.producer_state.snapshot import read_snapshot
+from octavo.log.segment.damage import pass_over
 from octavo.log.storage import File, Storage
 from octavo.records import Batch, read_batches
 from octavo.records.layout import MAX_INT64, NO_PRODUCER_ID
-from octavo.schemas.transactions import TransactionLogValue, read_transaction_key
+from octavo.schemas.transaction_state import TransactionLogValue, read_transaction_key
 from octavo.schemas.versioned import read_value
 
 PRODUCER_IDS: Final = 1000  # as many as Kafka's controller gives to a broker at once
@@ -70,7 +70,7 @@ def _largest_in(storage: Storage, partition: TopicPartition, folder: Path, *, wh
 
 def _largest_in_batches(file: File, largest: int) -> int:
     """The largest of `largest` and the ids of all batches."""
-    from octavo.log.headers import scan_headers
+    from octavo.log.segment.header_scan import scan_headers
     from octavo.records.kernels import scan
 
     for table, shift in scan_headers(file, 0, file.size(), pass_over()):
@@ -100,7 +100,7 @@ def _states(batch: Batch) -> Iterator[TransactionLogValue]:
 
 def _batches(file: File) -> Iterator[Batch]:
     """Yield the sound batches of a file."""
-    from octavo.log.headers import scan_headers
+    from octavo.log.segment.header_scan import scan_headers
     from octavo.records.kernels import scan
 
     for table, shift in scan_headers(file, 0, file.size(), pass_over()):

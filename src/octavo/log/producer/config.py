@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from octavo.errors import InvalidConfig
-from octavo.log.client_options import NO_INTERCEPTORS, Name, Options, Text, option
-from octavo.log.options import Member, Switch, Word, int32, int64
+from octavo.log.client_config import NO_INTERCEPTORS, Name, Options, Text, option
+from octavo.log.config_values import Member, Switch, Word, int32, int64
 from octavo.records.layout import MAX_INT32, Codec
 
 _MAX_IN_FLIGHT: Final = 5  # as many batches as a log remembers of each producer

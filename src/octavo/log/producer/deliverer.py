@@ -16,19 +16,19 @@ import numpy as np
 
 from octavo.errors import AppendRefused, ErrorCode
 from octavo.log.names import TopicPartition
-from octavo.log.producer.batches import Parcel, Sealed, halves, renumbered
 from octavo.log.producer.config import ProducerConfig
+from octavo.log.producer.encoder import Parcel, Sealed, halves, renumbered
 from octavo.log.producer.identity import Identity
 from octavo.log.producer.refusals import SendTimedOut
-from octavo.log.watched import UnknownPartition
+from octavo.log.watched.watched_log import UnknownPartition
 from octavo.records.layout import BATCH_HEADER, NO_TIMESTAMP, Buffer
 from octavo.records.sequence import increment_sequence
 
 if TYPE_CHECKING:
     from octavo.log.appendable import Appended
-    from octavo.log.directory import DataDirectory
+    from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.log import Log
-    from octavo.log.producer.transactions import Transactions
+    from octavo.log.producer.transactional import Transactions
 
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _OUT_OF_ORDER: Final = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -10,7 +10,7 @@ from octavo.records.sequence import increment_sequence
 
 if TYPE_CHECKING:
     from octavo.log.coordinator import ProducerIdentity
-    from octavo.log.directory import DataDirectory
+    from octavo.log.directory.data_directory import DataDirectory
 
 
 class Identity:

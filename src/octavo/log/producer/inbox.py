@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from octavo.errors import InvalidInput
-from octavo.log.fork_safe import make_lock
+from octavo.log.ownership.fork_safe import make_lock
 from octavo.log.producer.future import Finisher
 from octavo.log.producer.refusals import RecordTooLarge
 from octavo.records.fields import check_range

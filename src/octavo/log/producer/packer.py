@@ -9,8 +9,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from octavo.log.names import TopicPartition
-from octavo.log.producer.batches import Encoded, Encoder, Parcel, Share, Writer
-from octavo.log.producer.columns import (
+from octavo.log.producer.config import ProducerConfig
+from octavo.log.producer.encoder import Encoded, Encoder, Parcel, Share, Writer
+from octavo.log.producer.future import Delivery
+from octavo.log.producer.identity import Identity
+from octavo.log.producer.inbox import FUTURE, ITEMS, Inbox
+from octavo.log.producer.partitioner import Sticky
+from octavo.log.producer.record_columns import (
     NO_PARTITION,
     Columns,
     Int32s,
@@ -19,11 +24,6 @@ from octavo.log.producer.columns import (
     columns_of,
     reordered,
 )
-from octavo.log.producer.config import ProducerConfig
-from octavo.log.producer.future import Delivery
-from octavo.log.producer.identity import Identity
-from octavo.log.producer.inbox import FUTURE, ITEMS, Inbox
-from octavo.log.producer.partitioner import Sticky
 from octavo.records.kernels import kernels
 from octavo.records.layout import BATCH_HEADER, MAX_INT16, NO_OFFSET
 

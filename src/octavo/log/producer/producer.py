@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from octavo.errors import InvalidInput
 from octavo.log.closing import keeping
-from octavo.log.fork_safe import in_child, make_rlock
 from octavo.log.log import Clock, wall_clock_ms
 from octavo.log.names import TopicPartition
+from octavo.log.ownership.fork_safe import in_child, make_rlock
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import SendFuture
 from octavo.log.producer.identity import Identity
 from octavo.log.producer.inbox import HeaderLike, Inbox, Limits
-from octavo.log.producer.linger import Linger, LingerThread
+from octavo.log.producer.linger_thread import Linger, LingerThread
 from octavo.log.producer.partitioner import Partitioner, chosen_partition
 from octavo.log.producer.refusals import ProducerClosed, TransactionAborted, WrongTransactionOrder
 from octavo.log.producer.sender import Sender
-from octavo.log.watched import UnknownPartition
+from octavo.log.watched.watched_log import UnknownPartition
 from octavo.records.layout import Buffer
 
 if TYPE_CHECKING:
     from octavo.log.coordinator import OffsetAndMetadata
-    from octavo.log.directory import DataDirectory
+    from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.producer.deliverer import Deliverer
     from octavo.log.producer.packer import Packer
-    from octavo.log.producer.transactions import Transactions
+    from octavo.log.producer.transactional import Transactions
 
 Serializer = Callable[[Any], Buffer | None]
 
@@ -106,7 +106,7 @@ class Producer:
     def _make_transactions(self) -> Transactions | None:
         if self.config.transactional_id is None:
             return None
-        from octavo.log.producer.transactions import Transactions
+        from octavo.log.producer.transactional import Transactions
 
         timeout_ms = self.config.transaction_timeout_ms
         return Transactions(

@@ -14,15 +14,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.log.appendable import Clock
-from octavo.log.fork_safe import make_lock, make_rlock
+from octavo.log.ownership.fork_safe import make_lock, make_rlock
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import DoneCallback, SendFuture
 from octavo.log.producer.inbox import Inbox
 from octavo.log.producer.refusals import SendTimedOut
 
 if TYPE_CHECKING:
-    from octavo.log.producer.batches import Parcel
     from octavo.log.producer.deliverer import Deliverer
+    from octavo.log.producer.encoder import Parcel
     from octavo.log.producer.packer import Packer
 
 
@@ -200,7 +200,7 @@ class Sender:
 
     @staticmethod
     def _give_up(inbox: Inbox, items: list[Any], error: Exception) -> None:
-        from octavo.log.producer.columns import failed_delivery
+        from octavo.log.producer.record_columns import failed_delivery
 
         failed_delivery(inbox, items, error)
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.errors import InvalidInput
-from octavo.records.arrow.columns import Columns, Int64s, column, integers
+from octavo.records.arrow.flat_columns import Columns, Int64s, column, integers
 from octavo.records.compression import compress
 from octavo.records.fields import check_range
 from octavo.records.kernels import encode

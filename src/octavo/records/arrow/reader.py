@@ -17,12 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.errors import FormatError, InvalidInput
-from octavo.records.arrow.checksums import checksum_tables, first_mismatch, mismatch
 from octavo.records.arrow.schema import COLUMNS, FIELDS, schema_for
 from octavo.records.arrow.sink import Chunk, Int64s, Room
 from octavo.records.compression import DEFAULT_LIMIT, Inflater
 from octavo.records.fields import check_range
 from octavo.records.kernels import decode, kernels, rules, scan
+from octavo.records.kernels.batch_checksums import checksum_tables, first_mismatch, mismatch
 from octavo.records.kernels.message import MIN_MESSAGE_SIZE, walk_message
 from octavo.records.kernels.record import MIN_RECORD_SIZE, walk_record
 from octavo.records.layout import (
@@ -37,7 +37,7 @@ from octavo.records.layout import (
     Codec,
     TimestampType,
 )
-from octavo.records.order import base_offset_at, first_misplaced, misplaced
+from octavo.records.offset_order import base_offset_at, first_misplaced, misplaced
 
 MAX_ROWS: Final = 1 << 17
 MAX_BYTES: Final = 8 << 20

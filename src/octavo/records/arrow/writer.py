@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.errors import InvalidInput
-from octavo.records.arrow.checksums import checksum_tables
-from octavo.records.arrow.columns import Columns, Int32s, Int64s, check_names, columns_of
+from octavo.records.arrow.flat_columns import Columns, Int32s, Int64s, check_names, columns_of
 from octavo.records.arrow.groups import BatchFields, check_arguments, groups_of
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
 from octavo.records.fields import check_range
 from octavo.records.kernels import encode, kernels
+from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.layout import (
     BATCH_HEADER,
     MAX_INT64,

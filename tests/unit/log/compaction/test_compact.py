@@ -11,7 +11,7 @@ from octavo.errors import LogError
 from octavo.log import Log, LogConfig
 from octavo.log.compaction import CompactionProgress
 from octavo.log.log import PolicyViolation
-from octavo.log.span import Origin
+from octavo.log.segment.batch_span import Origin
 from octavo.records import BatchBuilder, Codec, end_transaction_marker
 from octavo.records.layout import Attributes, TimestampType
 from tests.unit.log.compaction.logs import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from octavo.log.compaction.transactions import CleanedTransactions
-from octavo.log.txn_index import AbortedEntry
+from octavo.log.compaction.cleaned_transactions import CleanedTransactions
+from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.records.control_key import ControlType
 
 ABORTED = AbortedEntry(producer_id=1, first_offset=10, last_offset=20, last_stable_offset=21)

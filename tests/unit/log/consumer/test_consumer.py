@@ -21,7 +21,7 @@ from octavo.log.consumer import (
     WokenUp,
 )
 from octavo.log.names import LOG, TopicPartition, file_name
-from octavo.log.watched import UnknownPartition
+from octavo.log.watched.watched_log import UnknownPartition
 from octavo.records import BatchBuilder, Codec, Header, TimestampType
 from octavo.records.compression import compress
 from tests.corruption import forge

@@ -15,7 +15,7 @@ from octavo.log.consumer import (
     OffsetAndMetadata,
 )
 from octavo.log.names import TopicPartition
-from octavo.log.watched import UnknownPartition
+from octavo.log.watched.watched_log import UnknownPartition
 from tests.unit.log.consumer.parts import T0, T1, TIME_MS, Clock, numbers, opened, write
 
 EARLIEST = {"auto.offset.reset": "earliest"}

@@ -10,9 +10,9 @@ from octavo.errors import BadDirectory, ErrorCode, InvalidInput
 from octavo.log.coordinator import CoordinatorRefused, MetadataTooLarge, OffsetAndMetadata, WrongGroup
 from octavo.log.coordinator.internal_topic import java_hash, partition_of
 from octavo.log.names import TopicPartition
-from octavo.log.span import Origin
+from octavo.log.segment.batch_span import Origin
 from octavo.records import BatchBuilder
-from octavo.schemas.offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
+from octavo.schemas.consumer_offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
 from octavo.schemas.versioned import read_value, write_key
 from tests.unit.log.coordinator.parts import T0, T1, TIME_MS, Clock, opened, send
 

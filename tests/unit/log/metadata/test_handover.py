@@ -12,13 +12,13 @@ import pytest
 from octavo.cli import main
 from octavo.cli.exits import COULD_NOT_RUN, FINE
 from octavo.errors import BadDirectory, DirectoryLocked, OctavoError
-from octavo.log.checkpoint import EpochEntry, write_epochs
-from octavo.log.identity import MetaProperties, write_meta_properties
-from octavo.log.lock import DirectoryLock
+from octavo.log.files.meta_properties import MetaProperties, write_meta_properties
+from octavo.log.files.partition_metadata import read_topic_id, write_topic_id
+from octavo.log.files.text_checkpoint import EpochEntry, write_epochs
 from octavo.log.metadata import MetadataStore, handover
 from octavo.log.metadata.cluster_log import read_cluster_log
 from octavo.log.names import TopicPartition
-from octavo.log.partition_metadata import read_topic_id, write_topic_id
+from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.storage import DISK
 from octavo.records import BatchBuilder
 from octavo.records.control import LeaderChange, QuorumVoter, control_batch

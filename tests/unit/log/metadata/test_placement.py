@@ -10,7 +10,7 @@ import pytest
 from octavo.cli import main
 from octavo.errors import BadDirectory
 from octavo.log import DataDirectory
-from octavo.log.identity import read_meta_properties
+from octavo.log.files.meta_properties import read_meta_properties
 from octavo.log.metadata import MetadataStore, handover
 from octavo.log.storage import DISK
 from tests.unit.log.logs import make_batch

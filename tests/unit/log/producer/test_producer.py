@@ -13,7 +13,7 @@ import pytest
 from octavo.errors import AppendRefused, Closed, ErrorCode, InvalidInput, LogError
 from octavo.log import DataDirectory, Producer
 from octavo.log.producer import ProducerClosed, RecordMetadata, RecordTooLarge, SendFuture
-from octavo.log.watched import UnknownPartition
+from octavo.log.watched.watched_log import UnknownPartition
 from octavo.records import Codec
 from tests.unit.log.producer.producing import TIME_MS, Clock, batches, directory, producing, records, values
 

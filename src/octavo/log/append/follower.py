@@ -1,0 +1,91 @@
+"""Check batches that already have offsets: a follower's append, or the append of the metadata quorum's leader."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Final
+
+import numpy as np
+
+from octavo.log.append.refusals import EPOCH, NO_EPOCH, OFFSET_TOO_HIGH, ends_before_it_begins, out_of_order, refused
+from octavo.log.producer_state.producer_batch import producer_batches
+from octavo.log.segment.batch_span import BatchSpan, Validated
+from octavo.records.kernels import kernels, rules, scan, validate
+from octavo.records.kernels.batch_checksums import first_mismatch
+from octavo.records.layout import MAX_INT64, MIN_INT64, NO_TIMESTAMP, Attributes, Buffer, Codec
+
+_ROWS: Final = 256  # batches per call of the kernel
+_EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
+_COLUMNS: Final = [  # columns of the table of `scan`: position, attributes, then the fields of `BatchSpan`
+    scan.POSITION,
+    scan.ATTRIBUTES,
+    scan.SIZE,
+    scan.BASE_OFFSET,
+    scan.LAST_OFFSET,
+    scan.MAX_TIMESTAMP,
+    scan.LEADER_EPOCH,
+    scan.MAGIC,
+]
+
+
+def numbered(
+    data: Buffer, end_offset: int, max_epoch: int, *, only_epoch: int | None = None, max_size: int
+) -> Validated:
+    """Check batches that are appended unchanged to a log that ends at `end_offset`.
+
+    The first batch with an epoch above `max_epoch` and all batches after it are left out. So is an incomplete batch at
+    the end. Raises `AppendRefused` for a batch with an epoch other than `only_epoch`, a batch larger than `max_size`, a
+    wrong checksum, offsets that do not continue the log, and offsets that no batch can have.
+
+    Kafka compares last offsets only. Here a batch that begins before the end of the previous one, or that ends before
+    it begins, is refused as well: recovery would cut the log at such a batch.
+    """
+    view = memoryview(data).cast("B")
+    array = np.frombuffer(view, np.uint8)
+    kernel_set = kernels(len(array))
+    table = np.empty((_ROWS, scan.COLUMNS), np.int64)
+    spans: list[BatchSpan] = []
+    size, outcome, last_offset, has_producers = 0, scan.MORE, -1, False
+    while outcome == scan.MORE:
+        position, rows, outcome, _ = kernel_set.scan(array, size, len(array), table, MAX_INT64, *_EVERYTHING)
+        has_producers |= bool((table[:rows, scan.PRODUCER_ID] >= 0).any())
+        wrong = first_mismatch(kernel_set, array, table[:rows])
+        for row, (start, attributes, *fields) in enumerate(table[:rows, _COLUMNS].tolist()):
+            span = BatchSpan._make(fields)
+            if span.leader_epoch > max_epoch:
+                outcome = scan.DONE
+                break
+            rule = _judged(span, attributes, only_epoch, max_size, damaged=row == wrong)
+            if rule != rules.OK:
+                raise refused(rule, start)
+            if span.last_offset < span.base_offset:
+                raise ends_before_it_begins(start, span.base_offset, span.last_offset)
+            if span.base_offset <= last_offset:
+                raise out_of_order(start, span.base_offset, last_offset + 1)
+            last_offset = span.last_offset
+            spans.append(span)
+            size += span.size
+        if outcome == scan.BROKEN:
+            outcome, _, rule = validate.next_extent(view, position, len(view))
+            if outcome == scan.BROKEN:
+                raise refused(rule, position)
+    if spans and spans[0].base_offset < end_offset:
+        raise out_of_order(0, spans[0].base_offset, end_offset)
+    parts: list[Buffer] = [view[:size]] if size else []
+    producers = producer_batches(parts, map(attrgetter("size"), spans)) if has_producers else ()
+    return Validated(parts, size, spans, NO_TIMESTAMP, producers)
+
+
+def _judged(span: BatchSpan, attributes: int, only_epoch: int | None, max_size: int, *, damaged: bool) -> int:
+    """Return the rule that a batch breaks, or `OK`."""
+    if only_epoch is not None and span.leader_epoch != only_epoch:
+        return EPOCH
+    if span.size > max_size:
+        return validate.TOO_LARGE
+    if damaged:
+        return rules.CHECKSUM
+    if attributes & Attributes.CODEC >= len(Codec):
+        return validate.NO_SUCH_CODEC
+    if span.magic == 2 and span.leader_epoch < 0:
+        return NO_EPOCH
+    return rules.OK if span.last_offset <= validate.MAX_OFFSET else OFFSET_TOO_HIGH

@@ -1,0 +1,284 @@
+"""Assign offsets and leader epochs to appended batches: the slow path, for everything but one plain batch.
+
+`Topic` holds what the kernel `validate` needs to know about a topic. `Assignment` processes one call of
+`Validator.assign`: several batches, compressed batches, batches that must be rewritten, and batches that are refused.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from octavo.errors import AppendRefused, FormatError
+from octavo.log.append.refusals import JUMPING, LISTED, MIXED, records_refused, refused, undecodable
+from octavo.log.append.rewriting import Rewriter, target_codec
+from octavo.log.config import LogConfig
+from octavo.log.producer_state.producer_batch import PRODUCER_ID_AT, has_producer
+from octavo.log.segment.batch_span import BatchSpan
+from octavo.records.compression import Inflater
+from octavo.records.kernels import Kernel, scan, validate
+from octavo.records.kernels.batch_checksums import checksum_tables
+from octavo.records.layout import (
+    BATCH_HEADER,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    Attributes,
+    Buffer,
+    Codec,
+    TimestampType,
+)
+
+Int64s = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Judged = tuple[int, int, int, int, int, int, int]  # the result of the kernel
+
+NO_BYTES: Final = np.empty(0, np.uint8)
+NOT_AS_IT_IS: Final = validate.ANOTHER_CODEC | validate.JUMPS  # found in decompressed records: rewrite the batch
+NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
+MAGIC: Final = 2
+
+_HEADER_SIZE: Final = BATCH_HEADER.size
+_HEADER_BYTES: Final = np.dtype(f"V{_HEADER_SIZE}")  # a header as one item
+_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the low byte, which holds all flags
+_CODEC: Final = int(Attributes.CODEC)
+_NONE: Final = int(Codec.NONE)
+_SPAN_OF: Final = partial(NEW, BatchSpan)
+_ROWS: Final = 128  # batches per call of the kernel
+_KEPT: Final = 4 << 20  # up to this many bytes, the memory of decompressed records is reused
+
+
+class Scratch(threading.local):
+    """Buffers that kernels write to. There is one per thread, so that a thousand logs need no more than one log."""
+
+    def __init__(self) -> None:
+        memory = memoryview(bytearray(_ROWS * _HEADER_SIZE))
+        self.first_header = memory[:_HEADER_SIZE]
+        self.headers = np.frombuffer(memory, np.uint8)
+        self.spans = np.empty((_ROWS, validate.SPAN_COLUMNS), np.int64)
+        self.inflater = Inflater()
+
+
+SCRATCH: Final = Scratch()
+
+
+class Topic:
+    """The validation settings that all appends to a log share."""
+
+    def __init__(self, config: LogConfig) -> None:
+        self.tables: Final = _packed_tables()
+        self.limits: Final = _limits(config)
+        self.rewriter: Final = Rewriter(config, self.limits.tolist())
+        self.max_size: Final = config.max_message_bytes
+        self.has_append_time: Final = config.message_timestamp_type == TimestampType.LOG_APPEND_TIME
+
+    def plain_records(self, view: memoryview, position: int, *, wanted: bool = False) -> tuple[Bytes, int]:
+        """Return the plain records of the batch at `position`, and how the kernel should judge the batch.
+
+        Compressed records are decompressed before anything else is known of the batch, which saves a kernel call. If
+        that fails, the kernel is asked first whether something else is wrong with the batch. If nothing is, the
+        records are `wanted`, and then a failure raises `AppendRefused`. They are also `wanted` if they are not
+        compressed but must be.
+        """
+        left = len(view) - position
+        if left < _HEADER_SIZE or view[position + MAGIC_AT] != MAGIC:
+            return NO_BYTES, validate.AS_IT_IS
+        size = int.from_bytes(view[position + LENGTH_AT : position + LOG_OVERHEAD], "big") + LOG_OVERHEAD
+        codec = view[position + _ATTRIBUTES_AT] & _CODEC
+        records = view[position + _HEADER_SIZE : position + size]
+        if codec == _NONE and wanted:
+            return np.frombuffer(records, np.uint8), validate.IN_PLAIN
+        if codec == _NONE or size > left or size > self.max_size:
+            return NO_BYTES, validate.AS_IT_IS
+        inflater = SCRATCH.inflater
+        inflater.clear()
+        try:
+            _, end = inflater.add(codec, records)
+        except FormatError as error:
+            if wanted:
+                raise undecodable(error, position) from error
+            return NO_BYTES, validate.AS_IT_IS
+        if end > _KEPT:
+            SCRATCH.inflater = Inflater()
+        return np.frombuffer(inflater.buffer, np.uint8), validate.IN_PLAIN
+
+
+class Assignment:
+    """One call of `Validator.assign`."""
+
+    def __init__(
+        self,
+        topic: Topic,
+        kernel: Callable[[int], Kernel],
+        view: memoryview,
+        array: Bytes,
+        offset: int,
+        leader_epoch: int,
+        now_ms: int,
+        of_client: int,
+    ) -> None:
+        self.parts: list[Buffer] = []
+        self.spans: list[BatchSpan] = []
+        self.size = 0
+        self.has_producers = False  # whether any batch has a producer id
+        self._topic = topic
+        self._kernel = kernel  # chooses the kernel, given the number of additional bytes
+        self._view = view
+        self._array = array
+        self._position = 0  # everything before it is in `parts`
+        self._offset = offset
+        self._leader_epoch = leader_epoch
+        self._now_ms = now_ms
+        self._of_client = of_client
+
+    def go_on(self, plain: Bytes, how: int, judged: Judged) -> None:
+        """Take the batches that the kernel has judged so far, and process the rest. Raises `AppendRefused`."""
+        while True:
+            position, rows, outcome, rule, found, last_offset, max_timestamp_ms = judged
+            if how == validate.AS_IT_IS:
+                self._take(rows)
+            elif rows and found & NOT_AS_IT_IS:
+                self._take_anew(plain, found)
+            elif rows:
+                self._take_one(position, last_offset, max_timestamp_ms)
+            if outcome in (scan.DONE, scan.TORN) or self._position == len(self._view):
+                return
+            if outcome == scan.BROKEN:
+                raise refused(rule, position)
+            if outcome == validate.REFUSED:
+                raise self._records_refused(plain if how == validate.IN_PLAIN else self._body())
+            if outcome == validate.OLD:
+                self._take_old()
+                return
+            wanted = outcome == validate.WANTED and not rows
+            plain, how = self._topic.plain_records(self._view, self._position, wanted=wanted)
+            assert not wanted or how == validate.IN_PLAIN, "else this goes on for ever"
+            judged = self._judge(plain, how, SCRATCH.spans)
+
+    def _judge(self, plain: Bytes, how: int, spans: Int64s) -> Judged:
+        """Let the kernel continue at the first batch that has not been taken."""
+        topic = self._topic
+        judged: Judged = self._kernel(len(plain))(
+            topic.tables,
+            self._array,
+            self._position,
+            plain,
+            how,
+            topic.limits,
+            self._offset,
+            self._leader_epoch,
+            self._now_ms,
+            self._of_client,
+            SCRATCH.headers,
+            spans,
+        )
+        return judged
+
+    def _take(self, rows: int) -> None:
+        """Take the batches that the kernel accepted as they are, each with its new header."""
+        if not rows:
+            return
+        view, position = self._view, self._position
+        columns = SCRATCH.spans[:rows].T.tolist()  # zipping columns makes tuples faster than going row by row
+        bodies = []
+        for size in columns[validate.SIZE]:
+            end = position + size
+            bodies.append(view[position + _HEADER_SIZE : end])
+            position = end
+        parts: list[Buffer] = [b""] * (2 * rows)
+        parts[::2] = SCRATCH.headers[: rows * _HEADER_SIZE].view(_HEADER_BYTES).tolist()
+        parts[1::2] = bodies
+        self.parts += parts
+        self.has_producers |= bool((SCRATCH.headers[PRODUCER_ID_AT : rows * _HEADER_SIZE : _HEADER_SIZE] < 0x80).any())
+        self.spans += map(_SPAN_OF, zip(*columns, strict=True))
+        self.size += position - self._position
+        self._position = position
+        self._offset = self.spans[-1].last_offset + 1
+
+    def _take_one(self, end: int, last_offset: int, max_timestamp_ms: int) -> None:
+        """Take a single batch with its new header."""
+        start, size = self._position, end - self._position
+        self.parts += bytes(SCRATCH.first_header), self._view[start + _HEADER_SIZE : end]
+        self.has_producers |= has_producer(SCRATCH.first_header)
+        self.spans.append(
+            NEW(BatchSpan, (size, self._offset, last_offset, max_timestamp_ms, self._leader_epoch, MAGIC))
+        )
+        self.size += size
+        self._position = end
+        self._offset = last_offset + 1
+
+    def _take_anew(self, plain: Bytes, found: int) -> None:
+        """Rewrite the next batch and take it."""
+        if not found & validate.ANOTHER_CODEC:  # only the offsets jump
+            raise refused(JUMPING, self._position)
+        batch = self._view[self._position : self._position + self._batch_size()]
+        header = BATCH_HEADER.read(SCRATCH.first_header)
+        written = self._topic.rewriter.rewritten(batch, header, plain.data, found, self._position)
+        self._take_written(written, len(batch))
+
+    def _take_old(self) -> None:
+        """Convert all data, messages of magic 0 or 1, to one batch of magic 2 and take it."""
+        if self._position:
+            raise refused(MIXED, self._position)
+        written = self._topic.rewriter.upgraded(self._view, self._offset, self._leader_epoch, self._now_ms)
+        self._take_written(written, len(self._view))
+
+    def _take_written(self, batch: bytes, replaces: int) -> None:
+        """Take a rewritten batch, which replaces `replaces` bytes of the input."""
+        header = BATCH_HEADER.read(batch)
+        last_offset = header.base_offset + header.last_offset_delta
+        self.parts.append(batch)
+        self.has_producers |= has_producer(batch)
+        self.spans.append(
+            BatchSpan(len(batch), header.base_offset, last_offset, header.max_timestamp_ms, header.leader_epoch, MAGIC)
+        )
+        self.size += len(batch)
+        self._position += replaces
+        self._offset = last_offset + 1
+
+    def _body(self) -> Bytes:
+        """Return the records of the current batch, which is complete and not compressed."""
+        return self._array[self._position + _HEADER_SIZE : self._position + self._batch_size()]
+
+    def _batch_size(self) -> int:
+        """Return the size of the current batch, which is complete."""
+        at = self._position + LENGTH_AT
+        return int.from_bytes(self._view[at : at + 4], "big") + LOG_OVERHEAD
+
+    def _records_refused(self, plain: Bytes) -> AppendRefused:
+        """Return the refusal of the current batch because of its records."""
+        listed = np.empty((LISTED, validate.SPAN_COLUMNS), np.int64)
+        _, count, _, _, found, _, _ = self._judge(plain, validate.LISTED, listed)
+        columns = [validate.RECORD_INDEX, validate.REASON, validate.TIMESTAMP]
+        return records_refused(
+            listed[:count, columns].tolist(),
+            self._position,
+            self._topic.limits.tolist(),
+            self._now_ms,
+            count=count,
+            of_time=bool(found & validate.BAD_TIME),
+        )
+
+
+@cache
+def _packed_tables() -> Int64s:
+    """Return the checksum tables in the form that the kernel takes."""
+    return np.concatenate(checksum_tables())
+
+
+def _limits(config: LogConfig) -> Int64s:
+    """Return the topic's configuration in the form that the kernel takes."""
+    target = target_codec(config)
+    limits = np.zeros(validate.LIMITS, np.int64)
+    limits[validate.APPEND_TIME] = config.message_timestamp_type == TimestampType.LOG_APPEND_TIME
+    limits[validate.KEY_NEEDED] = config.is_compacted
+    limits[validate.BEFORE_MAX_MS] = config.message_timestamp_before_max_ms
+    limits[validate.AFTER_MAX_MS] = config.message_timestamp_after_max_ms
+    limits[validate.MAX_BATCH_SIZE] = config.max_message_bytes
+    limits[validate.TARGET] = validate.ANY_CODEC if target is None else target
+    return limits

@@ -1,0 +1,100 @@
+"""Decides which batches of transactions may go, in log order (Kafka's `CleanedTransactionMetadata`).
+
+Aborted batches go. The marker that ended a transaction goes once nothing is left of the transaction. Until then the
+marker stays, and so does its entry in the transaction index.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from octavo.log.compaction.source import Block, Int64s
+from octavo.log.segment.transaction_index import AbortedEntry, TransactionIndex
+from octavo.records.control_key import ControlType, read_control_type
+from octavo.records.kernels import scan
+from octavo.records.layout import Attributes
+from octavo.records.reader import read_batches
+
+_OF_TRANSACTION: Final = int(Attributes.TRANSACTIONAL | Attributes.CONTROL)
+_TO_MEET: Final = [
+    scan.ATTRIBUTES,
+    scan.PRODUCER_ID,
+    scan.LAST_OFFSET,
+    scan.COUNT,
+    scan.POSITION,
+    scan.SIZE,
+]
+
+
+class CleanedTransactions:
+    """The state of transactions at one point of the log."""
+
+    def __init__(self) -> None:
+        self.index: TransactionIndex | None = None  # index of the output; None: nothing is written
+        self._to_come: list[tuple[int, int, AbortedEntry]] = []  # by first offset, then in order of addition
+        self._added = 0
+        self._aborted: dict[int, tuple[AbortedEntry, bool]] = {}  # by producer id; True if a batch of it was met
+        self._committed: set[int] = set()  # producer ids with a batch of an open, not aborted transaction
+
+    def add(self, aborted: Iterable[AbortedEntry]) -> None:
+        """Add aborted transactions. The same one may be added several times."""
+        for entry in aborted:
+            heapq.heappush(self._to_come, (entry.first_offset, self._added, entry))
+            self._added += 1
+
+    def meet_batch(self, producer_id: int, last_offset: int) -> bool:
+        """Note a transactional data batch. Return whether it was aborted."""
+        self._begin_up_to(last_offset)
+        aborted = self._aborted.get(producer_id)
+        if aborted is None:
+            self._committed.add(producer_id)
+            return False
+        self._aborted[producer_id] = aborted[0], True
+        return True
+
+    def meet_marker(self, kind: int | None, producer_id: int, last_offset: int) -> bool:
+        """Note a control batch; `kind` is None if its record is gone. Return whether its transaction is gone."""
+        self._begin_up_to(last_offset)
+        if kind == ControlType.ABORT:
+            aborted, was_met = self._aborted.pop(producer_id, (None, False))
+            if aborted is not None and was_met and self.index is not None:
+                self.index.append(aborted)
+            return not was_met
+        if kind == ControlType.COMMIT:
+            was_met = producer_id in self._committed
+            self._committed.discard(producer_id)
+            return not was_met
+        return kind is None
+
+    def _begin_up_to(self, offset: int) -> None:
+        """Open the aborted transactions that began at or before `offset`."""
+        while self._to_come and self._to_come[0][0] <= offset:
+            entry = heapq.heappop(self._to_come)[2]
+            self._aborted.setdefault(entry.producer_id, (entry, False))
+
+
+def is_of_transaction(table: Int64s) -> npt.NDArray[np.bool_]:
+    """For each batch of a table, whether it is transactional or a control batch."""
+    found: npt.NDArray[np.bool_] = (table[:, scan.ATTRIBUTES] & _OF_TRANSACTION != 0) & (table[:, scan.MAGIC] == 2)
+    return found
+
+
+def meet(transactions: CleanedTransactions, block: Block, row: int) -> bool:
+    """Note a batch of a transaction. Return whether it was aborted, or is a marker whose transaction is gone.
+
+    Raises `FormatError` for a control batch whose record cannot be read.
+    """
+    attributes, producer_id, last_offset, count, position, size = block.table[row, _TO_MEET].tolist()
+    if not attributes & Attributes.CONTROL:
+        return transactions.meet_batch(producer_id, last_offset)
+    kind = None
+    if count > 0:
+        batch = next(iter(read_batches(block.memory.data[position : position + size], verify=False)))
+        record = next(iter(batch))
+        kind = read_control_type(record.key, position=block.position + position)
+    return transactions.meet_marker(kind, producer_id, last_offset)

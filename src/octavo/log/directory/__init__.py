@@ -1,0 +1,1 @@
+"""Data directories: their folders, topics and partitions."""

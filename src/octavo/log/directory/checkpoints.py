@@ -1,0 +1,220 @@
+"""The offset checkpoints of a data directory: four small files that cover all its partitions.
+
+Data below the recovery point need no check after a crash. The recovery point may be too low, but never too high: it is
+lowered on disk before a log is truncated, and raised from time to time. The start offset is raised on disk before
+segments below it are removed, so that a crash during their deletion leaves no hole. The log is compacted up to the
+cleaner offset. That one may be too low as well: compacting twice does no harm.
+
+After a failed write the content of the file is unknown. So the next write is not skipped, even if nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from octavo.errors import BadDirectory
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.text_checkpoint import (
+    CLEANER,
+    LOG_START,
+    RECOVERY_POINT,
+    REPLICATION,
+    read_offsets,
+    write_offsets,
+)
+from octavo.log.names import METADATA_TOPIC, TopicPartition
+from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.ownership.owner import Owner
+from octavo.log.recovery.report import Ignored
+from octavo.log.storage import FileStatus, Storage, is_full
+
+Offsets = dict[TopicPartition, int]
+
+
+class Kept(NamedTuple):
+    """The checkpointed offsets of one partition."""
+
+    recovery_point: int
+    start_offset: int | None  # None: the base offset of the first segment
+    high_watermark: int | None  # None: leave the recorded one as it is
+
+
+class Checkpoints:
+    """The checkpoints of one folder of a data directory."""
+
+    def __init__(self, storage: Storage, folder: Path, owner: Owner | None = None) -> None:
+        """`owner` may write the checkpoints; by default this process."""
+        self.owner: Final = Owner(folder) if owner is None else owner
+        self._storage = storage
+        self._folder = folder
+        self._lock = make_rlock()
+        self.ignored: Final[list[Ignored]] = []  # unreadable files; they are rewritten from the state of the logs
+        names = (RECOVERY_POINT, LOG_START, REPLICATION, CLEANER)
+        self._offsets: Final = {name: _read(storage, folder / name, self.ignored) for name in names}
+        self._unsure: Final = {found.file for found in self.ignored}  # files that may differ from `_offsets`
+
+    def recovery_point(self, partition: TopicPartition) -> int:
+        """Return the offset below which the partition is on disk."""
+        return self._offsets[RECOVERY_POINT].get(partition, 0)
+
+    def start_offset(self, partition: TopicPartition) -> int:
+        """Return the first offset that may be read."""
+        return self._offsets[LOG_START].get(partition, 0)
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """Return the high watermark as last written; None if it never was."""
+        return self._offsets[REPLICATION].get(partition)
+
+    def cleaner_offset(self, partition: TopicPartition) -> int | None:
+        """Return the offset up to which the partition was compacted; None if it never was."""
+        return self._offsets[CLEANER].get(partition)
+
+    def set_cleaner_offset(self, partition: TopicPartition, offset: int) -> None:
+        """Persist the cleaner offset."""
+        with self._lock:
+            known = self._offsets[CLEANER]
+            if known.get(partition) != offset or CLEANER in self._unsure:
+                self._write(CLEANER, {**known, partition: offset})
+
+    def lower_cleaner_offset(self, partition: TopicPartition, offset: int) -> None:
+        """Persist a cleaner offset of at most `offset`."""
+        with self._lock:
+            known = self._offsets[CLEANER]
+            if known.get(partition, 0) > offset or (partition in known and CLEANER in self._unsure):
+                self._write(CLEANER, {**known, partition: min(known[partition], offset)})
+
+    def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
+        """Persist a recovery point of at most `offset`."""
+        with self._lock:
+            known = self._offsets[RECOVERY_POINT]
+            if known.get(partition, 0) > offset or RECOVERY_POINT in self._unsure:
+                self._write(RECOVERY_POINT, {**known, partition: min(known.get(partition, 0), offset)})
+
+    def set_start_offset(self, partition: TopicPartition, offset: int) -> None:
+        """Persist the start offset."""
+        with self._lock:
+            known = self._offsets[LOG_START]
+            if known.get(partition) != offset or LOG_START in self._unsure:
+                self._write(LOG_START, {**known, partition: offset})
+
+    def write(self, kept: Iterable[tuple[TopicPartition, Kept]]) -> None:
+        """Persist the offsets of these partitions. Those of all others stay as they are.
+
+        `kept` is iterated under the lock. So a generator never yields values older than those already written.
+        """
+        with self._lock:
+            recovery_points = dict(self._offsets[RECOVERY_POINT])
+            start_offsets = dict(self._offsets[LOG_START])
+            high_watermarks = dict(self._offsets[REPLICATION])
+            for partition, (recovery_point, start_offset, high_watermark) in kept:
+                recovery_points[partition] = recovery_point
+                if high_watermark is not None:
+                    high_watermarks[partition] = high_watermark
+                if start_offset is None:
+                    start_offsets.pop(partition, None)
+                else:
+                    start_offsets[partition] = start_offset
+            self._write_if_changed(RECOVERY_POINT, recovery_points)
+            self._write_if_changed(LOG_START, start_offsets)
+            if high_watermarks or not recovery_points:  # an empty file would hide all partitions from readers
+                self._write_if_changed(REPLICATION, high_watermarks)
+            if CLEANER in self._unsure:
+                self._write(CLEANER, self._offsets[CLEANER])
+
+    def may_know(self, partition: TopicPartition) -> bool:
+        """Whether a checkpoint on disk may name the partition."""
+        return bool(self._unsure) or any(partition in offsets for offsets in self._offsets.values())
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Remove these partitions from all checkpoints.
+
+        On a full disk the files are written later, because the partitions may be deleted just to free space.
+        """
+        gone = frozenset(partitions)
+        with self._lock:
+            for name, offsets in list(self._offsets.items()):
+                stay = {partition: offset for partition, offset in offsets.items() if partition not in gone}
+                # Do not create a file needlessly: readers treat a partition that it lacks as never replicated.
+                if len(stay) < len(offsets) or name in self._unsure:
+                    try:
+                        self._write(name, stay)
+                    except OSError as error:
+                        if not is_full(error):
+                            raise
+                        self._offsets[name] = stay
+
+    def _write_if_changed(self, name: str, offsets: Offsets) -> None:
+        """Write a file, unless it has these entries already, in any order: Kafka orders the lines differently."""
+        self.owner.check_lock()
+        if offsets != self._offsets[name] or name in self._unsure or not (self._folder / name).exists():
+            self._write(name, offsets)
+
+    def _write(self, name: str, offsets: Offsets) -> None:
+        self.owner.check_lock()
+        self._unsure.add(name)
+        write_offsets(self._storage, self._folder / name, offsets)
+        self._offsets[name] = offsets
+        self._unsure.discard(name)  # last: until then `_offsets` must not be trusted
+
+
+class WatchedCheckpoints:
+    """The checkpoints of a folder that another process writes. Each is read again when its file has changed."""
+
+    def __init__(self, storage: Storage, folder: Path) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._seen: dict[str, tuple[FileStatus | None, Offsets]] = {}
+
+    def start_offset(self, partition: TopicPartition) -> int:
+        """Return the first offset that may be read."""
+        return self._now(LOG_START)[1].get(partition, 0)
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """Return the high watermark as last written; None if there is no checkpoint of high watermarks.
+
+        It is 0, as in Kafka, if the checkpoint lacks this partition: its data may not be on any other replica yet.
+        (For the metadata log it is None then: that log is never in the checkpoint.) Raises `BadDirectory` if the
+        checkpoint cannot be read.
+        """
+        stamp, offsets = self._now(REPLICATION)
+        return offsets.get(partition, None if stamp is None or partition.topic == METADATA_TOPIC else 0)
+
+    def lacks_high_watermark(self, partition: TopicPartition) -> bool:
+        """Whether there is a checkpoint of high watermarks that lacks this partition."""
+        stamp, offsets = self._now(REPLICATION)
+        return stamp is not None and partition not in offsets
+
+    def _now(self, name: str) -> tuple[FileStatus | None, Offsets]:
+        path = self._folder / name
+        stamp = self._status(path)  # taken before reading, so that a change in between is noticed next time
+        seen = self._seen.get(name)
+        if seen is None or seen[0] != stamp:
+            read = _read_high_watermarks(self._storage, path) if name == REPLICATION else _read(self._storage, path, [])
+            seen = self._seen[name] = (stamp, read)
+        return seen
+
+    def _status(self, path: Path) -> FileStatus | None:
+        try:
+            return self._storage.status(path)
+        except FileNotFoundError:
+            return None
+
+
+def _read_high_watermarks(storage: Storage, path: Path) -> Offsets:
+    """Read high watermarks, as strictly as Kafka: they limit what may be read, and a read cannot be taken back."""
+    try:
+        return read_offsets(storage, path)
+    except CorruptFile as error:
+        problem = f"at byte {error.position}: {error.rule}. Kafka does not start with it either; without the file"
+        raise BadDirectory(path, f"{problem}, logs are read to their ends") from None
+
+
+def _read(storage: Storage, path: Path, ignored: list[Ignored]) -> Offsets:
+    try:
+        return read_offsets(storage, path)
+    except CorruptFile as error:
+        # Kafka ignores such a file too, except for the high watermarks. That costs time, but no data.
+        ignored.append(Ignored(path.name, error.rule))
+        return {}

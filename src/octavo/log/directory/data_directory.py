@@ -1,0 +1,500 @@
+"""A data directory: `DataDirectory`, one or several folders of partitions, with the metadata of their topics.
+
+A directory that is opened for writing is locked as Kafka locks it, so that Kafka and Octavo keep each other out.
+Reading needs no lock. The mark of a clean shutdown is removed before the first partition is opened, and written again
+when the last is closed. So a crash in between is noticed.
+
+All partitions are checked before anything is changed. If one of them is not as it should be, the directory stays as it
+was found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Literal, Self, overload
+
+from octavo.errors import BadDirectory, Closed, ErrorCode, InvalidInput, LogError, OctavoError
+from octavo.log.broker_defaults import BrokerDefaults
+from octavo.log.closing import keeping
+from octavo.log.config import LogConfig
+from octavo.log.directory.data_folder import (
+    Attempts,
+    DataFolder,
+    Paths,
+    abandon,
+    check_data_folder,
+    find_all_partitions,
+    folder_paths,
+    share_broker_epoch,
+)
+from octavo.log.directory.standalone import check_no_file, check_topic_id
+from octavo.log.directory.standalone import open_partition as open_partition
+from octavo.log.directory.standalone import watch_partition as watch_partition
+from octavo.log.files.partition_metadata import write_topic_id
+from octavo.log.log import Clock, Log, wall_clock_ms
+from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
+from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
+from octavo.log.recovery.report import Ignored, OnProgress, RecoveryReport
+from octavo.log.storage import DISK, Storage, is_full
+from octavo.log.watched.watched_log import UnknownPartition, WatchedDirectory
+
+if TYPE_CHECKING:
+    from octavo.log.coordinator import Coordinator
+    from octavo.log.metadata import MetadataStore, Topic
+
+
+class TopicExists(LogError):
+    """A topic of this name exists already."""
+
+    code = ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+class DataDirectory:
+    """A directory of topics and their partitions. Get one from `open`; `close` it, or use it in a `with`."""
+
+    def __init__(
+        self,
+        folders: Sequence[DataFolder],
+        metadata: MetadataStore,
+        defaults: BrokerDefaults,
+        *,
+        storage: Storage,
+        clock: Clock,
+        on_progress: OnProgress | None,
+    ) -> None:
+        """Use `open` instead."""
+        self._folders = folders
+        self._metadata = metadata
+        self._defaults = defaults
+        self._storage = storage
+        self._clock = clock
+        self._on_progress = on_progress
+        self._lock = make_rlock()  # held while topics are created, changed and deleted
+        self._is_open = True
+        self._is_in_charge = metadata.others_decide() is None
+        self.on_close: Final = WeakCallbacks()  # callbacks of clients that remember that the directory is open
+        self._is_closed = False  # closing is complete; `_is_open` is false as soon as it begins
+        self._half_made: str | None = None  # a topic that is being created
+        self._half_deleted: str | None = None  # a topic that is being deleted
+        self._coordinator: Coordinator | None = None  # made when it is needed
+
+    @overload
+    @staticmethod
+    def open(
+        paths: Paths,
+        *,
+        read_only: Literal[False] = ...,
+        storage: Storage = ...,
+        clock: Clock = ...,
+        broker_config: Mapping[str, str] | None = ...,
+        may_have_gaps: bool = ...,
+        even_if_replicated: bool = ...,
+        on_progress: OnProgress | None = ...,
+    ) -> DataDirectory: ...
+
+    @overload
+    @staticmethod
+    def open(paths: Paths, *, read_only: Literal[True], storage: Storage = ...) -> WatchedDirectory: ...
+
+    @staticmethod
+    def open(
+        paths: Paths,
+        *,
+        read_only: bool = False,
+        storage: Storage = DISK,
+        clock: Clock = wall_clock_ms,
+        broker_config: Mapping[str, str] | None = None,
+        may_have_gaps: bool = False,
+        even_if_replicated: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> DataDirectory | WatchedDirectory:
+        """Open a directory for writing, or create it. Several folders form one directory on several disks.
+
+        read_only: only read it, without a lock, even while another process writes to it
+        broker_config: the `server.properties` of the Apache Kafka that has written it. Without them, nothing is deleted
+            from a topic unless the topic itself sets cleanup.policy and the settings that this policy uses:
+            retention.ms and retention.bytes, or delete.retention.ms and min.compaction.lag.ms
+        may_have_gaps: if a segment is missing in the middle of a log, open the log as if it had never had that segment
+        even_if_replicated: open it although other nodes of a cluster decide on it, to repair a replica by hand. Its
+            logs then keep the recorded high watermark, and topics and transactions cannot be changed
+        on_progress: called with the progress of checking a partition, after an unclean shutdown
+
+        Raises `DirectoryLocked`. Raises `OthersDecide` if other nodes decide on its partitions. Raises `BadDirectory`
+        and `OSError` if it is not a data directory, or cannot be read or written.
+        """
+        several = folder_paths(paths)
+        for path in several:
+            check_data_folder(path, read_only=read_only)
+        if read_only:
+            return WatchedDirectory(several, storage)
+        from octavo.log.metadata import MetadataStore
+
+        folders: list[DataFolder] = []
+        try:
+            for path in several:
+                _make(path, storage)
+                folders.append(DataFolder(path, storage))
+            find_all_partitions(several)
+            share_broker_epoch(folders)
+            known = MetadataStore.open(several, storage=storage, read_only=True)
+            if not even_if_replicated:
+                known.check_charge()
+            _check(folders, known, BrokerDefaults(known, broker_config), storage, may_have_gaps=may_have_gaps)
+            storage = folders[0].storage  # changes begin here, and no fork may make them
+            metadata = MetadataStore.open(several, storage=storage, read_only=False)
+            defaults = BrokerDefaults(metadata, broker_config)
+            directory = DataDirectory(
+                folders, metadata, defaults, storage=storage, clock=clock, on_progress=on_progress
+            )
+            directory._open_logs()
+        except BaseException as error:
+            abandon(folders, error)
+            raise
+        return directory
+
+    def _open_logs(self) -> None:
+        for folder in self._folders:
+            folder.begin()
+            for partition in folder.partitions:
+                self._open_log(folder, partition)
+        if not self._is_in_charge:
+            return
+        for topic in self._metadata.topics.values():
+            for number in topic.partitions:
+                try:
+                    self._make_partition(topic, TopicPartition(topic.name, number))
+                except OSError as error:
+                    # A full disk must not prevent opening the directory, perhaps to delete something. The partition is
+                    # made when the directory is next opened; until then it is not known here.
+                    if not is_full(error):
+                        raise
+
+    def _open_log(self, folder: DataFolder, partition: TopicPartition) -> None:
+        topic = self._metadata.topics.get(partition.topic)
+        state = None if topic is None else topic.partitions.get(partition.partition)
+        folder.open_log(
+            partition,
+            self._defaults.config_of(topic),
+            leader_epoch=0 if state is None else state.leader_epoch,
+            is_only_replica=self._is_in_charge,
+            clock=self._clock,
+            on_progress=self._on_progress,
+        )
+
+    def _make_partition(self, topic: Topic, partition: TopicPartition) -> None:
+        """Make the folder of a partition, if there is none and the metadata place it in one of these folders."""
+        if any(partition in folder.partitions for folder in self._folders):
+            return
+        path = self._metadata.new_folder_of(topic.partitions[partition.partition])
+        folder = next((folder for folder in self._folders if folder.path == path), None)
+        if folder is None:
+            return
+        try:
+            write_topic_id(self._storage, folder.make_partition(partition), topic.id)
+            self._open_log(folder, partition)
+        except OSError:
+            folder.take_back(partition)
+            raise
+
+    # --------------------------------------------------------------------------------------------------------- topics
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """The topics in the metadata, by name."""
+        return self._metadata.topics
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        *,
+        topic_id: uuid.UUID | None = None,
+    ) -> Topic:
+        """Create a topic. Raises `InvalidInput`, `InvalidConfig`, `TopicExists`."""
+        check_topic_name(name)
+        if partitions < 1:
+            raise InvalidInput(f"a topic has at least one partition, not {partitions}")
+        config = {} if config is None else config
+        LogConfig.from_properties(config)
+        with self._lock:
+            self._check_open()
+            if name in self.topics:
+                raise TopicExists(f"there is a topic {name!r} already")
+            known = [partition for partition in self.partitions() if partition.topic == name]
+            if known:
+                raise TopicExists(f"there are partitions of a topic {name!r}, which the metadata does not know")
+            self._half_made = name  # it has no partitions yet
+            try:
+                topic = self._metadata.create_topic(name, partitions, config, topic_id)
+                for number in range(partitions):
+                    self._make_partition(topic, TopicPartition(name, number))
+            except BaseException:
+                with contextlib.suppress(OSError):  # if the disk is full, the next change tries again
+                    self._settle()
+                raise
+            self._half_made = None
+            return topic
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and all its records. Raises `UnknownPartition`."""
+        with self._lock:
+            self._check_open()
+            if name not in self.topics:
+                raise UnknownPartition(f"there is no topic {name!r}")
+            self._half_deleted = name
+            try:
+                self._metadata.delete_topic(name)
+                self._put_away(name)
+            except (OctavoError, OSError):
+                self._half_deleted = None  # everything that was possible is done
+                raise
+            self._half_deleted = None
+        if CONSUMER_OFFSETS in self.topics:  # without the lock, because a commit takes that last
+            self.coordinator.forget_topic(name)
+
+    def _put_away(self, topic: str) -> None:
+        """Rename the folders of all partitions of a topic for deletion, even if this fails for some of them."""
+        attempts = Attempts()
+        for folder in self._folders:
+            for partition in [partition for partition in folder.partitions if partition.topic == topic]:
+                with attempts:
+                    folder.put_away(partition, self._clock())
+        attempts.finish()
+
+    def _settle(self) -> None:
+        """Undo the creation of a topic that an exception has interrupted, and finish an interrupted deletion."""
+        self._metadata.settle()
+        if self._half_made is not None:
+            if self._half_made in self.topics:
+                self._metadata.delete_topic(self._half_made)
+            self._put_away(self._half_made)
+            self._half_made = None
+        if self._half_deleted is not None:
+            if self._half_deleted not in self.topics:
+                self._put_away(self._half_deleted)
+            self._half_deleted = None
+
+    def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Change a topic's configuration; None restores a default. Raises `InvalidConfig`, `UnknownPartition`.
+
+        If the topic has partitions but is missing from the metadata, it is added to them.
+        """
+        with self._lock:
+            self._check_open()
+            if name not in self.topics:
+                self._adopt(name, {key: value for key, value in config.items() if value is not None})
+            merged = {**self.topics[name].config, **config}
+            LogConfig.from_properties({key: value for key, value in merged.items() if value is not None})
+            self._metadata.set_config(name, config)
+            changed = self._defaults.config_of(self.topics[name])
+            for log in self.logs:
+                if log.partition.topic == name:
+                    with log._lock:  # so that it does not count as known in between
+                        log.config = changed.config
+                        log.config_is_known = changed.is_known
+
+    def _adopt(self, name: str, config: Mapping[str, str]) -> None:
+        from octavo.log.metadata.handover import adopt, write_lost_ids
+
+        found = {
+            partition: path
+            for folder in self._folders
+            for partition, path in folder.partitions.items()
+            if partition.topic == name
+        }
+        if not found:
+            raise UnknownPartition(f"there is no topic {name!r}")
+        LogConfig.from_properties(config)
+        adopt(self._metadata, self._storage, name, found, config)
+        write_lost_ids(self._metadata, self._storage, found)
+        for number in self.topics[name].partitions:
+            self._make_partition(self.topics[name], TopicPartition(name, number))
+
+    # ----------------------------------------------------------------------------------------------------- partitions
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return all partitions of the directory."""
+        return sorted(partition for folder in self._folders for partition in folder.partitions)
+
+    def log(self, topic: str, partition: int) -> Log:
+        """Return a partition's log. Raises `UnknownPartition`."""
+        wanted = TopicPartition(topic, partition)
+        for folder in self._folders:
+            log = folder.logs.get(wanted)
+            if log is not None:
+                return log
+        raise UnknownPartition(f"there is no partition {partition} of a topic {topic!r}")
+
+    @property
+    def logs(self) -> list[Log]:
+        """All open logs."""
+        return [log for folder in self._folders for log in list(folder.logs.values())]
+
+    @property
+    def reports(self) -> list[RecoveryReport]:
+        """What was found and done when each partition was opened."""
+        return [log.recovery for log in self.logs]
+
+    @property
+    def ignored(self) -> list[Ignored]:
+        """The checkpoints that could not be used when the directory was opened, and why."""
+        return [found for folder in self._folders for found in folder.checkpoints.ignored]
+
+    # --------------------------------------------------------------------------------------------------- coordinators
+
+    @property
+    def is_in_charge(self) -> bool:
+        """Whether this node alone decides on its partitions. If not, it was opened with `even_if_replicated`."""
+        return self._is_in_charge
+
+    @property
+    def coordinator(self) -> Coordinator:
+        """The coordinator of committed offsets, transactions and producer ids. Raises `OthersDecide`."""
+        if not self._is_in_charge:
+            self._metadata.check_charge()
+        with self._lock:
+            if self._coordinator is None:
+                from octavo.log.coordinator import Coordinator
+
+                self._coordinator = Coordinator(self)
+            return self._coordinator
+
+    def allocate_producer_ids(self, at_least: int = 0) -> range:
+        """Allocate a block of producer ids for the coordinator; see `MetadataStore.allocate_producer_ids`."""
+        with self._lock:
+            self._check_open()
+            return self._metadata.allocate_producer_ids(at_least)
+
+    def feature_level(self, name: str) -> int:
+        """Return the level of a feature of the cluster, such as `transaction.version`; 0 if it has none."""
+        return self._metadata.image.features.get(name, 0)
+
+    def now_ms(self) -> int:
+        """Return the time of the clock that the directory was opened with."""
+        return self._clock()
+
+    # ----------------------------------------------------------------------------------------------------------- files
+
+    def delete_files(self, now_ms: int | None = None) -> int:
+        """Remove the folders of deleted topics whose delay is over. Returns the number of folders."""
+        with self._lock:
+            self._check_lock()  # but settle nothing: on a full disk that may fail, and this call makes room
+            now_ms = self._clock() if now_ms is None else now_ms
+            return sum(folder.remove_deleted(now_ms) for folder in self._folders)
+
+    def write_checkpoints(self) -> None:
+        """Write the checkpoints: how far each log is flushed, where it starts, and its high watermark."""
+        with self._lock:  # if closed meanwhile, the directory could belong to another process
+            self._check_lock()
+            attempts = Attempts()
+            for folder in self._folders:
+                with attempts:
+                    folder.write_checkpoints()
+            attempts.finish()
+
+    # ---------------------------------------------------------------------------------------------------------- close
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the directory can still be changed."""
+        return self._is_open
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this process is a fork of the one that opened the directory, and so may only read."""
+        return any(folder.lock.is_elsewhere for folder in self._folders)
+
+    def close(self) -> None:
+        """Close all logs, write the mark of a clean shutdown, and release the lock.
+
+        Whatever fails, everything is closed afterwards. The first error is raised, with the others as notes. If a log
+        could not be closed properly, its folder gets no mark, and its logs are checked when it is opened again. If an
+        exception from outside interrupts this call, call it again to finish. In a fork of the process that opened the
+        directory nothing is written, and the directory stays open for its owner.
+        """
+        if self.is_elsewhere:
+            self._is_open = False
+            self.on_close.call()
+            for folder in self._folders:
+                folder.close()
+            return
+        with self._lock:
+            if self._is_closed:
+                return
+            attempts = Attempts()
+            with attempts:
+                self._settle()
+            self._is_open = False
+            self.on_close.call()
+            with attempts:
+                self._metadata.close()
+            for folder in self._folders:
+                attempts.insist(folder.close)
+            self._is_closed = True
+            attempts.finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the directory. If the body has raised an error, a failure to close becomes a note of that error."""
+        with keeping(error):
+            self.close()
+
+    def check_owner(self) -> None:
+        """Raise `WrongProcess` or `LockLost` if this process may not write."""
+        for folder in self._folders:
+            folder.lock.check()
+
+    def check_open(self) -> None:
+        """Raise `Closed` if the directory is closed, and the errors of `check_owner`."""
+        self.check_owner()
+        if not self._is_open:
+            raise Closed("the data directory is closed")
+
+    def _check_open(self) -> None:
+        """Check, at the beginning of a change and under the lock, that the directory can be changed."""
+        self._check_lock()
+        self._settle()
+
+    def _check_lock(self) -> None:
+        self.check_open()
+        for folder in self._folders:
+            folder.lock.check_lock()
+
+
+def _make(path: Path, storage: Storage) -> None:
+    """Make the folder if there is none. Refuse a path that is anything other than a folder."""
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise BadDirectory(path, "there is no such folder, and none to make it in")
+        storage.make_folder(path)
+        storage.sync_folder(path.parent)
+    elif not path.is_dir():
+        raise BadDirectory(path, "this is a file, and not a data directory")
+
+
+def _check(
+    folders: Sequence[DataFolder],
+    metadata: MetadataStore,
+    defaults: BrokerDefaults,
+    storage: Storage,
+    *,
+    may_have_gaps: bool,
+) -> None:
+    """Raise an error if anything is wrong with one of the partitions. Changes nothing."""
+    for folder in folders:
+        for partition, path in folder.partitions.items():
+            topic = metadata.topics.get(partition.topic)
+            check_topic_id(path, topic, storage)
+            folder.check(partition, may_have_gaps=may_have_gaps or defaults.config_of(topic).may_be_compacted)
+        for topic in metadata.topics.values():
+            for number in topic.partitions:
+                check_no_file(folder.path / TopicPartition(topic.name, number).folder)

@@ -1,0 +1,355 @@
+"""One folder of partitions: its lock, its mark of a clean shutdown, its checkpoints, and the logs in it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from octavo.errors import BadDirectory, InvalidInput, OctavoError
+from octavo.log.broker_defaults import TopicConfig
+from octavo.log.directory.checkpoints import Checkpoints, Kept
+from octavo.log.files.clean_shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
+from octavo.log.log import Clock, Log
+from octavo.log.names import (
+    META_PROPERTIES,
+    METADATA_TOPIC,
+    Aside,
+    AsideFolder,
+    TopicPartition,
+    aside_folder_name,
+    base_offset_of,
+)
+from octavo.log.ownership.lock import DirectoryLock
+from octavo.log.ownership.owned_storage import OwnedStorage
+from octavo.log.recovery.loading import check_partition
+from octavo.log.recovery.report import OnProgress
+from octavo.log.storage import Storage
+
+Paths = Path | str | Sequence[Path | str]
+
+METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
+_NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})  # folders that only Kafka uses
+_TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
+
+
+def folder_paths(paths: Paths) -> list[Path]:
+    """Return the folders of one data directory. Raises `InvalidInput` if there are none, or one is not a path.
+
+    An empty string is refused: as a `Path` it would be the current folder, which nobody asked for.
+    """
+    several = [paths] if isinstance(paths, Path | str) else list(paths)
+    if not several:
+        raise InvalidInput("a data directory has at least one folder")
+    for path in several:
+        if not str(path) or "\0" in str(path):
+            raise InvalidInput(f"{str(path)!r} is no path to a folder")
+    return [Path(path) for path in several]
+
+
+def check_data_folder(path: Path, *, read_only: bool = False) -> None:
+    """Raise `BadDirectory` for a folder of a partition, or one inside another data directory.
+
+    read_only: allow a directory inside another, because somebody may have put a copy there to read it
+    """
+    path = path.absolute()
+    if not read_only and (path.parent / META_PROPERTIES).exists():
+        raise BadDirectory(path, f"it is inside the data directory {path.parent}: open that one")
+    if not path.is_dir() or all(base_offset_of(each.name) is None for each in path.iterdir()):
+        return
+    if TopicPartition.parse(path.name) is not None:
+        raise BadDirectory(path, f"this is the folder of a partition: open {path.parent}, or Log.open({str(path)!r})")
+    if not find_partitions(path):
+        raise BadDirectory(path, "segments lie in it, as in a partition; a data directory has folders such as events-0")
+
+
+def find_partitions(folder: Path, *, strict: bool = False) -> dict[TopicPartition, Path]:
+    """Return the folders of all partitions except the one that holds Kafka's own metadata.
+
+    `strict`: raise `BadDirectory` for a folder that belongs to no partition. Kafka would not start on it either.
+    """
+    partitions = {}
+    for path in sorted(folder.iterdir()):
+        if not path.is_dir() or path.name in _NO_PARTITIONS:
+            continue
+        partition = TopicPartition.parse(path.name)
+        if partition is not None:
+            partitions[partition] = path
+        elif strict and AsideFolder.parse(path.name) is None:
+            raise BadDirectory(path, "a data directory has no folder of such a name: move it somewhere else")
+    partitions.pop(METADATA_PARTITION, None)
+    return partitions
+
+
+class Attempts:
+    """Run several steps, each in a `with`, and go on when some of them fail."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        """Begin a step."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if self.error is None:
+            self.error = error
+        elif error is not None:
+            for note in (f"also: {type(error).__name__}: {error}", *getattr(error, "__notes__", ())):
+                self.error.add_note(note)
+        return True
+
+    def insist(self, step: Callable[[], None]) -> None:
+        """Run a step, and once more if an exception has interrupted it. The step must allow a second call."""
+        with self:
+            step()
+            return
+        with self:
+            step()
+
+    def finish(self) -> None:
+        """Raise the first error, if there was one, with the others as its notes."""
+        error, self.error = self.error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # its traceback refers to this frame: the cycle would keep files open
+
+
+def find_all_partitions(folders: Iterable[Path]) -> dict[TopicPartition, Path]:
+    """Return the partitions in all folders of a directory, as `find_partitions` with `strict` does for one folder.
+
+    Raises `BadDirectory` for a partition that is in two folders.
+    """
+    found: dict[TopicPartition, Path] = {}
+    for folder in folders:
+        for partition, path in find_partitions(folder, strict=True).items():
+            other = found.setdefault(partition, path)
+            if other != path:
+                raise BadDirectory(path, f"the same partition is in {other.parent}: only one of them can be right")
+    return found
+
+
+class DataFolder:
+    """A folder of partitions that is open for writing."""
+
+    def __init__(self, path: Path, storage: Storage) -> None:
+        """Take the folder's lock and read what it holds. Changes nothing else yet. Raises `LogError`, `OSError`."""
+        self.path: Final = path
+        self.logs: Final[dict[TopicPartition, Log]] = {}
+        self._has_begun = False
+        self._is_open = True
+        self._is_loading = False  # a log is being opened, or an exception has interrupted that
+        self._deleted: list[tuple[int, Path]] = []  # renamed folders, each with the time of its removal
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            raise BadDirectory(path, "there is no permission to read and write in this folder")
+        self.lock: Final = DirectoryLock.acquire(path, storage)
+        self.storage: Final[Storage] = OwnedStorage(storage, self.lock)
+        try:
+            self.was_clean: Final = was_clean(path)
+            self.broker_epoch = read_broker_epoch(storage, path)  # written back into the mark, for Kafka
+            self.checkpoints: Final = Checkpoints(self.storage, path, self.lock)
+            self.partitions: Final = find_partitions(path, strict=True)
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def begin(self) -> None:
+        """Remove the mark of a clean shutdown: from now on, a crash is noticed."""
+        self._has_begun = True
+        asides = ((path, AsideFolder.parse(path.name)) for path in sorted(self.path.iterdir()))
+        self._deleted = [(0, path) for path, aside in asides if aside is not None and aside.why is Aside.DELETE]
+        if not remove_mark(self.storage, self.path):
+            # A process that died may have renamed something without a sync. We have seen the new names: they must last.
+            self.storage.sync_folder(self.path)
+
+    def check(self, partition: TopicPartition, *, may_have_gaps: bool) -> None:
+        """Raise an error if something is wrong with one of the partitions, before anything is changed."""
+        check_partition(
+            self.storage,
+            self.partitions[partition],
+            start_offset=self.checkpoints.start_offset(partition),
+            may_have_gaps=may_have_gaps or self.checkpoints.cleaner_offset(partition) is not None,
+            end_offset=(self.checkpoints.recovery_point(partition) or None) if self.was_clean else None,
+        )
+
+    def open_log(
+        self,
+        partition: TopicPartition,
+        topic: TopicConfig,
+        *,
+        leader_epoch: int = 0,
+        is_only_replica: bool = True,
+        clock: Clock,
+        on_progress: OnProgress | None,
+    ) -> Log:
+        """Open the log of one of the partitions."""
+        self._is_loading = True
+        try:
+            log = self.logs[partition] = Log(
+                self.partitions[partition],
+                partition,
+                topic.config,
+                self.checkpoints,
+                clean=self.was_clean,
+                leader_epoch=leader_epoch,
+                is_only_replica=is_only_replica,
+                storage=self.storage,
+                clock=clock,
+                config_is_known=topic.is_known,
+                on_progress=on_progress,
+            )
+        except (OctavoError, OSError):
+            self._is_loading = False  # opening the log again repeats all of this
+            raise
+        self._is_loading = False
+        return log
+
+    def make_partition(self, partition: TopicPartition) -> Path:
+        """Make an empty folder for a partition. An unknown folder of the same name is renamed to a stray one."""
+        path = self.path / partition.folder
+        if self.checkpoints.may_know(partition):
+            self.checkpoints.forget([partition])  # of a partition that was deleted on a full disk
+        if path.exists():
+            self.storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))
+        self.partitions[partition] = path  # before it is made, so that `put_away` finds what an exception leaves
+        try:
+            self.storage.make_folder(path)
+        except OSError:
+            del self.partitions[partition]
+            raise
+        self.storage.sync_folder(self.path)
+        return path
+
+    def take_back(self, partition: TopicPartition) -> None:
+        """Drop a partition that could not be made completely. If its folder cannot be removed, it is used later."""
+        path = self.partitions.pop(partition, None)
+        self.logs.pop(partition, None)
+        if path is not None:
+            with contextlib.suppress(OSError):
+                self._remove_folder(path)
+
+    def put_away(self, partition: TopicPartition, now_ms: int) -> None:
+        """Close a partition, and give its folder the name of a deleted one until the delay for its files is over.
+
+        If an exception interrupts this, it may be called again for the same partition.
+        """
+        log = self.logs.get(partition)
+        delay_ms = 0
+        if log is not None:
+            delay_ms = log.config.file_delete_delay_ms
+            with contextlib.suppress(OSError):  # it is deleted in any case
+                log.close()
+        if self.partitions[partition].exists():  # if not, it is renamed, and is removed after the next opening
+            deleted = self.path / aside_folder_name(partition, Aside.DELETE)
+            self.storage.rename(self.partitions[partition], deleted)
+            self._deleted.append((now_ms + delay_ms, deleted))
+        self.logs.pop(partition, None)
+        del self.partitions[partition]
+        self.storage.sync_folder(self.path)
+        self.checkpoints.forget([partition])
+
+    def remove_deleted(self, now_ms: int) -> int:
+        """Remove the folders of deleted partitions whose delay is over. Returns the number of folders."""
+        attempts = Attempts()
+        before = len(self._deleted)
+        for deleted in [deleted for deleted in self._deleted if deleted[0] <= now_ms]:
+            with attempts:
+                self._remove_folder(deleted[1])
+                self._deleted.remove(deleted)
+        attempts.finish()
+        return before - len(self._deleted)
+
+    def _remove_folder(self, path: Path) -> None:
+        """Remove a folder with its files. If it is a symbolic link, only the link is removed, as in Kafka."""
+        if path.is_symlink():
+            self.storage.remove(path)
+            return
+        try:
+            files = sorted(path.iterdir())
+        except FileNotFoundError:
+            return  # somebody else has done it
+        for file in files:
+            self.storage.remove(file)
+        self.storage.remove_folder(path)
+
+    def write_checkpoints(self) -> None:
+        """Write the checkpoints of the open logs to the disk."""
+        self.checkpoints.write(self._kept())
+
+    def _kept(self) -> Iterator[tuple[TopicPartition, Kept]]:
+        """Yield what to record of each log, read when its turn comes.
+
+        A failed log is left out: what the disk has recorded of it is what it can be opened with.
+        """
+        for partition, log in list(self.logs.items()):
+            if log.failure is None:
+                yield partition, log.kept()
+
+    def close(self) -> None:
+        """Close the logs, write the mark of a clean shutdown, and release the lock. Raises the first `OSError`.
+
+        After an unclean shutdown, the mark is written only if every partition was opened and thereby checked. It is not
+        written if a log could not be closed properly, or the lock was lost. If an exception from outside interrupts
+        this call, call it again. In a fork of the process that opened the folder nothing is written.
+        """
+        if not self._is_open:
+            return
+        if self.lock.is_elsewhere:
+            for log in list(self.logs.values()):
+                log.close_alone()
+            self.lock.release()
+            self._is_open = False
+            return
+        attempts = Attempts()
+        for log in list(self.logs.values()):
+            attempts.insist(log.close_alone)
+        with attempts:
+            self.lock.check_lock()
+            self.write_checkpoints()
+        is_well = attempts.error is None and all(log.failure is None for log in self.logs.values())
+        is_well = is_well and not self._is_loading  # such a log is not in `logs`, and is not closed
+        if is_well and (self.was_clean or self.logs.keys() == self.partitions.keys()):
+            with attempts:
+                write_mark(self.storage, self.path, self.broker_epoch)
+        attempts.insist(self.lock.release)
+        self._is_open = False
+        attempts.finish()
+
+    def leave(self) -> None:
+        """Close the folder after opening the directory has failed, however far that came."""
+        if self._has_begun:
+            self.close()
+        else:
+            self.lock.release()
+
+
+def share_broker_epoch(folders: Sequence[DataFolder]) -> None:
+    """Give new folders the broker epoch that the marks of the other folders agree on.
+
+    Kafka treats marks that do not agree as an unclean shutdown, and elects new leaders for all partitions.
+    """
+    epochs = {folder.broker_epoch for folder in folders if folder.was_clean}
+    for folder in folders:
+        is_new = not folder.partitions and not (folder.path / META_PROPERTIES).exists()
+        if is_new and not folder.was_clean and len(epochs) == 1:
+            [folder.broker_epoch] = epochs
+
+
+def abandon(folders: Sequence[DataFolder], error: BaseException) -> None:
+    """Close the folders after opening has failed with `error`. Those that were clean get their mark again."""
+    if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
+        traceback.clear_frames(error.__traceback__)  # frames of the failed opening still hold files
+    for folder in folders:
+        for log in list(folder.logs.values()):
+            log.forget_files()  # of all logs, before any is closed: closing needs files
+    for folder in folders:
+        with contextlib.suppress(OctavoError, OSError):
+            folder.leave()

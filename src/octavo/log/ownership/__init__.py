@@ -1,0 +1,1 @@
+"""Which process may change a directory."""

@@ -1,0 +1,246 @@
+"""Kafka's lock on a data directory: the process that holds `.lock` may write. Kafka and Octavo keep each other out.
+
+Java's `FileChannel` takes a POSIX record lock over the whole file. Such a lock belongs to a process, and is gone as
+soon as the process closes *any* descriptor of the file: copying the directory would be enough. So Octavo takes an
+open-file-description lock, which conflicts with Java's but belongs to the one descriptor that took it. Only Linux has
+these locks; on other systems Octavo takes the POSIX lock.
+
+The system does not tell which process holds an open-file-description lock. So the owner writes its process id into the
+file, which Kafka never reads, and empties the file at the end. The id counts only while the lock is held, because a
+process that is killed leaves it there.
+
+A fork shares the descriptor, and with it the lock. The child closes its copy, so that the lock ends with the parent.
+
+No lock helps if the file is deleted or replaced while the lock is held: the next process locks another file.
+`check_lock` notices that. When the lock is released, the file stays where it is, as in Kafka.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import struct
+import sys
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from octavo.errors import DirectoryLocked, LockLost
+from octavo.log.names import LOCK
+from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.ownership.owner import Owner
+from octavo.log.storage import DISK, File, Storage
+
+_ATTEMPTS: Final = 10  # the owner may release the lock after the refusal and before we ask who it is
+_OFD_SETLK: Final = 37 if sys.platform == "linux" else None  # F_OFD_SETLK, which not every Python names
+_MAX_NOTE: Final = 1024
+_NOTE: Final = re.compile(rb"([0-9]+ [^ \n]+ [0-9]+\n)?")  # a file that holds anything else is not written to
+
+
+class _FileId(NamedTuple):
+    """The identity of a file or folder, whatever path leads to it."""
+
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> _FileId:
+        return cls(status.st_dev, status.st_ino)
+
+
+# The locks that this process holds, by their folders. If opening is interrupted and nobody refers to a lock any more,
+# it is closed and drops out.
+_held: Final[weakref.WeakValueDictionary[_FileId, DirectoryLock]] = weakref.WeakValueDictionary()
+_registry: Final = make_rlock()
+
+
+class DirectoryLock(Owner):
+    """The lock on a data directory. This process may write there until `release`. A context manager."""
+
+    def __init__(self, folder: Path, file: File) -> None:
+        """Use `acquire` instead."""
+        super().__init__(folder)
+        self._file: File | None = file
+        self._id: Final = _FileId.of(os.fstat(file.descriptor))
+
+    @classmethod
+    def acquire(cls, folder: Path, storage: Storage = DISK) -> Self:
+        """Take the lock of `folder`, without waiting.
+
+        Raises `DirectoryLocked` with the id of the process that holds it, which may be this one. Raises `OSError` if
+        the folder cannot be written to.
+        """
+        with _registry:
+            folder_id = _FileId.of(folder.stat())
+            if folder_id in _held:
+                raise DirectoryLocked(folder, os.getpid())
+            lock = cls(folder, _locked_file(folder, storage))
+            lock._write_note(f"{lock.pid} {_process_space()}\n")
+            _held[folder_id] = lock
+        return lock
+
+    def check_lock(self) -> None:
+        """Raise `LockLost` if the lock file is no longer the one that was locked, and then in every later check."""
+        self.check()
+        if not (self._has_descriptor() and _id_of(self.folder / LOCK) == self._id):
+            self.lose(LockLost(self.folder))
+            self.check()
+
+    def release(self) -> None:
+        """Release the lock. May be called again. In a fork, the lock stays with its owner."""
+        if self.is_elsewhere:
+            self._leave()
+            return
+        with _registry:
+            if self._has_descriptor():
+                assert self._file is not None
+                self._write_note("")
+                _set_lock(self._file, fcntl.F_UNLCK)
+                self._file.close()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Forget the lock in this process, whether or not another process holds it."""
+        self._file = None
+        for folder_id in [each for each, lock in list(_held.items()) if lock is self]:
+            del _held[folder_id]
+
+    def _has_descriptor(self) -> bool:
+        """Return whether the descriptor is still that of the lock file. Some programs close all descriptors."""
+        file = self._file
+        if file is None:
+            return False
+        try:
+            is_same = _FileId.of(os.fstat(file.descriptor)) == self._id
+        except OSError:
+            is_same = False
+        if not is_same:
+            file.descriptor = -1  # another file may have this number by now
+        return is_same
+
+    def _write_note(self, text: str) -> None:
+        """Write into the file who holds the lock. Its times stay as they were, for tools that compare directories.
+
+        This bypasses the `Storage`: nothing depends on it, and a full disk must not prevent opening the directory. A
+        file that holds anything else is left alone: `.lock` may be a link to somebody's file.
+        """
+        assert self._file is not None
+        descriptor = self._file.descriptor
+        with contextlib.suppress(OSError):
+            if not _NOTE.fullmatch(self._file.read_at(_MAX_NOTE + 1, 0)):
+                return
+            status = os.fstat(descriptor)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, text.encode(), 0)
+            os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def lock_owner(folder: Path) -> int | None:
+    """Return the id of the process that has the directory open for writing; it may be this one.
+
+    Returns None if there is none, or it is unknown. Only for information: it may be another by the time of the answer.
+    """
+    path = folder / LOCK
+    with _registry:
+        if _id_of(folder) in _held:
+            return os.getpid()
+        return _owner(DISK.open(path)).pid if path.exists() else None
+
+
+def _id_of(path: Path) -> _FileId | None:
+    try:
+        return _FileId.of(path.stat())
+    except OSError:
+        return None
+
+
+def _locked_file(folder: Path, storage: Storage) -> File:
+    owner = _HeldBy(True, None)
+    for _ in range(_ATTEMPTS):
+        file = storage.open_to_write(folder / LOCK, create=True)
+        try:
+            _set_lock(file, fcntl.F_WRLCK)
+        except (BlockingIOError, PermissionError):  # POSIX allows either
+            owner = _owner(file)
+            if owner.locked:
+                break
+        else:
+            if _id_of(folder / LOCK) == _FileId.of(os.fstat(file.descriptor)):
+                return file  # otherwise somebody has deleted it meanwhile
+    raise DirectoryLocked(folder, owner.pid)
+
+
+def _set_lock(file: File, kind: int) -> None:
+    """Lock or unlock a whole file, without waiting. Raises `BlockingIOError` or `PermissionError`."""
+    if _OFD_SETLK is not None:
+        try:
+            fcntl.fcntl(file.descriptor, _OFD_SETLK, _question(kind))
+            return
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # the error of kernels without these locks
+                raise
+    fcntl.lockf(file.descriptor, fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+# The fields of a `struct flock`. Their order on the BSDs and macOS is not that of Linux.
+_FLOCK: Final = struct.Struct("@hhqqi4x" if sys.platform == "linux" else "@qqihh")
+
+
+def _question(kind: int) -> bytes:
+    """Return a `struct flock` over the whole file."""
+    # Type, whence, start, size, pid; or start, size, pid, type, whence.
+    return _FLOCK.pack(*((kind, os.SEEK_SET, 0, 0, 0) if sys.platform == "linux" else (0, 0, 0, kind, os.SEEK_SET)))
+
+
+class _HeldBy(NamedTuple):
+    locked: bool
+    pid: int | None
+
+
+def _owner(file: File) -> _HeldBy:
+    """Return the owner of a lock that would conflict with one on the whole file."""
+    answer = _FLOCK.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, _question(fcntl.F_WRLCK)))
+    kind, pid = (answer[0], answer[4]) if sys.platform == "linux" else (answer[3], answer[2])
+    if kind == fcntl.F_UNLCK:
+        return _HeldBy(False, None)
+    # The id is -1 for an open-file-description lock, and 0 for a process in another container or on another machine.
+    return _HeldBy(True, pid if pid > 0 else _noted_process(file))
+
+
+def _noted_process(file: File) -> int | None:
+    """Return the process id in the file, if it was written in the process space of this process."""
+    pid, _, space = file.read_at(_MAX_NOTE, 0).decode("utf-8", "replace").strip().partition(" ")
+    return int(pid) if pid.isdecimal() and space == _process_space() else None
+
+
+def _process_space() -> str:
+    """Return the space in which process ids are unique: the machine, and the container on it."""
+    try:
+        namespace = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        namespace = 0
+    return f"{os.uname().nodename} {namespace}"
+
+
+def _leave_all() -> None:
+    """Close the inherited descriptors in a forked process, so that the locks end with the parent."""
+    for lock in list(_held.values()):
+        if lock._file is not None:
+            with contextlib.suppress(OSError):
+                lock._file.close()
+        lock._leave()
+
+
+os.register_at_fork(after_in_child=_leave_all)

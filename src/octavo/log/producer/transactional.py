@@ -1,0 +1,182 @@
+"""The transactions of one producer, in the order that Kafka's client asks for: `Transactions`.
+
+UNINITIALIZED -> READY                        init_transactions
+READY -> IN_TRANSACTION                       begin_transaction
+IN_TRANSACTION -> READY                       commit_transaction, abort_transaction
+IN_TRANSACTION -> ABORTABLE_ERROR             something could not be appended: it can only be aborted
+any -> FATAL_ERROR                            another producer has the transactional id: it can only be closed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from octavo.errors import OctavoError
+from octavo.log.coordinator import Coordinator, OffsetAndMetadata, ProducerFenced, ProducerIdentity, UnknownProducer
+from octavo.log.names import TopicPartition
+from octavo.log.producer.refusals import TransactionFailed, WrongTransactionOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from octavo.log.directory.data_directory import DataDirectory
+    from octavo.log.producer.identity import Identity
+
+
+class State(Enum):
+    """State of a transactional producer, worded to complete a sentence."""
+
+    UNINITIALIZED = "before init_transactions"
+    READY = "outside a transaction"
+    IN_TRANSACTION = "in a transaction"
+    ABORTABLE_ERROR = "in a transaction that has failed"
+    FATAL_ERROR = "by a producer that was fenced off"
+
+
+_OPEN: Final = (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+_FATAL: Final = (ProducerFenced, UnknownProducer)
+
+
+class Transactions:
+    """The transaction state of a producer; it reports to the coordinator."""
+
+    def __init__(
+        self,
+        data: DataDirectory,
+        transactional_id: str,
+        timeout_ms: int,
+        identity: Identity,
+        *,
+        on_error: Callable[[], None],
+    ) -> None:
+        self._coordinator: Final = Coordinator.of(data)
+        self._id: Final = transactional_id
+        self._timeout_ms: Final = timeout_ms
+        self._identity: Final = identity
+        self._on_error: Final = on_error
+        self._added: set[TopicPartition] = set()
+        self._has_begun = False  # whether the coordinator knows of the transaction
+        self.state = State.UNINITIALIZED
+        self.error: Exception | None = None  # cause of an error state
+
+    @property
+    def ident(self) -> ProducerIdentity:
+        """The producer id and epoch by which the coordinator knows the producer."""
+        return ProducerIdentity(self._identity.producer_id, self._identity.epoch)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a transaction to end."""
+        return self.state in _OPEN
+
+    def failure(self) -> Exception:
+        """The exception to raise in an error state."""
+        error = self.error
+        assert error is not None
+        if self.state is State.FATAL_ERROR:
+            return error
+        failed = TransactionFailed(f"the transaction can only be aborted: {error}")
+        failed.__cause__ = error
+        return failed
+
+    def _check(self, what: str, *states: State, hint: str = "call begin_transaction first") -> None:
+        """Raises `WrongTransactionOrder` unless the state is one of `states`; in an error state, raises its cause."""
+        if self.state in states:
+            return
+        if self.error is not None:
+            raise self.failure()
+        if self.state is State.UNINITIALIZED:
+            hint = "call init_transactions first"
+        raise WrongTransactionOrder(what, self.state.value, hint)
+
+    # ------------------------------------------------------------------------------------------------------- the order
+
+    def init(self) -> None:
+        """Take over the transactional id from its previous producer."""
+        self._check("init_transactions", State.UNINITIALIZED, hint="it is done once, at first")
+        with self._noting_fences():
+            self._identity.become(self._coordinator.init_producer_id(self._id, self._timeout_ms))
+        self.state = State.READY
+
+    def begin(self) -> None:
+        """Begin a transaction. The coordinator learns of it with its first partition."""
+        self._check("begin_transaction", State.READY, hint="end the one that is open first")
+        self.state = State.IN_TRANSACTION
+
+    def check_may_send(self) -> None:
+        """Raise if nothing can be sent."""
+        self._check("send", State.IN_TRANSACTION)
+
+    def add_partition(self, partition: TopicPartition) -> None:
+        """Add a partition to the transaction, before anything is written to it."""
+        self.check_may_send()
+        if partition not in self._added:
+            with self._noting_fences():
+                self._coordinator.add_partitions(self._id, self.ident, [partition])
+            self._has_begun = True
+            self._added.add(partition)
+
+    def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_id: str) -> None:
+        """Commit a group's offsets with the transaction."""
+        self._check("send_offsets_to_transaction", State.IN_TRANSACTION)
+        if offsets:
+            try:
+                with self._noting_fences():
+                    self._coordinator.commit_offsets(group_id, offsets, self._id, self.ident)
+            except (OctavoError, OSError) as error:
+                self.fail(error)
+                raise
+            self._has_begun = True
+
+    def commit(self, flush: Callable[[], None]) -> None:
+        """Commit the transaction, after `flush` has appended what was sent."""
+        self._check("commit_transaction", State.IN_TRANSACTION)
+        flush()
+        self._check("commit_transaction", State.IN_TRANSACTION)
+        self._end(commit=True)
+
+    def abort(self, drop: Callable[[], None]) -> None:
+        """Abort the transaction, after `drop` has dropped what was not appended."""
+        self._check("abort_transaction", *_OPEN)
+        drop()
+        self._end(commit=False)
+
+    def _end(self, *, commit: bool) -> None:
+        if self._has_begun:
+            with self._noting_fences():
+                self._coordinator.end_transaction(self._id, self.ident, commit)
+        if self.error is not None:
+            # Nobody can tell which sequence numbers the logs have seen. A new epoch begins with 0 (KIP-360).
+            with self._noting_fences():
+                self._identity.become(self._coordinator.init_producer_id(self._id, self._timeout_ms))
+        self._has_begun = False
+        self._added.clear()
+        self.error = None
+        self.state = State.READY
+
+    # ---------------------------------------------------------------------------------------------------------- errors
+
+    def fail(self, error: Exception) -> None:
+        """Enter the abortable error state: something in the transaction failed."""
+        if self.error is None:
+            self.error = error
+            self.state = State.ABORTABLE_ERROR
+            self._on_error()
+
+    @staticmethod
+    def unless_fenced() -> AbstractContextManager[None]:
+        """Suppress fencing while giving up: the producer that took over the transactional id ended the transaction."""
+        return suppress(*_FATAL)
+
+    @contextmanager
+    def _noting_fences(self) -> Iterator[None]:
+        try:
+            yield
+        except _FATAL as fenced:
+            self.error = fenced
+            self.state = State.FATAL_ERROR
+            self._on_error()
+            raise

@@ -1,0 +1,161 @@
+"""The reading side of a log. It is the same for logs that are open for writing and for watched ones."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+from octavo.errors import FormatError, InvalidInput
+from octavo.log.closing import keeping
+from octavo.log.reading import Isolation, LogReader, ReadResult, View, indexed_aborts, read_view
+from octavo.log.segment.segment import Segment
+from octavo.log.segment.transaction_index import AbortedEntry
+
+T = TypeVar("T")
+
+
+class TimestampOffset(NamedTuple):
+    """A record that was found by its timestamp."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int  # -1 if it has none
+
+
+class ReadableLog(ABC):
+    """Queries that any thread may make at any time, while another thread changes the log."""
+
+    _view: View
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the files. Reads that have begun may finish."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the log. If the body has raised an error, a failure to close becomes a note of that error."""
+        with keeping(error):
+            self.close()
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self._view.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record that will be appended."""
+        return self._view.end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset before which consumers may read."""
+        return self._view.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset before which consumers of committed data may read: no transaction is open before it."""
+        return self._view.last_stable_offset
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The start of the first transaction that is open, or whose end is not visible yet; None if there is none."""
+        view = self._view
+        return None if view.first_unstable_offset < 0 else max(view.first_unstable_offset, view.start_offset)
+
+    @property
+    def generation(self) -> int:
+        """A number that changes whenever a truncation has removed bytes."""
+        return self._view.generation
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, from the oldest to the active one."""
+        return self._view.segments
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of all segments."""
+        return sum(segment.size for segment in self._view.segments)
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        isolation: Isolation = Isolation.HIGH_WATERMARK,
+        at_least_one: bool = True,
+        segment: int | None = None,
+    ) -> ReadResult:
+        """Read up to `max_bytes` of batches of one segment, from the batch that contains `offset` on.
+
+        `at_least_one`: return the first batch complete, however large it is. Without this, any batch may be cut by
+        `max_bytes`; with it, only later ones. `segment`: the `ReadResult.segment` of the previous read, to go on in
+        that segment as long as it has more. Without it, the read begins in the last segment that begins at or before
+        `offset`, as in Kafka; this makes a difference only if segments overlap. Raises `OffsetOutOfRange`, with the
+        available range, and `FormatError` if the file is damaged.
+        """
+        if max_bytes < 0:
+            raise InvalidInput(f"max_bytes cannot be {max_bytes}")
+        return self._in_view(lambda view: read_view(self, view, offset, max_bytes, isolation, at_least_one, segment))
+
+    def _in_view(self, ask: Callable[[View], T]) -> T:
+        """Return the answer for one view of the log. Asks again if it failed while the log was truncated."""
+        while True:
+            view = self._view
+            try:
+                return ask(view)
+            except FormatError:
+                if self._view.generation == view.generation:
+                    raise
+
+    def _aborted(self, view: View, number: int, offset: int, end: int) -> list[AbortedEntry]:
+        """Return the aborted transactions for a read from `offset` to position `end` of the segment `number`."""
+        return indexed_aborts(view, number, offset, end)
+
+    def reader(
+        self,
+        offset: int | None = None,
+        *,
+        isolation: Isolation = Isolation.HIGH_WATERMARK,
+        buffer_size: int = 64 << 10,
+        max_buffer_size: int = 64 << 20,
+    ) -> LogReader:
+        """Return an iterator over batches or records, from `offset` or from the start of the log."""
+        start = self.start_offset if offset is None else offset
+        return LogReader(self, start, isolation=isolation, buffer_size=buffer_size, max_buffer_size=max_buffer_size)
+
+    def offset_for_timestamp(
+        self, timestamp_ms: int, *, isolation: Isolation = Isolation.HIGH_WATERMARK
+    ) -> TimestampOffset | None:
+        """Return the first record whose timestamp is `timestamp_ms` or larger; None if there is none, or not visible.
+
+        As in Kafka, only the first segment with such a timestamp is searched.
+        """
+        return self._in_view(lambda view: _find_timestamp(view, timestamp_ms, isolation))
+
+    def max_timestamp_offset(self, *, isolation: Isolation = Isolation.HIGH_WATERMARK) -> TimestampOffset | None:
+        """Return the first record with the largest timestamp of the log; None if it is not visible yet."""
+        return self._in_view(lambda view: _find_largest_timestamp(view, isolation))
+
+
+def _find_timestamp(view: View, timestamp_ms: int, isolation: Isolation) -> TimestampOffset | None:
+    for segment in view.segments:
+        if segment.largest_timestamp_ms() >= timestamp_ms:
+            return _visible(view, segment.find_timestamp(timestamp_ms, view.start_offset), isolation)
+    return None
+
+
+def _find_largest_timestamp(view: View, isolation: Isolation) -> TimestampOffset | None:
+    newest = max(view.segments, key=lambda segment: segment.largest.timestamp_ms)
+    return _visible(view, newest.find_largest_timestamp(), isolation)
+
+
+def _visible(view: View, found: tuple[int, int, int] | None, isolation: Isolation) -> TimestampOffset | None:
+    return None if found is None or found[0] >= view.bound(isolation) else TimestampOffset(*found)

@@ -1,0 +1,1 @@
+"""Open the files of a partition after a stop, clean or not."""

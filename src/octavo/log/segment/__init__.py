@@ -1,0 +1,1 @@
+"""One segment: its file, its indexes, and how its batches are found."""

@@ -1,0 +1,107 @@
+"""Walk the batches of a segment file by their headers, a block of bytes at a time.
+
+This finds one batch among the few after an index entry, in microseconds and without heavy imports. Whole segments are
+scanned by kernels (`octavo.log.recovery.checking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from octavo.errors import ChecksumMismatch
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.storage import File
+from octavo.records.checksum import covered_from, crc32, crc32c, stored_crc_at
+from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_AT, MESSAGE_V1, MIN_LENGTH, NO_TIMESTAMP
+from octavo.records.offset_order import RULE
+
+_FIRST_BLOCK: Final = 256  # bytes of the first read, doubled with each further one: enough for a header
+_BLOCK: Final = 8192  # bytes of the largest read: a bit more than there is between two index entries by default
+_PIECE: Final = 1 << 20  # bytes of a batch in memory at a time, while its checksum is computed
+_HEADER: Final = BATCH_HEADER.only("base_offset", "length", "magic", "last_offset_delta", "max_timestamp_ms")
+_MESSAGE: Final = MESSAGE_V1.only("timestamp_ms")
+_SMALLEST: Final = LOG_OVERHEAD + MIN_LENGTH
+CUT: Final = "the bytes end inside a batch"
+
+
+class Entry(NamedTuple):
+    """A batch in a file, as its header describes it."""
+
+    position: int
+    size: int
+    base_offset: int  # for an old compressed message its last offset, because the first is inside
+    last_offset: int
+    max_timestamp_ms: int
+
+    @property
+    def end(self) -> int:
+        """The position after the batch."""
+        return self.position + self.size
+
+
+def walk(file: File, position: int, end: int) -> Iterator[Entry]:
+    """Yield the batches from `position` on, up to the last that ends at or before `end`.
+
+    Raises `CorruptFile` for bytes that are not a batch.
+    """
+    block = b""
+    block_at = position
+    block_size = _FIRST_BLOCK
+    while end - position >= _SMALLEST:
+        at = position - block_at
+        if at + _HEADER.size > len(block):
+            block = file.read_at(min(block_size, end - position), position)
+            block_size = min(2 * block_size, _BLOCK)
+            if len(block) < _SMALLEST:
+                return  # the file was truncated meanwhile
+            if len(block) < _HEADER.size:
+                block += bytes(_HEADER.size - len(block))
+            block_at = position
+            at = 0
+        base_offset, length, magic, delta, max_timestamp_ms = _HEADER.unpack_from(block, at)
+        size = length + LOG_OVERHEAD
+        if length < MIN_LENGTH or not 0 <= magic <= 2 or (magic == 2 and size < BATCH_HEADER.size):
+            raise CorruptFile(file.path, position, "there is no batch where there should be one")
+        if position + size > end:
+            return
+        if magic < 2:
+            delta = 0
+            max_timestamp_ms = _MESSAGE.unpack_from(block, at)[0] if magic else NO_TIMESTAMP
+        yield Entry(position, size, base_offset, base_offset + delta, max_timestamp_ms)
+        position += size
+
+
+def check(file: File, entry: Entry) -> None:
+    """Raise `CorruptFile` if a batch is not complete, or its checksum does not match its bytes."""
+    head = file.read_at(BATCH_HEADER.size, entry.position)
+    if len(head) < min(entry.size, BATCH_HEADER.size):
+        raise CorruptFile(file.path, entry.position, CUT)
+    magic = head[MAGIC_AT]
+    crc_at = stored_crc_at(magic)
+    stored = int.from_bytes(head[crc_at : crc_at + 4], "big")
+    at, computed = entry.position + covered_from(magic), 0
+    while at < entry.end:
+        data = file.read_at(min(_PIECE, entry.end - at), at)
+        if not data:
+            raise CorruptFile(file.path, entry.position, CUT)
+        computed = (crc32c if magic == 2 else crc32)(data, computed)
+        at += len(data)
+    if computed != stored:
+        error = ChecksumMismatch(entry.position, stored, computed)
+        raise CorruptFile(file.path, entry.position, error.rule)
+
+
+def check_between(file: File, position: int, end: int) -> None:
+    """Check all batches between two positions, and that their offsets increase. Raises `CorruptFile`."""
+    before: int | None = None
+    for entry in walk(file, position, end):
+        check(file, entry)
+        if before is not None and entry.base_offset <= before:
+            raise CorruptFile(file.path, entry.position, RULE)
+        before, position = entry.last_offset, entry.end
+    if position != end:
+        raise CorruptFile(file.path, position, CUT)
+
+
+assert MAGIC_AT < _SMALLEST

@@ -1,0 +1,265 @@
+"""The two indexes of a segment: from an offset to a position, and from a timestamp to an offset.
+
+An index is a file of entries of one size, sorted by their keys. Entries are appended one by one. A search reads one
+block of the file; only the first key of each block is kept in memory. The file is not mapped into memory: if another
+process truncates it meanwhile, a lookup finds nothing, but the process does not crash.
+
+Kafka gives the file of the active segment its full size in advance, filled with zeros; Octavo lets it grow. Both can be
+read: zeros after the last entry are not entries. A lookup says only where to begin a search in the data, never what is
+there. The search notices an index that lies.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from octavo.log.segment.open_files import LazyFile
+from octavo.log.storage import Storage
+from octavo.records.layout import LOG_OVERHEAD, MAX_INT32, MIN_LENGTH, NO_TIMESTAMP
+
+_SMALLEST_BATCH: Final = LOG_OVERHEAD + MIN_LENGTH
+_BLOCK: Final = 1024  # bytes of entries that a search reads; one number for each block is kept in memory
+
+
+class OffsetEntry(NamedTuple):
+    """The last offset of a batch, and the position where the batch begins."""
+
+    offset: int
+    position: int
+
+
+class TimeEntry(NamedTuple):
+    """The largest timestamp so far, and the last offset of the batch that has it."""
+
+    timestamp_ms: int
+    offset: int
+
+
+class Index:
+    """A file of entries of two numbers. The first of these, the key, increases from entry to entry."""
+
+    _codes: str  # format characters of `struct` for an entry's fields
+    _entry: struct.Struct
+
+    def __init__(self, storage: Storage, path: Path, base_offset: int, segment_size: int | None = None) -> None:
+        """Describe the index at `path`, of the segment with that base offset.
+
+        `segment_size`: the present size of the segment. An index has no more entries than the segment has room for
+        batches; further bytes of the file are ignored.
+        """
+        self.file: Final = LazyFile(storage, path)
+        self._base_offset = base_offset
+        self._most = _most_entries(segment_size)
+        self._count: int | None = None
+        self._last: tuple[int, int] | None = None
+        self._block = _BLOCK // self._entry.size
+        self._samples: list[list[int]] = [[], []]  # of each field: its value in the first entry of every block
+
+    @property
+    def count(self) -> int:
+        """Number of entries."""
+        if self._count is None:
+            self._count = self._find_count()
+        return self._count
+
+    def is_too_long(self) -> bool:
+        """Return whether there are more entries than the segment has room for batches."""
+        return self._is_entry(self._at(self._most))
+
+    def size(self) -> int:
+        """Return the number of bytes that the entries take."""
+        return self.count * self._entry.size
+
+    def sync(self) -> None:
+        """Write the entries to the disk."""
+        self.file.sync()
+
+    def clear(self) -> None:
+        """Remove all entries, and make the file if there is none."""
+        self._cut(0)
+        self.file.to_write(create=True).truncate(0)
+
+    def trim(self) -> None:
+        """Remove what follows the entries in the file."""
+        file = self.file.to_write()
+        if file.size() != self.size():
+            file.truncate(self.size())
+
+    def refresh(self, segment_size: int | None = None) -> None:
+        """Forget what is known of a file that another process writes. Its segment now has this size."""
+        self._most = _most_entries(segment_size)
+        self._count = None
+        self._last = None
+        self._samples = [[], []]
+
+    def take_back(self, count: int) -> None:
+        """Keep only the first `count` entries. What follows them in the file will be overwritten."""
+        self._cut(min(count, self.count))
+
+    def append(self, numbers: Sequence[int]) -> None:
+        """Add entries after the last one. `numbers` are their fields in a row, with offsets relative to the base."""
+        if len(numbers) == 2:  # nearly always
+            self.append_packed(self._entry.pack(*numbers))
+        else:
+            self.append_packed(struct.pack(">" + self._codes * (len(numbers) // 2), *numbers))
+        self._last = (numbers[-2], numbers[-1])
+
+    def append_packed(self, data: bytes) -> None:
+        """Add entries after the last one. `data`: the entries, packed as in the file."""
+        count = self.count
+        self.file.to_write().write_at([data], count * self._entry.size)
+        self._last = None
+        self._count = count + len(data) // self._entry.size
+
+    def _truncate_to(self, offset: int, field: int) -> None:
+        """Remove the entries whose offset is `offset` or larger. `field`: which of the two fields is the offset."""
+        found = self._floor(offset - self._base_offset - 1, field)
+        self._cut(0 if found is None else found[0] + 1)
+        self.trim()
+
+    def _cut(self, count: int) -> None:
+        self._count = count
+        self._last = None
+        blocks = -(-count // self._block)
+        self._samples = [samples[:blocks] for samples in self._samples]
+
+    def _floor(self, target: int, field: int = 0) -> tuple[int, tuple[int, int]] | None:
+        """Return the number of the last entry whose `field` is at most `target`, and the entry; None if none is."""
+        count = self.count
+        samples = self._samples_of(field, count)
+        block = bisect_right(samples, target) - 1
+        entry = self._entry
+        first = block * self._block
+        if block < 0 or first >= count:
+            return None
+        data = self._read(first, min(self._block, count - first))
+        size = entry.size
+        unpack = entry.unpack_from
+        at = bisect_right(range(len(data) // size), target, key=lambda at: unpack(data, at * size)[field]) - 1
+        found = unpack(data, at * size) if at >= 0 else None
+        # If the index lies, or is truncated meanwhile, the result may be anything.
+        return (first + at, found) if found is not None and found[field] <= target else None
+
+    def _samples_of(self, field: int, count: int) -> list[int]:
+        """Return a field of the first entry of every block. With these in memory, a search reads only one block."""
+        known = self._samples
+        samples = known[field]
+        blocks = -(-count // self._block)
+        if len(samples) < blocks:
+            entries = (self._at(number * self._block) for number in range(len(samples), blocks))
+            samples = [*samples, *(entry[field] for entry in entries if entry is not None)]
+            known[field] = samples  # in the lists from above: if entries were cut meanwhile, `_samples` is another
+        return samples
+
+    def _at(self, number: int) -> tuple[int, int] | None:
+        """Return the entry of that number; None if the file does not have it, or no longer."""
+        data = self._read(number, 1)
+        if len(data) < self._entry.size:
+            return None
+        first, second = self._entry.unpack(data)
+        return first, second
+
+    def _last_entry(self) -> tuple[int, int] | None:
+        if self._last is None and self.count:
+            self._last = self._at(self.count - 1)
+        return self._last
+
+    def _find_count(self) -> int:
+        """Count the entries before the zeros with which Kafka fills the file."""
+        file = self.file.to_read_if_there()
+        room = 0 if file is None else file.size() // self._entry.size
+        low, high = 0, min(room, self._most)
+        if room == 1 or (high and self._is_entry(self._at(high - 1))):
+            return high  # a single entry of zeros counts: nobody allocates a file for one entry in advance
+        while low < high:
+            middle = (low + high) // 2
+            if self._is_entry(self._at(middle)):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    @staticmethod
+    def _is_entry(entry: tuple[int, int] | None) -> bool:
+        return entry is not None and any(entry)
+
+    def _read(self, number: int, count: int) -> bytes:
+        file = self.file.to_read_if_there()
+        if file is None:
+            return b""
+        data = file.read_at(count * self._entry.size, number * self._entry.size)
+        return data[: len(data) - len(data) % self._entry.size]
+
+
+def _most_entries(segment_size: int | None) -> int:
+    """Return the most entries possible: one for each batch, and one that sealing adds to the time index."""
+    return MAX_INT32 if segment_size is None else segment_size // _SMALLEST_BATCH + 1
+
+
+class OffsetIndex(Index):
+    """The `.index` file: offsets relative to the base offset, and positions. It never has a segment's first batch."""
+
+    _codes = "ii"
+    _entry = struct.Struct(">" + _codes)
+    ENTRY_SIZE: Final = _entry.size
+
+    @property
+    def last(self) -> OffsetEntry | None:
+        """The last entry; None if there is none."""
+        last = self._last_entry()
+        return None if last is None else OffsetEntry(last[0] + self._base_offset, last[1])
+
+    def lookup(self, offset: int) -> OffsetEntry | None:
+        """Return the last entry at or before `offset`."""
+        found = self._floor(offset - self._base_offset)
+        return None if found is None else OffsetEntry(found[1][0] + self._base_offset, found[1][1])
+
+    def behind(self, position: int) -> OffsetEntry | None:
+        """Return the first entry of a batch that begins at `position` or later."""
+        found = self._floor(position - 1, field=1)
+        entry = self._at(0 if found is None else found[0] + 1) if self.count else None
+        return None if entry is None else OffsetEntry(entry[0] + self._base_offset, entry[1])
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the entries at and after `offset`."""
+        self._truncate_to(offset, field=0)
+
+
+class TimeIndex(Index):
+    """The `.timeindex` file: timestamps, and offsets relative to the segment's base offset."""
+
+    _codes = "qi"
+    _entry = struct.Struct(">" + _codes)
+    ENTRY_SIZE: Final = _entry.size
+
+    @property
+    def last(self) -> TimeEntry:
+        """The last entry. If there is none, `NO_TIMESTAMP` and the base offset."""
+        last = self._last_entry()
+        if last is None:
+            return TimeEntry(NO_TIMESTAMP, self._base_offset)
+        return TimeEntry(last[0], last[1] + self._base_offset)
+
+    @property
+    def largest_ms(self) -> int:
+        """The timestamp of the last entry."""
+        last = self._last_entry()
+        return NO_TIMESTAMP if last is None else last[0]
+
+    def add(self, entry: TimeEntry) -> None:
+        """Add an entry after the last one, if its timestamp is larger."""
+        if entry.timestamp_ms > self.largest_ms:
+            self.append((entry.timestamp_ms, entry.offset - self._base_offset))
+
+    def lookup(self, timestamp_ms: int) -> TimeEntry | None:
+        """Return the last entry at or before `timestamp_ms`."""
+        found = self._floor(timestamp_ms)
+        return None if found is None else TimeEntry(found[1][0], found[1][1] + self._base_offset)
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the entries at and after `offset`."""
+        self._truncate_to(offset, field=1)

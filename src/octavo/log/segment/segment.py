@@ -1,0 +1,489 @@
+"""A segment: the file of batches, its offset and time indexes, and its index of aborted transactions.
+
+When `append` returns, the batches are in the page cache. Readers take no lock: `size` tells them where the complete
+batches end, and it is set last. Files are opened when they are needed (`open_files`), and stay open while somebody
+reads from them, even if the segment is deleted meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from octavo.errors import FormatError, Unsupported
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from octavo.log.segment.batch_span import BatchSpan
+from octavo.log.segment.batch_walk import CUT, Entry, check, check_between, walk
+from octavo.log.segment.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
+from octavo.log.segment.open_files import LazyFile
+from octavo.log.segment.transaction_index import TransactionIndex
+from octavo.log.storage import File, Storage
+from octavo.records import read_batches
+from octavo.records.layout import (
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MAX_INT32,
+    MIN_INT64,
+    MIN_LENGTH,
+    NO_TIMESTAMP,
+    Buffer,
+)
+from octavo.records.offset_order import RULE, is_misplaced
+
+_FUTURE_MAGIC: Final = 8  # larger numbers are more likely garbage than a future format
+_FILES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)
+
+
+class Segment:
+    """The batches from `base_offset` up to the base offset of the next segment."""
+
+    def __init__(
+        self, storage: Storage, folder: Path, base_offset: int, *, size: int, created_ms: int, is_new: bool = False
+    ) -> None:
+        """Describe a segment whose files exist. `size`: the bytes of its complete batches."""
+        self.base_offset: Final = base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.synced_names = 0  # how many of `name_count` are known to be on the disk
+        self._is_made = is_new
+        self.is_put_away = False  # its files have the names of deleted ones, or will get them soon
+        self.path: Final = folder / file_name(base_offset, LOG)
+        self.offset_index: Final = OffsetIndex(storage, folder / file_name(base_offset, INDEX), base_offset, size)
+        self.time_index: Final = TimeIndex(storage, folder / file_name(base_offset, TIME_INDEX), base_offset, size)
+        self.txn_index: Final = TransactionIndex(storage, folder / file_name(base_offset, TXN_INDEX), base_offset, size)
+        self._storage = storage
+        self._folder = folder
+        self._data: Final = LazyFile(storage, self.path)
+        self._unindexed = 0  # bytes since the last index entry; 0 again when a segment is opened, as in Kafka
+        self._largest: TimeEntry | None = None
+        self._first_timestamp_ms: int | None = None
+
+    @classmethod
+    def create(
+        cls, storage: Storage, folder: Path, base_offset: int, *, created_ms: int, preallocate: int = 0
+    ) -> Segment:
+        """Make the files of an empty segment. Existing files of the same names are emptied."""
+        segment = cls(storage, folder, base_offset, size=0, created_ms=created_ms, is_new=True)
+        file = segment._data.to_write(create=True)
+        file.truncate(0)
+        if preallocate:
+            file.truncate(preallocate)
+        segment.clear_indexes()
+        segment.txn_index.clear()
+        return segment
+
+    @property
+    def name_count(self) -> int:
+        """How often files were made for it: the index of aborted transactions is made later than the other files."""
+        return self._is_made + self.txn_index.name_count
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the names of some of its files may not be on the disk yet."""
+        return self.name_count > self.synced_names
+
+    # ------------------------------------------------------------------------------------------------------- writing
+
+    def append(self, parts: Sequence[Buffer], size: int, spans: Sequence[BatchSpan], index_interval: int) -> None:
+        """Write batches after the last one. Raises `OSError`, and then the segment is as it was."""
+        position = self.size
+        base_offset = self.base_offset
+        largest_ms, largest_offset = self.largest
+        indexed_ms = self.time_index.largest_ms
+        unindexed = self._unindexed
+        offsets: list[int] = []
+        times: list[int] = []
+        at = position
+        for span_size, _, last_offset, max_timestamp_ms, _, _ in spans:
+            if max_timestamp_ms > largest_ms:
+                largest_ms, largest_offset = max_timestamp_ms, last_offset
+            if unindexed > index_interval:
+                offsets += (last_offset - base_offset, at)
+                if largest_ms > indexed_ms:
+                    times += (largest_ms, largest_offset - base_offset)
+                    indexed_ms = largest_ms
+                unindexed = 0
+            unindexed += span_size
+            at += span_size
+        try:
+            self._data.to_write().write_at(parts, position)
+            if offsets:
+                self._add_entries(offsets, times)
+        except OSError:
+            with contextlib.suppress(OSError):  # bytes after `size` are overwritten, or cut by recovery
+                self._data.to_write().truncate(position)
+            raise
+        if position == 0:
+            self._first_timestamp_ms = spans[0].max_timestamp_ms
+        self._unindexed = unindexed
+        if largest_ms != self.largest.timestamp_ms:
+            self._largest = TimeEntry(largest_ms, largest_offset)
+        self.size = position + size
+
+    def _add_entries(self, offsets: Sequence[int], times: Sequence[int]) -> None:
+        """Add entries to both indexes, or to neither if one of them fails."""
+        count = self.offset_index.count
+        self.offset_index.append(offsets)
+        try:
+            if times:
+                self.time_index.append(times)
+        except OSError:
+            self.offset_index.take_back(count)
+            raise
+
+    def seal(self) -> None:
+        """Bring the files into their final form: every index complete, no bytes after the last batch or entry."""
+        self.time_index.add(self.largest)
+        self.offset_index.trim()
+        self.time_index.trim()
+        file = self._data.to_write()
+        if file.size() != self.size:
+            file.truncate(self.size)
+
+    def sync(self) -> None:
+        """Write everything to the disk except the files' names."""
+        for sync in (self._data.sync, self.offset_index.sync, self.time_index.sync, self.txn_index.sync):
+            if self.is_put_away:
+                return  # nobody needs it, and files made by compaction may have its names now
+            sync()
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Remove the batches whose last offset is `offset` or larger. Returns the number of bytes removed."""
+        found = self.find(offset, self.size)
+        before = self.size
+        if found is not None:
+            self.size = found.position  # first, so that no reader begins with what is about to be removed
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        file = self._data.to_write()
+        if file.size() != self.size:
+            file.truncate(self.size)
+        if self.size == 0:
+            self.created_ms = now_ms
+            self._first_timestamp_ms = None
+        self._unindexed = 0
+        self._largest = self._find_largest()
+        return before - self.size
+
+    def cut(self, position: int) -> None:
+        """Remove the bytes from `position` on, which the indexes do not cover."""
+        file = self._data.to_write()
+        file.truncate(position)
+        file.sync()
+        self.size = position
+
+    def clear_indexes(self) -> None:
+        """Empty the offset and time indexes, so that they can be rebuilt."""
+        self.offset_index.clear()
+        self.time_index.clear()
+        self._unindexed = 0
+        self._largest = None
+
+    def put_away(self, *, keep_snapshot: bool = False) -> None:
+        """Give the files the names of deleted ones. Readers go on: they have the files open or find the new names.
+
+        `keep_snapshot`: another segment begins at the same offset, and the producer snapshot belongs to that one.
+        Raises `OSError`; call it again then.
+        """
+        self.is_put_away = True
+        for file in self._lazy_files():
+            file.rename(self._deleted(file.path))
+        snapshot = self._folder / file_name(self.base_offset, SNAPSHOT)
+        if not keep_snapshot and snapshot.exists():
+            self._storage.rename(snapshot, self._deleted(snapshot))
+
+    def remove_deleted(self) -> None:
+        """Remove the files that `put_away` has renamed."""
+        for file in self._lazy_files():
+            with contextlib.suppress(FileNotFoundError):
+                file.remove()
+        with contextlib.suppress(FileNotFoundError):
+            self._storage.remove(self._folder / (file_name(self.base_offset, SNAPSHOT) + DELETED))
+
+    def _lazy_files(self) -> tuple[LazyFile, ...]:
+        """Return its files, the data first: without the data, the other files are useless."""
+        return self._data, self.offset_index.file, self.time_index.file, self.txn_index.file
+
+    @staticmethod
+    def _deleted(path: Path) -> Path:
+        return path if path.name.endswith(DELETED) else path.with_name(path.name + DELETED)
+
+    def files(self) -> list[Path]:
+        """Return the paths of the files that exist, the data first: without the data, the others are useless."""
+        paths = (self._folder / file_name(self.base_offset, suffix) for suffix in _FILES)
+        return [path for path in paths if path.exists()]
+
+    def forget(self) -> None:
+        """Close the files until they are needed again."""
+        for file in self._lazy_files():
+            file.forget()
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def file(self) -> File:
+        """The file of batches, open for reading."""
+        return self._data.to_read()
+
+    @property
+    def largest(self) -> TimeEntry:
+        """The largest timestamp of the segment, and the last offset of the batch that has it."""
+        if self._largest is None:
+            self._largest = self._find_largest()
+        return self._largest
+
+    def has_largest(self) -> bool:
+        """Return whether the time index ends as in a sealed segment. Only the data near the end are compared."""
+        last = self.time_index.last
+        tail = walk(self.file, self.last_indexed(), self.size)
+        if any(entry.max_timestamp_ms > last.timestamp_ms for entry in tail):
+            return False
+        right = self._has_timestamp(last) is not None if last.timestamp_ms >= 0 else self.first_timestamp_ms() < 0
+        if right:
+            self._largest = last
+        return right
+
+    def _has_timestamp(self, entry: TimeEntry) -> Entry | None:
+        """Return the batch that a time index entry refers to; None if it does not have that timestamp."""
+        try:
+            found = self.find(entry.offset, self.size)
+        except CorruptFile:
+            return None
+        return found if found is not None and found.max_timestamp_ms == entry.timestamp_ms else None
+
+    def largest_timestamp_ms(self) -> int:
+        """Return the time that retention uses: the largest timestamp, or without one, when the file was written."""
+        largest_ms = self.largest.timestamp_ms
+        return largest_ms if largest_ms >= 0 else self.modified_ms()
+
+    def modified_ms(self) -> int:
+        """Return when the file was last written."""
+        try:
+            return self._storage.status(self.path).modified_ns // 1_000_000
+        except FileNotFoundError:  # renamed for deletion, but still in somebody's view
+            file = self.file  # held, because another thread may close it to make room
+            return os.fstat(file.descriptor).st_mtime_ns // 1_000_000
+
+    def first_timestamp_ms(self) -> int:
+        """Return the largest timestamp of the first batch. The segment's age is counted from it."""
+        if self._first_timestamp_ms is None:
+            first = next(walk(self.file, 0, self.size), None)
+            if first is None:
+                return NO_TIMESTAMP
+            self._first_timestamp_ms = first.max_timestamp_ms
+        return self._first_timestamp_ms
+
+    def takes(self, offset: int) -> bool:
+        """Return whether `offset` fits into 31 bits relative to the base offset."""
+        return 0 <= offset - self.base_offset <= MAX_INT32
+
+    def end_offset(self) -> tuple[int, int]:
+        """Return the offset after the last complete batch, and the position where that batch ends."""
+        start = self._start(self.offset_index.last, self.size)
+        found = self._last_entry(start)
+        if found is None and start:
+            found = self._last_entry(0)
+        return (self.base_offset, 0) if found is None else (found.last_offset + 1, found.end)
+
+    def _last_entry(self, start: int) -> Entry | None:
+        entry = None
+        try:
+            for entry in walk(self.file, start, self.size):  # noqa: B007 - the last is wanted
+                pass
+        except CorruptFile:
+            if start == 0:
+                raise
+            return None  # an index that lies
+        return entry
+
+    def has_batch_at(self, entry: OffsetEntry, end: int | None = None) -> bool:
+        """Return whether there is a batch where an index entry says. `end`: where batches end, `size` by default."""
+        end = self.size if end is None else end
+        start = self._start(entry, end)
+        try:
+            found = next(walk(self.file, start, end), None)
+        except CorruptFile:
+            return False
+        return start > 0 and found is not None and found.base_offset <= found.last_offset <= entry.offset
+
+    def sound_end_offset(self) -> int | None:
+        """Return the offset after the last batch; None if the file does not end with a complete batch."""
+        try:
+            end_offset, end = self.end_offset()
+        except CorruptFile:
+            return None
+        return end_offset if end == self.size else None
+
+    def verified_end_offset(self) -> int | None:
+        """Return the offset after the last batch, if its checksum is right and it follows the batch before it.
+
+        Returns None if the file does not end with such a batch, or has damage before it. The checksum does not cover a
+        batch's base offset, so that has to follow the last offset of the batch before. Reads every header of the file.
+        """
+        before = last = None
+        try:
+            for entry in walk(self.file, 0, self.size):
+                before, last = last, entry
+            if last is None:
+                return self.base_offset if self.size == 0 else None
+            if last.end != self.size:
+                return None
+            batch = next(read_batches(self.file.read_at(last.size, last.position)))
+        except FormatError:
+            return None
+        expected = self.base_offset if before is None else before.last_offset + 1
+        # An old compressed message has only its last offset in the header.
+        follows = last.base_offset == expected or (batch.magic < 2 and last.base_offset > expected)
+        return last.last_offset + 1 if follows else None
+
+    def check_format(self, end_limit: int | None = None) -> None:
+        """Raise `Unsupported` for batches of a newer format, and for offsets too far apart for one segment.
+
+        `end_limit`: all offsets of the segment are below it, if it is known. Headers that say something else are
+        damaged.
+        """
+        head = self.file.read_at(MAGIC_AT + 1, 0)
+        if len(head) > MAGIC_AT and 2 < head[MAGIC_AT] <= _FUTURE_MAGIC:
+            length = int.from_bytes(head[LENGTH_AT : LENGTH_AT + 4], "big", signed=True)
+            offset = int.from_bytes(head[:8], "big", signed=True)
+            could_be = MIN_LENGTH <= length <= self.size - LOG_OVERHEAD and self.takes(offset)
+            if could_be and not self._is_of_magic_2(length + LOG_OVERHEAD):
+                raise Unsupported(0, f"{self.path}: batches of magic {head[MAGIC_AT]} are not known here")
+        end_offset = self.sound_end_offset()
+        if end_offset is None or (end_limit is not None and end_offset > end_limit):
+            return
+        if end_offset > self.base_offset and not self.takes(end_offset - 1):
+            raise Unsupported(
+                0,
+                f"{self.path}: offsets go up to {end_offset - 1}, too far from the first for an index; segments of "
+                "old releases like this are split by Apache Kafka when it starts",
+            )
+
+    def _is_of_magic_2(self, size: int) -> bool:
+        """Return whether the checksum of the first batch is right for magic 2. It does not cover the magic itself."""
+        data = bytearray(self.file.read_at(size, 0))
+        data[MAGIC_AT] = 2
+        try:
+            return next(read_batches(data), None) is not None
+        except FormatError:
+            return False
+
+    def last_indexed(self, end: int | None = None) -> int:
+        """Return the position of the last batch in the offset index; 0 if it has none, or the entry is wrong."""
+        last = self.offset_index.last
+        return last.position if last is not None and self.has_batch_at(last, end) else 0
+
+    def refresh(self, size: int) -> None:
+        """Forget what is known of files that another process writes. The file of batches now has `size` bytes."""
+        self.size = size
+        self.offset_index.refresh(size)
+        self.time_index.refresh(size)
+        self.txn_index.refresh(size)
+        self._largest = None
+
+    def find(self, offset: int, end: int) -> Entry | None:
+        """Return the first batch whose last offset is `offset` or larger, if it ends at or before position `end`.
+
+        Batches are skipped by what their headers say. If that leaves a gap before `offset`, their checksums are
+        verified, so that no wrong header makes records disappear. The batch that is found is not verified.
+
+        Raises `CorruptFile` for damage on the way.
+        """
+        hint = self.offset_index.lookup(offset)
+        start = self._start(hint, end)
+        if hint is not None and start:
+            with contextlib.suppress(CorruptFile):
+                batches = walk(self.file, start, end)
+                entry = next(batches, None)
+                if entry is not None and entry.base_offset <= entry.last_offset <= hint.offset:
+                    return self._find(batches, entry, offset, end)
+            # The index lies. The data do not.
+        batches = walk(self.file, 0, end)
+        entry = next(batches, None)
+        if entry is None and end:
+            raise CorruptFile(self.path, 0, CUT)
+        return None if entry is None else self._find(batches, entry, offset, end)
+
+    def _find(self, batches: Iterator[Entry], entry: Entry, offset: int, end: int) -> Entry | None:
+        """Return the first batch from `entry` on whose last offset is `offset` or larger. Raises `CorruptFile`."""
+        start = entry.position
+        found: Entry | None = entry
+        before: Entry | None = None
+        last_offset = earlier = self.base_offset - 1 if start == 0 else MIN_INT64  # of `before`, of the batch before it
+        while found is not None and found.last_offset < offset:
+            before, found = found, next(batches, None)
+            last_offset, earlier = before.last_offset, last_offset
+        passed = end if found is None else found.position
+        if found is None or found.base_offset > offset:
+            if before is not None and before.end == passed and last_offset == offset - 1:
+                check(self.file, before)
+                if before.base_offset <= earlier:
+                    raise CorruptFile(self.path, before.position, RULE)
+            else:
+                check_between(self.file, start, passed)
+        if found is None:
+            return None
+        if found.base_offset != last_offset + 1:
+            behind = None
+            with contextlib.suppress(CorruptFile):
+                behind = next(batches, None)
+            next_offset = None if behind is None else behind.base_offset
+            if is_misplaced(found.base_offset, found.last_offset, last_offset, next_offset):
+                raise CorruptFile(self.path, found.position, RULE)
+        return found
+
+    def find_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int, int] | None:
+        """Return the first record from `start_offset` on with this timestamp or a larger one.
+
+        The result is its offset, its timestamp and its leader epoch.
+        """
+        hint = self.time_index.lookup(timestamp_ms)
+        entry = None if hint is None else self._has_timestamp(hint)
+        start = 0 if entry is None else entry.position
+        if start_offset > self.base_offset:  # earlier records need not be decoded
+            found = self.find(start_offset, self.size)
+            if found is None:
+                return None
+            start = max(start, found.position)
+        return self._search_timestamp(timestamp_ms, start_offset, start)
+
+    def _search_timestamp(self, timestamp_ms: int, start_offset: int, start: int) -> tuple[int, int, int] | None:
+        for entry in walk(self.file, start, self.size):
+            if entry.max_timestamp_ms < timestamp_ms:
+                check(self.file, entry)  # it is skipped only because its header says so
+                continue
+            for batch in read_batches(self.file.read_at(entry.size, entry.position)):
+                for record in batch:
+                    if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
+                        return record.offset, record.timestamp_ms, batch.leader_epoch
+        return None
+
+    def find_largest_timestamp(self) -> tuple[int, int, int] | None:
+        """Return the first record with the segment's largest timestamp: its offset, timestamp and leader epoch."""
+        largest = self.largest
+        if largest.timestamp_ms < 0:
+            return None
+        entry = self._has_timestamp(largest)
+        return self._search_timestamp(largest.timestamp_ms, self.base_offset, 0 if entry is None else entry.position)
+
+    def _find_largest(self) -> TimeEntry:
+        """Find the largest timestamp. The time index covers all batches but the last few."""
+        largest = self.time_index.last
+        known = self._has_timestamp(largest)
+        if known is None:
+            largest = TimeEntry(NO_TIMESTAMP, self.base_offset)
+        for entry in walk(self.file, 0 if known is None else known.position, self.size):
+            if entry.max_timestamp_ms > largest.timestamp_ms and self.takes(entry.last_offset):
+                largest = TimeEntry(entry.max_timestamp_ms, entry.last_offset)
+        return largest
+
+    @staticmethod
+    def _start(hint: OffsetEntry | None, end: int) -> int:
+        """Return where to begin a search: at the index entry, or at 0 if there is none or it is impossible."""
+        return hint.position if hint is not None and 0 < hint.position < end else 0

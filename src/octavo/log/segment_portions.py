@@ -1,0 +1,83 @@
+"""Decide which offsets a reader takes from which segment.
+
+Segments follow each other, unless a directory was copied while it was compacted, or was put together by hand. Then two
+segments may have the same offsets. Kafka reads from the last segment that begins at or before the requested offset, and
+a consumer goes on after the last offset that it has received. So a reader that reads each segment to its end gets all
+of the first segment, and of the next one only what comes after that.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from octavo.errors import FormatError
+from octavo.log.reading import View
+from octavo.log.segment.batch_walk import walk
+from octavo.log.segment.segment import Segment
+from octavo.records import read_batches
+
+_SMALL: Final = 4096  # bytes: reading so small a file is faster than opening its index
+
+
+class Portion(NamedTuple):
+    """The offsets that a reader takes from one segment."""
+
+    number: int  # of the segment
+    first: int
+    end: int
+    is_cut: bool  # whether the segment goes on after `end`
+
+
+def end_behind(view: View, number: int) -> int:
+    """Return the offset at which a reader goes on after it has read a segment to its end.
+
+    It is the base offset of the next segment, unless this segment is known to reach further.
+    """
+    if number + 1 == len(view.bases):
+        return view.end_offset
+    return max(view.bases[number + 1], _checked_end_offset(view.segments[number], view.bases[number + 1]))
+
+
+def portions(
+    view: View, first: int, end: int, end_behind: Callable[[View, int], int] = end_behind
+) -> Iterator[Portion]:
+    """Yield the segments that have offsets from `first` to before `end`, in the order in which they are read."""
+    number = max(0, bisect_right(view.bases, first) - 1)
+    while first < end and number < len(view.bases) and view.bases[number] < end:
+        behind = view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
+        if behind < end:
+            behind = end_behind(view, number)
+        stop = min(end, behind)
+        yield Portion(number, max(first, view.bases[number]), stop, stop < behind)
+        first = max(first, stop)
+        number = max(number + 1, bisect_right(view.bases, first) - 1)
+
+
+def _checked_end_offset(segment: Segment, next_base: int) -> int:
+    """Return the offset after the last batch; the base offset if that is not certain.
+
+    A batch that reaches beyond `next_base` makes readers skip others, so its checksum has to be right.
+    """
+    try:
+        end_offset = _end_offset(segment)
+        if end_offset <= next_base:
+            return end_offset
+        found = segment.find(end_offset - 1, segment.size)
+        if found is not None:
+            batch = next(read_batches(segment.file.read_at(found.size, found.position)), None)
+            if batch is not None and batch.last_offset + 1 == end_offset:
+                return end_offset
+    except FormatError:
+        pass  # a reader of this segment gets the error
+    return segment.base_offset
+
+
+def _end_offset(segment: Segment) -> int:
+    if segment.size > _SMALL:
+        return segment.end_offset()[0]
+    end_offset = segment.base_offset
+    for entry in walk(segment.file, 0, segment.size):
+        end_offset = entry.last_offset + 1
+    return end_offset

@@ -1,0 +1,1 @@
+"""Logs and directories that another process writes."""

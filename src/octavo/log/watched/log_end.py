@@ -1,0 +1,81 @@
+"""Find the end of a log that another process writes: after the last complete batch of its last segment.
+
+Bytes after that batch are a torn batch, a batch that is being written, or preallocated space. But if another complete
+batch follows them, they are damage: the log continues after them, and a reader that gets there sees the damage.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from octavo.errors import FormatError
+from octavo.log.segment.batch_walk import walk
+from octavo.log.segment.damage import BatchSearch
+from octavo.log.segment.segment import Segment
+from octavo.log.storage import File
+from octavo.records import read_batches
+from octavo.records.layout import BATCH_HEADER
+
+
+class Tail(NamedTuple):
+    """The end of the last segment, and the header of its last batch, which identifies it by its checksum."""
+
+    end_offset: int
+    end: int
+    position: int = 0
+    header: bytes = b""  # empty if there is no batch
+    searched: int = 0  # the last search after the tail found no batch up to this position
+
+
+def find_tail(active: Segment, file_size: int, before: Tail | None, high_watermark: int) -> Tail:
+    """Find the end of the segment, starting at the last indexed batch, or at `before` if that is further on.
+
+    `high_watermark` was recorded before the file size was read, so everything below it had been written by then.
+    """
+    tail = Tail(active.base_offset, 0) if before is None else before
+    if before is None or file_size != before.end:
+        active.offset_index.refresh(file_size)
+        start = active.last_indexed(file_size)
+        found = None
+        if start > tail.end:
+            found = _walk(active.file, Tail(tail.end_offset, start), file_size, high_watermark)
+        if found is None or not found.header:  # the index does not lead further, or it lies
+            found = _walk(active.file, tail, file_size, high_watermark)
+        tail = found
+    if before is None or tail.end != before.end:
+        active.refresh(tail.end)
+    return tail
+
+
+def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
+    """Advance `tail` over all batches with correct checksums, also those after damage."""
+    position: int | None = tail.end
+    searched = tail.searched
+    search = BatchSearch()
+    while position is not None:
+        may_be_damage = True
+        try:
+            for entry in walk(file, position, file_size):
+                data = file.read_at(entry.size, entry.position)
+                next(read_batches(data), None)
+                tail = Tail(entry.last_offset + 1, entry.end, entry.position, data[: BATCH_HEADER.size])
+            # A batch that reaches beyond the end is being written, and its content may look like batches.
+            may_be_damage = tail.end < file_size and tail.end_offset < high_watermark
+        except FormatError:
+            pass
+        if not may_be_damage or searched >= file_size:
+            break
+        position = _go_on_behind(search, file, tail, file_size)
+        if position is None:
+            searched = file_size
+    return tail._replace(searched=searched)
+
+
+def _go_on_behind(search: BatchSearch, file: File, tail: Tail, file_size: int) -> int | None:
+    """Return where the log continues after damage at the end of `tail`; None if nothing there belongs to it."""
+    position = search.next_batch(file, tail.end, file_size, tail.end_offset - 1)
+    try:
+        entry = next(walk(file, position, file_size), None)
+    except FormatError:
+        return None  # the file has changed since
+    return None if entry is None or entry.last_offset < tail.end_offset else position

@@ -1,0 +1,355 @@
+"""Read logs that another process writes, Octavo or Apache Kafka, without a lock and without changing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
+
+from octavo.errors import BadDirectory, ErrorCode, FormatError, LogError
+from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults
+from octavo.log.config import LogConfig
+from octavo.log.directory.checkpoints import WatchedCheckpoints
+from octavo.log.directory.data_folder import METADATA_PARTITION, find_partitions
+from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.leader_epochs import LeaderEpochs
+from octavo.log.files.meta_properties import check_one_node, read_meta_properties
+from octavo.log.names import LEADER_EPOCHS, TopicPartition
+from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.readable_log import ReadableLog
+from octavo.log.reading import Isolation, ReadResult, View, abort_bound
+from octavo.log.segment.segment import Segment
+from octavo.log.segment.transaction_index import AbortedEntry
+from octavo.log.storage import FileStatus, Storage
+from octavo.log.watched.found_transactions import FoundTransactions
+from octavo.log.watched.log_end import Tail, find_tail
+from octavo.log.watched.segment_files import NoSegments, SegmentFiles, find_segments
+from octavo.log.watched.warnings import warn_of_directories_inside, warn_of_hidden_records, warn_of_unreadable_metadata
+
+if TYPE_CHECKING:
+    from octavo.log.metadata import MetadataStore, Topic
+
+T = TypeVar("T")
+_ATTEMPTS: Final = 100  # tries to read a folder that keeps changing
+
+
+class UnknownPartition(LogError):
+    """There is no such topic or partition."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class NotReady(UnknownPartition):
+    """The partition has a folder but no segment yet, because it is being created. Retrying later finds it."""
+
+
+class _Seen(NamedTuple):
+    """The state of the partition at the last look."""
+
+    view: View
+    found: SegmentFiles
+    tail: Tail
+    high_watermark: int | None  # as recorded in the checkpoint
+
+
+class WatchedLog(ReadableLog):
+    """A partition as it was at the last look; `refresh` looks again.
+
+    It ends with the last batch that is complete and has a correct checksum. A batch that is being written is not seen.
+    Damage before that end is reported when it is read.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        folder: Path,
+        partition: TopicPartition,
+        config: LogConfig,
+        checkpoints: WatchedCheckpoints | None = None,
+    ) -> None:
+        """`checkpoints`: shared by logs of one directory. Raises `NoSegments`, and `BadDirectory` without a folder."""
+        self.folder: Final = folder
+        self.partition: Final = partition
+        self.config: Final = config
+        self._storage = storage
+        self._checkpoints = WatchedCheckpoints(storage, folder.parent) if checkpoints is None else checkpoints
+        self._lock = make_rlock()  # held while looking
+        self._transactions = FoundTransactions()
+        self._is_decided = False
+        self._seen = self._look(None)
+        self._view = self._seen.view
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """The leader epochs, read from their checkpoint now."""
+        return LeaderEpochs(self._storage, self.folder / LEADER_EPOCHS, read_only=True)
+
+    @property
+    def view(self) -> View:
+        """The log as it was at the last look."""
+        return self._view
+
+    @property
+    def recorded_high_watermark(self) -> int | None:
+        """The high watermark in the directory's checkpoint, which may be beyond the end; None without a checkpoint.
+
+        It is 0 if the checkpoint has only other partitions.
+        """
+        return self._seen.high_watermark
+
+    @property
+    def lacks_high_watermark(self) -> bool:
+        """Whether the directory has recorded high watermarks, but none for this partition."""
+        return self._checkpoints.lacks_high_watermark(self.partition)
+
+    def identity(self, base_offset: int) -> int:
+        """Return a number that tells the file of a segment from one that replaces it."""
+        return self._seen.found.files[base_offset].identity
+
+    def path_of(self, base_offset: int) -> Path:
+        """Return the file of a segment. If it is about to replace others, it still has its temporary name."""
+        return self.folder / self._seen.found.name(base_offset)
+
+    def refresh(self) -> bool:
+        """Look again. Returns whether anything has changed."""
+        with self._lock:
+            before = self._seen
+            self._see()
+            return self._seen.view != before.view
+
+    def finds_other_files(self) -> bool:
+        """Look again. Returns whether segment files were replaced or removed; then data read before may be outdated."""
+        with self._lock:
+            before = self._seen.found.files
+            self._see()
+            now = self._seen.found.files
+            return any(base not in now or now[base].identity != file.identity for base, file in before.items())
+
+    def _see(self) -> None:
+        self._seen = self._look(self._seen)
+        if self._is_decided:
+            self._decide()
+        else:
+            self._view = self._seen.view
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The last stable offset, found in the data. Each batch header is read only once."""
+        self._decide()
+        return self._view.last_stable_offset
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of the first undecided transaction; None if there is none."""
+        self._decide()
+        return super().first_unstable_offset
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        isolation: Isolation = Isolation.HIGH_WATERMARK,
+        at_least_one: bool = True,
+        segment: int | None = None,
+    ) -> ReadResult:
+        """Read like `ReadableLog.read`. Aborted transactions are found in the data: the writer's index may lag."""
+        if isolation is Isolation.READ_COMMITTED:
+            self._decide()
+        return super().read(offset, max_bytes, isolation=isolation, at_least_one=at_least_one, segment=segment)
+
+    def _decide(self) -> None:
+        """Find the undecided transactions in the last view, and from now on after each look."""
+        with self._lock:
+            self._is_decided = False  # so that another look meanwhile does not recurse into this
+            for _ in range(_ATTEMPTS):
+                view = self._seen.view
+                if self._transactions.generation != view.generation:
+                    self._transactions = FoundTransactions(view.generation)
+                try:
+                    unstable = self._transactions.go_on(view)
+                except (FileNotFoundError, CorruptFile):
+                    if not self.finds_other_files():
+                        raise
+                else:
+                    self._view = view._replace(first_unstable_offset=unstable)
+                    self._is_decided = True
+                    return
+            raise BadDirectory(self.folder, "its files change faster than they can be looked at")
+
+    def _aborted(self, view: View, number: int, offset: int, end: int) -> list[AbortedEntry]:
+        return self._transactions.between(offset, abort_bound(view, number, end), view.last_stable_offset)
+
+    def close(self) -> None:
+        """Close the files."""
+        for segment in self._view.segments:
+            segment.forget()
+
+    def _in_view(self, ask: Callable[[View], T]) -> T:
+        """Ask the view. If files have changed or gone meanwhile, look again and ask once more."""
+        try:
+            return ask(self._view)
+        except (FileNotFoundError, FormatError):
+            self.refresh()
+            return ask(self._view)
+
+    # ------------------------------------------------------------------------------------------------------- looking
+
+    def _look(self, before: _Seen | None) -> _Seen:
+        """Return the state now. If the writer renames or removes files meanwhile, look once more."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._look_once(before)
+            except FileNotFoundError:
+                if not self._storage.is_folder(self.folder):
+                    raise BadDirectory(self.folder, "there is no such folder, or no longer") from None
+        raise BadDirectory(self.folder, "its files change faster than they can be looked at")
+
+    def _look_once(self, before: _Seen | None) -> _Seen:
+        recorded = self._checkpoints.high_watermark(self.partition)  # first: the files hold all below it
+        start_offset = self._checkpoints.start_offset(self.partition)
+        found = find_segments(self._storage, self.folder)
+        generation = 0 if before is None else before.view.generation
+        if before is not None and not _goes_on(before, found.files):
+            before = None
+            generation += 1
+        segments = self._segments(found, before)
+        active = segments[-1]
+        known = before.tail if before is not None and active is before.view.segments[-1] else None
+        tail = find_tail(active, found.files[active.base_offset].size, known, recorded or 0)
+        end_offset = tail.end_offset
+        start_offset = min(max(start_offset, segments[0].base_offset), end_offset)
+        view = View(
+            tuple(segments),
+            tuple(segment.base_offset for segment in segments),
+            tail.end,
+            start_offset,
+            end_offset,
+            end_offset if recorded is None else max(start_offset, min(recorded, end_offset)),
+            generation,
+        )
+        return _Seen(view, found, tail, recorded)
+
+    def _segments(self, found: SegmentFiles, before: _Seen | None) -> list[Segment]:
+        """Return the segments, reusing those whose files are unchanged."""
+        known = {} if before is None else {segment.base_offset: segment for segment in before.view.segments}
+        last = max(found.files)
+        segments = []
+        for base_offset, file in found.files.items():
+            segment = known.get(base_offset)
+            if (
+                segment is None
+                or before is None
+                or before.found.files[base_offset].identity != file.identity
+                or (segment.size != file.size and base_offset != last)
+            ):
+                segment = Segment(found.storage, self.folder, base_offset, size=file.size, created_ms=0)
+            segments.append(segment)
+        return segments
+
+
+def _goes_on(before: _Seen, files: Mapping[int, FileStatus]) -> bool:
+    """Whether the log has only grown or lost its oldest segments since the last look.
+
+    A truncation removes the last batch, and a batch written in its place is longer, shorter or has another checksum.
+    So it is enough to check that the last batch is still there.
+    """
+    view, tail = before.view, before.tail
+    active = view.segments[-1]
+    file = files.get(active.base_offset)
+    return (
+        file is not None
+        and file.identity == before.found.files[active.base_offset].identity
+        and file.size >= tail.end
+        and active.file.read_at(len(tail.header), tail.position) == tail.header
+    )
+
+
+class WatchedDirectory:
+    """A data directory that is only read. `DataDirectory.open` returns it."""
+
+    def __init__(self, folders: Sequence[Path], storage: Storage) -> None:
+        """Raises `BadDirectory` if a folder is missing, or if the folders do not belong to one node."""
+        for folder in folders:
+            if not folder.is_dir():
+                raise BadDirectory(folder, "there is no such folder")
+        if len(folders) > 1:
+            whose = {folder: read_meta_properties(storage, folder) for folder in folders}
+            check_one_node({folder: identity for folder, identity in whose.items() if identity is not None})
+        self._checkpoints: Final = {folder: WatchedCheckpoints(storage, folder) for folder in folders}
+        self._storage = storage
+        self._logs: dict[TopicPartition, WatchedLog] = {}
+        self._known: dict[str, tuple[BrokerDefaults, Topic | None]] = {}
+        self._problem = ""  # the last problem with the metadata that was reported
+        warn_of_directories_inside(folders)
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """The topics by name, read from the metadata now."""
+        return self._read_metadata().topics
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return all partitions that exist now."""
+        return sorted(partition for folder in self._checkpoints for partition in find_partitions(folder))
+
+    def log(self, topic: str, partition: int) -> WatchedLog:
+        """Return a partition's log as it is now. Raises `UnknownPartition`, `NotReady`, and like `WatchedLog`."""
+        wanted = TopicPartition(topic, partition)
+        try:
+            return self._log(wanted)
+        except NoSegments:
+            self._logs.pop(wanted, None)  # it was deleted, and is being created again
+            raise NotReady(f"{wanted} is being made: it has no segment yet") from None
+
+    def _log(self, wanted: TopicPartition) -> WatchedLog:
+        topic, partition = wanted
+        log = self._logs.get(wanted)
+        if log is not None:
+            log.refresh()
+            return log
+        if wanted.problem is None and wanted != METADATA_PARTITION:
+            for folder, checkpoints in self._checkpoints.items():
+                path = folder / wanted.folder
+                if path.is_dir():
+                    log = WatchedLog(self._storage, path, wanted, self._config(topic), checkpoints)
+                    warn_of_hidden_records(log)
+                    return self._logs.setdefault(wanted, log)
+        raise UnknownPartition(f"there is no partition {partition} of a topic {topic!r}")
+
+    def close(self) -> None:
+        """Close all files."""
+        for log in list(self._logs.values()):
+            log.close()
+        self._logs.clear()
+
+    def _config(self, topic: str) -> LogConfig:
+        """Return a topic's configuration. The metadata are read for the first topic, and for each not yet known.
+
+        A log can be read without them. If they are unreadable, there is one warning.
+        """
+        if topic not in self._known:
+            try:
+                metadata = self._read_metadata()
+            except (BadDirectory, FormatError) as error:
+                if str(error) != self._problem:
+                    self._problem = str(error)
+                    warn_of_unreadable_metadata(error)
+                return UNKNOWN.config
+            defaults = BrokerDefaults(metadata)
+            self._known |= {name: (defaults, found) for name, found in {topic: None, **metadata.topics}.items()}
+        defaults, found = self._known[topic]
+        return defaults.config_of(found).config
+
+    def _read_metadata(self) -> MetadataStore:
+        from octavo.log.metadata import MetadataStore
+
+        return MetadataStore.open(list(self._checkpoints), storage=self._storage, read_only=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
