@@ -16,7 +16,6 @@ other change leaves the log with a `failure`.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import AppendRefused, Closed, ErrorCode, InvalidInput, LogError
+from octavo.log.clock import Clock
 from octavo.log.config import LogConfig
 from octavo.log.files.leader_epochs import EpochEnd, LeaderEpochs
 from octavo.log.names import LOG, TopicPartition, base_offset_of
@@ -48,16 +48,10 @@ if TYPE_CHECKING:
 
 _MAX_TIMESTAMP: Final[Callable[[BatchSpan], int]] = attrgetter("max_timestamp_ms")
 _NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
-Clock = Callable[[], int]  # milliseconds since 1970
 
 # Values of `_unfinished`. From 0 on it is the offset at which the log ended before an append or a roll.
 SETTLED: Final = -2
 NOT_UNDOABLE: Final = -1
-
-
-def wall_clock_ms() -> int:
-    """Return the time of day."""
-    return time.time_ns() // 1_000_000
 
 
 class Appended(NamedTuple):

@@ -15,12 +15,13 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from octavo.errors import FormatError, OctavoError
+from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.compaction.compactable import MAP_MEMORY
 from octavo.log.compaction.scheduling import clean, filthiest
 from octavo.log.compaction.stats import CompactionStats
 from octavo.log.compaction.throttle import Throttle
 from octavo.log.directory.data_directory import DataDirectory
-from octavo.log.log import Clock, Log, wall_clock_ms
+from octavo.log.log import Log
 from octavo.log.names import TRANSACTION_STATE, TopicPartition
 from octavo.log.retention import Expired
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import InvalidInput, OctavoError, OffsetOutOfRange
-from octavo.log.appendable import NOT_UNDOABLE, SETTLED, Appended, Clock, wall_clock_ms
+from octavo.log.appendable import NOT_UNDOABLE, SETTLED, Appended
+from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.compaction.compactable import CompactableLog, PolicyViolation
 from octavo.log.config import LogConfig
 from octavo.log.directory.checkpoints import Checkpoints, Kept
@@ -32,7 +33,7 @@ from octavo.records.layout import NO_OFFSET
 if TYPE_CHECKING:
     from octavo.log.watched.watched_log import WatchedLog
 
-__all__ = ["Appended", "Clock", "Log", "PolicyViolation", "wall_clock_ms"]
+__all__ = ["Appended", "Log", "PolicyViolation"]
 
 
 class Log(CompactableLog):

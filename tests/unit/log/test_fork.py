@@ -17,8 +17,8 @@ import pytest
 
 from octavo.errors import DirectoryLocked, WrongProcess
 from octavo.log import Background, DataDirectory, Log
+from octavo.log.clock import wall_clock_ms
 from octavo.log.consumer import Consumer
-from octavo.log.log import wall_clock_ms
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.lock import DirectoryLock, lock_owner
 from octavo.log.producer import Producer

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import FormatError, InvalidConfig, OctavoError, OffsetOutOfRange
+from octavo.log.clock import wall_clock_ms
 from octavo.log.consumer.assignment import Assigned
 from octavo.log.consumer.committed_offsets import positions_of
 from octavo.log.consumer.config import EARLIEST, LATEST, NONE, ConsumerConfig
@@ -14,7 +15,6 @@ from octavo.log.consumer.fetched_records import Deserializer, fetched
 from octavo.log.consumer.refusals import ConsumerError, NoOffset
 from octavo.log.consumer.visible_batches import Visible, visible
 from octavo.log.directory.data_directory import DataDirectory
-from octavo.log.log import wall_clock_ms
 from octavo.log.names import TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.readable_log import ReadableLog, TimestampOffset

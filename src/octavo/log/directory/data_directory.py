@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, overload
 
 from octavo.errors import BadDirectory, Closed, ErrorCode, InvalidInput, LogError, OctavoError
 from octavo.log.broker_defaults import BrokerDefaults
+from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.closing import keeping
 from octavo.log.config import LogConfig
 from octavo.log.directory.data_folder import (
@@ -35,7 +36,7 @@ from octavo.log.directory.standalone import check_no_file, check_topic_id
 from octavo.log.directory.standalone import open_partition as open_partition
 from octavo.log.directory.standalone import watch_partition as watch_partition
 from octavo.log.files.partition_metadata import write_topic_id
-from octavo.log.log import Clock, Log, wall_clock_ms
+from octavo.log.log import Log
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.recovery.report import Ignored, OnProgress, RecoveryReport

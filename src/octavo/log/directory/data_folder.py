@@ -13,9 +13,10 @@ from typing import Final
 
 from octavo.errors import BadDirectory, InvalidInput, OctavoError
 from octavo.log.broker_defaults import TopicConfig
+from octavo.log.clock import Clock
 from octavo.log.directory.checkpoints import Checkpoints, Kept
 from octavo.log.files.clean_shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
-from octavo.log.log import Clock, Log
+from octavo.log.log import Log
 from octavo.log.names import (
     META_PROPERTIES,
     METADATA_TOPIC,

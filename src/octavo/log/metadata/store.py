@@ -10,14 +10,14 @@ changed.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Self
 from uuid import UUID
 
 from octavo.errors import BadDirectory, InvalidInput, LogError, OthersDecide
+from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.files.meta_properties import MetaProperties, random_uuid, write_uuid
 from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT, others_decide
 from octavo.log.metadata.cluster_log import (
@@ -44,14 +44,10 @@ from octavo.schemas.metadata.topics import ConfigRecord, PartitionRecord, Remove
 FIRST_NODE: Final = 1
 
 
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class MetadataStore:
     """Topics, their ids, partitions and configurations. For one thread at a time; `close` it."""
 
-    def __init__(self, folders: Sequence[Path], *, storage: Storage, read_only: bool, clock: Callable[[], int]) -> None:
+    def __init__(self, folders: Sequence[Path], *, storage: Storage, read_only: bool, clock: Clock) -> None:
         """Not for callers: see `open`."""
         self._folders = tuple(folders)
         self._storage = storage
@@ -71,7 +67,7 @@ class MetadataStore:
         *,
         storage: Storage,
         read_only: bool,
-        clock: Callable[[], int] = _wall_clock_ms,
+        clock: Clock = wall_clock_ms,
     ) -> Self:
         """Open the metadata of one data directory, in one or several existing folders.
 

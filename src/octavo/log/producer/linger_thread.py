@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from octavo.log.log import Clock
+from octavo.log.clock import Clock
 from octavo.log.producer.inbox import Inbox
 from octavo.log.producer.sender import Sender
 

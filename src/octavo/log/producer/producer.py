@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from octavo.errors import InvalidInput
+from octavo.log.clock import NS_PER_MS, Clock, monotonic_ms, wall_clock_ms
 from octavo.log.closing import keeping
-from octavo.log.log import Clock, wall_clock_ms
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.fork_safe import in_child, make_rlock
 from octavo.log.producer.config import ProducerConfig
@@ -32,12 +32,6 @@ if TYPE_CHECKING:
     from octavo.log.producer.transactional import Transactions
 
 Serializer = Callable[[Any], Buffer | None]
-
-_NS_IN_MS: Final = 1_000_000
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // _NS_IN_MS
 
 
 class Producer:
@@ -77,8 +71,8 @@ class Producer:
         # The wall clock is read in the unit that is quickest to get, and divided for many records at once.
         is_wall_clock = data._clock is wall_clock_ms
         self._now: Final[Callable[[], int]] = time.time_ns if is_wall_clock else data._clock
-        self._clock_unit: Final = _NS_IN_MS if is_wall_clock else 1
-        self._clock: Final = clock or _monotonic_ms
+        self._clock_unit: Final = NS_PER_MS if is_wall_clock else 1
+        self._clock: Final = clock or monotonic_ms
         self._sender: Final = Sender(
             self.config, self._make_packer, self._make_deliverer, self._clock, check_process=self._check_process
         )

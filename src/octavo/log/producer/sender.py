@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from octavo.log.appendable import Clock
+from octavo.log.clock import Clock
 from octavo.log.ownership.fork_safe import make_lock, make_rlock
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import DoneCallback, SendFuture
