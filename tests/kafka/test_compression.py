@@ -12,8 +12,8 @@ from octavo.records.compression import compress, decompress
 from octavo.records.layout import Codec
 from tests.kafka.answers import Codec as CodecName
 from tests.kafka.judge import Judge
-from tests.unit.records.compression_cases import COMPRESSED, LEVELS, SIZES, cases, noise, streams, text
-from tests.unit.records.test_compression import examples
+from tests.unit.records.compression.cases import COMPRESSED, LEVELS, SIZES, cases, noise, streams, text
+from tests.unit.records.compression.test_compression import examples
 
 NAMES: dict[Codec, CodecName] = {
     Codec.GZIP: "gzip",

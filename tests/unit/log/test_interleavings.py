@@ -15,7 +15,7 @@ from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import File, Storage
 from octavo.records import Batch, read_batches
 from tests.unit.log.logs import SMALL, TIME_MS, make_batch
-from tests.unit.log.test_producers import DAY_MS, batch_of, committed, end
+from tests.unit.log.producer_state.test_states import DAY_MS, batch_of, committed, end
 
 COMMITTED = Isolation.READ_COMMITTED
 

@@ -23,8 +23,8 @@ from tests.crash.disk import Data, Names, Survival, write_image
 from tests.crash.storage import CrashStorage, FastStorage
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch, open_log
+from tests.unit.log.producer_state.test_states import batch_of, end
 from tests.unit.log.test_interleavings import Interrupted
-from tests.unit.log.test_producers import batch_of, end
 
 FEW = 24  # files
 

@@ -16,7 +16,7 @@ import pytest
 from octavo.errors import BadCompression, FormatError, LimitExceeded, Truncated
 from octavo.records.compression import compress, decompress
 from octavo.records.layout import Codec
-from tests.unit.records.compression_cases import COMPRESSED, noise, streams, text, zstd_frame
+from tests.unit.records.compression.cases import COMPRESSED, noise, streams, text, zstd_frame
 
 codecs = pytest.mark.parametrize("codec", COMPRESSED, ids=str)
 
@@ -200,7 +200,7 @@ from pathlib import Path
 from octavo.errors import FormatError, LimitExceeded
 from octavo.records.compression import compress, decompress
 from octavo.records.layout import Codec
-from tests.unit.records.compression_cases import ZSTD, library_lz4, raw_snappy, zstd_block, zstd_frame
+from tests.unit.records.compression.cases import ZSTD, library_lz4, raw_snappy, zstd_block, zstd_frame
 
 def memory(field):
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
@@ -229,7 +229,7 @@ for codec, stream in bombs + lies:
     taken = memory("VmHWM") - before
     assert taken < (2 + 4 + 2) << 20, (codec, len(stream), taken)  # limit, largest block, the allocator's slack
 """
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[3], timeout=120)
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[4], timeout=120)
 
 
 @codecs

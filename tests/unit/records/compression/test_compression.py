@@ -18,7 +18,7 @@ from octavo.errors import BadCompression, FormatError, InvalidInput, LimitExceed
 from octavo.records.compression import DEFAULT_LIMIT, Inflater, compress, decompress
 from octavo.records.compression import gzip as octavo_gzip
 from octavo.records.layout import Codec
-from tests.unit.records.compression_cases import COMPRESSED, LEVELS, SIZES, Case, cases, noise, text
+from tests.unit.records.compression.cases import COMPRESSED, LEVELS, SIZES, Case, cases, noise, text
 
 codecs = pytest.mark.parametrize("codec", COMPRESSED, ids=str)
 
@@ -231,7 +231,7 @@ def test_default_limit_is_256_mib() -> None:
 
 def examples() -> dict[str, bytes]:
     """The worked examples of the page, by codec: the hex before the words of each line."""
-    page = (Path(__file__).parents[3] / "docs/formats/compression.md").read_text()
+    page = (Path(__file__).parents[4] / "docs/formats/compression.md").read_text()
     found = re.findall(r"```hex (\w+)\n(.*?)```", page, re.DOTALL)
     return {
         name: bytes.fromhex("".join(re.split(r" {2,}", line)[0] for line in body.splitlines())) for name, body in found

@@ -23,7 +23,7 @@ from octavo.log.storage import DISK
 from octavo.spark.files import Root
 from tests.crash.storage import FastStorage
 from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch
-from tests.unit.log.test_producers import batch_of, end
+from tests.unit.log.producer_state.test_states import batch_of, end
 
 COUNT: Final = 12
 TIB: Final = 1 << 40
