@@ -44,3 +44,10 @@ def test_every_room_on_the_map_is_there() -> None:
     rooms = [room for room in on_the_map() if room.startswith(STOREYS)]
     assert len(rooms) > 40
     assert not [room for room in rooms if not (HOUSE / room).exists()]
+
+
+def test_the_folders_of_the_unit_tests_are_those_of_the_house() -> None:
+    unit = Path(__file__).resolve().parent
+    folders = [path.parent.relative_to(unit) for path in unit.rglob("test_*.py")]
+    assert len(set(folders)) > 10
+    assert not [folder for folder in folders if not (HOUSE / folder / "__init__.py").exists()]
