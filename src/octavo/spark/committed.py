@@ -19,7 +19,7 @@ import logging
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -156,32 +156,17 @@ def _decided_end(stage: int, replica: Replica, bound: int, on_corruption: OnCorr
     raise BadDirectory(replica.folder, "its files change faster than they can be read")
 
 
-class Choice(Protocol):
-    """A choice of the batches of a slice that are to be read."""
-
-    def at(self, shift: int) -> Keep:
-        """Return the filter for a window in which positions count from `shift`."""
-
-
-def choice_for(options: Options, file: File, piece: Slice) -> Choice | None:
-    """Return the choice of batches for a slice; None where all are to be read."""
+def filter_for(options: Options, file: File, piece: Slice) -> Keep | None:
+    """Return the filter for the batches of a slice; None where all are to be read."""
     if options.read_committed:
-        return Outcomes(options, file, piece)
-    return None if options.include_control_records else _NoControl()
+        return Outcomes(options, file, piece).keep
+    return None if options.include_control_records else no_control
 
 
 def no_control(table: Table) -> Truths:
     """Keep everything but control batches."""
     kept: Truths = (table[:, scan.ATTRIBUTES] & _CONTROL == 0) | (table[:, scan.MAGIC] < 2)
     return kept
-
-
-class _NoControl:
-    """The choice of everything but control batches."""
-
-    def at(self, shift: int) -> Keep:
-        """Return the filter, which is the same for every window."""
-        return no_control
 
 
 class Outcomes:
@@ -197,11 +182,7 @@ class Outcomes:
         self._decider: Final = Decider()
         self._aborted: Final = AbortedRanges()
 
-    def at(self, shift: int) -> Keep:
-        """Return the filter. It goes by offsets, so it is the same for every window."""
-        return self._keep
-
-    def _keep(self, table: Table) -> Truths:
+    def keep(self, table: Table) -> Truths:
         """Drop the batches of aborted transactions, and control batches unless they were asked for.
 
         Raises `CorruptFile`, `BadDirectory` and `DataLoss` where an outcome cannot be found, if the options say so.

@@ -24,7 +24,7 @@ from octavo.log.storage import File
 from octavo.records.arrow.reader import to_arrow
 from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD
 from octavo.records.offset_order import HEAD_SIZE
-from octavo.spark.committed import choice_for, decided_end, no_control
+from octavo.spark.committed import decided_end, filter_for, no_control
 from octavo.spark.corruption import Corruption
 from octavo.spark.joined import Window, group_small, join_batches
 from octavo.spark.options import Options
@@ -176,7 +176,7 @@ class TaskReader:
 
     def _read_windows(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
         self._columns.begin(piece)
-        choice = choice_for(self._options, file, piece)
+        keep = filter_for(self._options, file, piece)
         position = piece.position
         last_offset = max(piece.base_offset - 1, piece.last_offset)  # of the last valid batch
         while position < piece.end:
@@ -186,14 +186,14 @@ class TaskReader:
                 columns=self._columns.stored,
                 offsets=(piece.first_offset, piece.end_offset),
                 max_rows=BATCH_ROWS,
-                keep=None if choice is None else choice.at(position),
+                keep=keep,
                 follows=last_offset,
                 end=min(len(window), piece.end - position),
             )
             try:
                 for batch in reader:
                     yield self._columns.spark_batch(batch, position)
-            except CorruptFile:  # in another file, which the choice has read
+            except CorruptFile:  # in another file, which the filter has read
                 raise
             except FormatError as error:
                 last_offset = reader.last_offset

@@ -15,7 +15,7 @@ from octavo.log.storage import DISK, Storage
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import read_batches
 from octavo.spark import tasks
-from octavo.spark.committed import OpenTransactions, choice_for
+from octavo.spark.committed import OpenTransactions, filter_for
 from octavo.spark.files import Root
 from octavo.spark.options import OnCorruption
 from octavo.spark.partitions import Replica
@@ -184,9 +184,9 @@ def after_opening(monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
 
     def choose(*arguments: Any) -> Any:
         act()
-        return choice_for(*arguments)
+        return filter_for(*arguments)
 
-    monkeypatch.setattr(tasks, "choice_for", choose)
+    monkeypatch.setattr(tasks, "filter_for", choose)
 
 
 @pytest.mark.parametrize("further", [False, True])
