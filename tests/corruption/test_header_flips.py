@@ -20,8 +20,8 @@ from octavo.log import DataDirectory, Log
 from octavo.log.consumer import Consumer
 from octavo.log.names import TopicPartition
 from octavo.log.readable_log import ReadableLog
-from octavo.log.reading import Isolation
 from octavo.log.segment.batch_span import Origin
+from octavo.log.view import Isolation
 from octavo.log.watched.watched_log import WatchedDirectory
 from octavo.records import BatchBuilder, Codec, end_transaction_marker, read_batches, to_arrow
 from octavo.records.layout import BATCH_HEADER

@@ -34,12 +34,12 @@ from octavo.log.producer_state.producer_batch import ProducerBatch
 from octavo.log.producer_state.replay import Replay
 from octavo.log.producer_state.states import EXPIRATION_MS, ProducerStates
 from octavo.log.readable_log import ReadableLog
-from octavo.log.reading import View
 from octavo.log.segment.batch_span import BatchSpan, Origin, Validated
 from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import TransactionIndex
 from octavo.log.storage import Storage
+from octavo.log.view import View
 from octavo.records import empty_batch
 from octavo.records.layout import MAX_INT32, NO_OFFSET, NO_TIMESTAMP, Buffer
 

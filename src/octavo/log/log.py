@@ -22,12 +22,12 @@ from octavo.log.directory.checkpoints import Checkpoints, Kept
 from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
-from octavo.log.reading import View
 from octavo.log.recovery.loading import Loader
 from octavo.log.recovery.report import OnProgress, RecoveryReport
 from octavo.log.retention import Expired, LogView, SegmentView, expired_segments
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import DISK, Storage
+from octavo.log.view import View
 from octavo.records.layout import NO_OFFSET
 
 if TYPE_CHECKING:

@@ -9,9 +9,11 @@ from typing import NamedTuple, Self, TypeVar
 
 from octavo.errors import FormatError, InvalidInput
 from octavo.log.closing import keeping
-from octavo.log.reading import Isolation, LogReader, ReadResult, View, indexed_aborts, read_view
+from octavo.log.log_reader import LogReader
+from octavo.log.reading import ReadResult, indexed_aborts, read_view
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry
+from octavo.log.view import Isolation, View
 
 T = TypeVar("T")
 

@@ -1,69 +1,22 @@
-"""Reading a log: a snapshot of it (`View`), the result of one read (`ReadResult`), and a `LogReader` that goes on.
-
-Readers take no lock. They look at a `View`, which the writer replaces as a whole when something has changed, and read
-files at positions. A segment that is deleted meanwhile stays readable for everybody who has a view with it. Only a
-truncation can remove bytes that somebody is reading, and write others in their place. It changes the view's generation:
-by that the reader notices, and reads again.
-"""
+"""Read a log once: find the batches in a `View`, and return a `ReadResult`."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
-from enum import Enum
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from octavo.errors import LimitExceeded, OffsetOutOfRange
+from octavo.errors import OffsetOutOfRange
 from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.producer_state.aborted import AbortedRanges, AbortedTransaction
 from octavo.log.segment.batch_walk import check
-from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import File
-from octavo.records import Batch, Record, read_batches
-from octavo.records.layout import NO_OFFSET
-from octavo.records.offset_order import RULE, base_offset_at, is_misplaced
+from octavo.log.view import Isolation, View
+from octavo.records.offset_order import RULE
 
 if TYPE_CHECKING:
     from octavo.log.readable_log import ReadableLog
-
-
-class Isolation(Enum):
-    """How far a reader may read."""
-
-    LOG_END = "log end"  # everything; for replicas
-    HIGH_WATERMARK = "high watermark"  # what is on enough replicas; for consumers
-    READ_COMMITTED = "read committed"  # of that, what is before the first open transaction
-
-
-class View(NamedTuple):
-    """A snapshot of a log. The segments may have grown since: `size` is the end of the last one in this view."""
-
-    segments: tuple[Segment, ...]
-    bases: tuple[int, ...]
-    size: int
-    start_offset: int
-    end_offset: int
-    high_watermark: int
-    generation: int  # changes when bytes are removed that somebody may be reading
-    first_unstable_offset: int = NO_OFFSET  # of the first undecided transaction; -1 if there is none
-
-    @property
-    def last_stable_offset(self) -> int:
-        """The end of what consumers of committed data may read: before it, all transactions are decided."""
-        if self.first_unstable_offset < 0:
-            return self.high_watermark
-        return min(max(self.first_unstable_offset, self.start_offset), self.high_watermark)
-
-    def bound(self, isolation: Isolation) -> int:
-        """Return the offset before which a reader of this isolation may read."""
-        if isolation is Isolation.HIGH_WATERMARK:
-            return self.high_watermark
-        return self.end_offset if isolation is Isolation.LOG_END else self.last_stable_offset
-
-    def segment_size(self, number: int) -> int:
-        """Return the size of the segment of that number in this view."""
-        return self.size if number == len(self.segments) - 1 else self.segments[number].size
 
 
 class FileSlice(NamedTuple):
@@ -255,75 +208,3 @@ def _end_before(view: View, number: int, end: int, bound: int) -> tuple[int, Cor
     except CorruptFile as damaged:
         return damaged.position, damaged
     return end if behind is None else behind.position, None
-
-
-class LogReader(Iterator[Batch]):
-    """Iterate over batches from an offset to the present end of the log. Iterating again later goes on from there.
-
-    Each read fills at most the buffer. If a batch does not fit, the buffer is doubled, up to its maximum. Batches are
-    returned as they are stored; with `READ_COMMITTED`, `records` leaves out aborted ones. Each segment is read to its
-    end before the next, as described in `portions`, whatever the size of the buffer.
-    """
-
-    def __init__(
-        self, log: ReadableLog, offset: int, *, isolation: Isolation, buffer_size: int, max_buffer_size: int
-    ) -> None:
-        self.offset = offset  # of the next record
-        self.buffer_size = buffer_size
-        self._log = log
-        self._isolation = isolation
-        self._max_buffer_size = max_buffer_size
-        self._segment: int | None = None  # base offset of the segment that was read last
-        self._data = b""
-        self._batches: Iterator[Batch] = iter(())
-        self._aborted = AbortedRanges()
-
-    def __next__(self) -> Batch:
-        """Return the next batch. Raises `OffsetOutOfRange`, `FormatError`, and `LimitExceeded`.
-
-        `LimitExceeded` is for a batch that is larger than the largest buffer.
-        """
-        while True:
-            for batch in self._batches:
-                if batch.position and not self._is_next(batch):
-                    break  # the next read begins with this batch, and finds out what is wrong
-                self.offset = batch.last_offset + 1
-                return batch
-            part = self._read()
-            if not part.size:
-                raise StopIteration
-            self._segment = part.segment
-            self._data = part.records
-            self._batches = read_batches(self._data)
-            self._aborted = part.aborted_ranges
-
-    def _is_next(self, batch: Batch) -> bool:
-        """Return whether a batch is in its place: right after the last one, or after a plausible gap."""
-        base_offset = batch.last_offset if batch.count is None else batch.base_offset
-        if base_offset == self.offset:
-            return True
-        behind = base_offset_at(self._data, batch.position + batch.size)
-        return behind is not None and not is_misplaced(base_offset, batch.last_offset, self.offset - 1, behind)
-
-    def records(self) -> Iterator[Record]:
-        """Yield the records from the offset on, without control batches and aborted batches."""
-        first = self.offset
-        for batch in self:
-            if self._aborted.shows(batch):
-                yield from (record for record in batch if record.offset >= first)
-
-    def _read(self) -> ReadResult:
-        """Read at least one complete batch, or nothing at the end of the log."""
-        while True:
-            part = self._log.read(
-                self.offset,
-                self.buffer_size,
-                isolation=self._isolation,
-                at_least_one=False,
-                segment=self._segment,
-            )
-            if not part.size or next(iter(read_batches(part.records, verify=False)), None) is not None:
-                return part
-            if self.buffer_size >= self._max_buffer_size:
-                raise LimitExceeded(0, f"the batch at offset {self.offset}", None, self._max_buffer_size)
-            self.buffer_size = min(2 * self.buffer_size, self._max_buffer_size)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from octavo.errors import FormatError
-from octavo.log.reading import View
 from octavo.log.segment.batch_walk import walk
 from octavo.log.segment.segment import Segment
+from octavo.log.view import View
 from octavo.records import read_batches
 
 _SMALL: Final = 4096  # bytes: reading so small a file is faster than opening its index

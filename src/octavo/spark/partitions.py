@@ -18,8 +18,8 @@ from octavo.errors import BadDirectory, InvalidInput
 from octavo.log.config import LogConfig
 from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.names import LOG, METADATA_TOPIC, SWAP, TopicPartition, base_offset_of, is_internal_topic
-from octavo.log.reading import View
 from octavo.log.segment_portions import end_behind
+from octavo.log.view import View
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark.files import Found, Root, children, find_paths, shown
 from octavo.spark.offsets import told

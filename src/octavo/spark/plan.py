@@ -12,12 +12,12 @@ from contextlib import suppress
 from typing import Final
 
 from octavo.errors import FormatError
-from octavo.log.reading import View
 from octavo.log.segment.batch_walk import Entry, check, walk
 from octavo.log.segment.damage import BatchSearch
 from octavo.log.segment.segment import Segment
 from octavo.log.segment_portions import portions
 from octavo.log.storage import File
+from octavo.log.view import View
 from octavo.records import Batch, read_batches
 from octavo.records.layout import BATCH_HEADER, MIN_INT64
 from octavo.records.offset_order import is_misplaced

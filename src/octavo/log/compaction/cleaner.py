@@ -26,10 +26,10 @@ from octavo.log.compaction.throttle import Throttle
 from octavo.log.config import LogConfig
 from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.names import TopicPartition
-from octavo.log.reading import View
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import Storage
+from octavo.log.view import View
 from octavo.records.kernels import kernels
 from octavo.records.kernels.machine import wrap64
 

@@ -16,8 +16,8 @@ from octavo.log.compaction.stats import CompactionAborted, CompactionStats, OnCo
 from octavo.log.compaction.throttle import Throttle
 from octavo.log.directory.checkpoints import Checkpoints
 from octavo.log.names import CLEANED
-from octavo.log.reading import View
 from octavo.log.segment.segment import Segment
+from octavo.log.view import View
 
 if TYPE_CHECKING:
     from octavo.log.compaction.output import CleanedSegment

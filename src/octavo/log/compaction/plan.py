@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from octavo.log.config import LogConfig
-from octavo.log.reading import View
 from octavo.log.segment.segment import Segment
+from octavo.log.view import View
 
 
 class LastBatch(NamedTuple):

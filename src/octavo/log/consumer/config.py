@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from octavo.errors import InvalidConfig
 from octavo.log.client_config import NO_INTERCEPTORS, Name, Options, Text, option
 from octavo.log.config_values import Member, Switch, int32
-from octavo.log.reading import Isolation
+from octavo.log.view import Isolation
 
 _HERE: Final = "it is about brokers and connections, and this consumer has none"
 _ALONE: Final = "it is about the members of a group, and this consumer is alone"

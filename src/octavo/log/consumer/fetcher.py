@@ -18,7 +18,8 @@ from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.readable_log import ReadableLog, TimestampOffset
-from octavo.log.reading import Isolation, ReadResult
+from octavo.log.reading import ReadResult
+from octavo.log.view import Isolation
 from octavo.log.watched.segment_files import NoSegments
 from octavo.log.watched.watched_log import NotReady, UnknownPartition, WatchedDirectory, WatchedLog
 

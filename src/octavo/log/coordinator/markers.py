@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from octavo.log.log import Log
-from octavo.log.reading import Isolation
 from octavo.log.segment.batch_span import Origin
+from octavo.log.view import Isolation
 from octavo.records.control import end_transaction_marker
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.producer_state.aborted import Decider, TransactionScan
-from octavo.log.reading import View
 from octavo.log.segment.damage import OnDamage, refuse
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry
+from octavo.log.view import View
 from octavo.records.layout import NO_OFFSET
 
 if TYPE_CHECKING:

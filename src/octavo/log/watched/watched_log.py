@@ -18,10 +18,11 @@ from octavo.log.files.meta_properties import check_one_node, read_meta_propertie
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.readable_log import ReadableLog
-from octavo.log.reading import Isolation, ReadResult, View, abort_bound
+from octavo.log.reading import ReadResult, abort_bound
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import FileStatus, Storage
+from octavo.log.view import Isolation, View
 from octavo.log.watched.found_transactions import FoundTransactions
 from octavo.log.watched.log_end import Tail, find_tail
 from octavo.log.watched.segment_files import NoSegments, SegmentFiles, find_segments

@@ -12,8 +12,8 @@ from octavo.log.consumer import Consumer
 from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.directory.data_folder import METADATA_PARTITION
 from octavo.log.names import LOG, TopicPartition, file_name
-from octavo.log.reading import View
 from octavo.log.storage import DISK
+from octavo.log.view import View
 from octavo.log.watched.watched_log import UnknownPartition, WatchedDirectory
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch, open_log

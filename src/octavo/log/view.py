@@ -1,0 +1,53 @@
+"""A snapshot of a log (`View`), and how far readers may read (`Isolation`).
+
+Readers take no lock. They look at a `View`, which the writer replaces as a whole when something has changed, and read
+files at positions. A segment that is deleted meanwhile stays readable for everybody who has a view with it. Only a
+truncation can remove bytes that somebody is reading, and write others in their place. It changes the view's generation:
+by that the reader notices, and reads again.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from octavo.log.segment.segment import Segment
+from octavo.records.layout import NO_OFFSET
+
+
+class Isolation(Enum):
+    """How far a reader may read."""
+
+    LOG_END = "log end"  # everything; for replicas
+    HIGH_WATERMARK = "high watermark"  # what is on enough replicas; for consumers
+    READ_COMMITTED = "read committed"  # of that, what is before the first open transaction
+
+
+class View(NamedTuple):
+    """A snapshot of a log. The segments may have grown since: `size` is the end of the last one in this view."""
+
+    segments: tuple[Segment, ...]
+    bases: tuple[int, ...]
+    size: int
+    start_offset: int
+    end_offset: int
+    high_watermark: int
+    generation: int  # changes when bytes are removed that somebody may be reading
+    first_unstable_offset: int = NO_OFFSET  # of the first undecided transaction; -1 if there is none
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what consumers of committed data may read: before it, all transactions are decided."""
+        if self.first_unstable_offset < 0:
+            return self.high_watermark
+        return min(max(self.first_unstable_offset, self.start_offset), self.high_watermark)
+
+    def bound(self, isolation: Isolation) -> int:
+        """Return the offset before which a reader of this isolation may read."""
+        if isolation is Isolation.HIGH_WATERMARK:
+            return self.high_watermark
+        return self.end_offset if isolation is Isolation.LOG_END else self.last_stable_offset
+
+    def segment_size(self, number: int) -> int:
+        """Return the size of the segment of that number in this view."""
+        return self.size if number == len(self.segments) - 1 else self.segments[number].size
