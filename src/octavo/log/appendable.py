@@ -370,11 +370,10 @@ class AppendableLog(ReadableLog):
         """
         view = self._view
         active = view.segments[-1]
-        ends = (*view.bases[1:], view.end_offset)
         behind = [
             segment
-            for segment, end in zip(view.segments, ends, strict=True)
-            if end > self.recovery_point or segment.is_new or (also_active and segment is active)
+            for number, segment in enumerate(view.segments)
+            if view.segment_end(number) > self.recovery_point or segment.is_new or (also_active and segment is active)
         ]
         names = [segment.name_count for segment in behind]  # before the sync: more files may be made meanwhile
         with self._or_fail():  # a system drops what it failed to write: a second sync would report success

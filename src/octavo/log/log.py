@@ -207,7 +207,7 @@ class Log(CompactableLog):
         if offset < view.bases[0]:
             self._start_anew(offset, now_ms)
             return
-        stay = [segment for segment in view.segments if segment.base_offset <= offset]
+        stay = view.segments[: view.segment_at(offset) + 1]
         cut = stay[-1].find(offset, stay[-1].size)
         start_offset = min(view.start_offset, offset)
         size = stay[-1].size if cut is None else cut.position
@@ -303,7 +303,6 @@ class Log(CompactableLog):
             return list(expired)
 
     def _retention_view(self, view: View) -> LogView:
-        ends = (*view.bases[1:], view.end_offset)
         return LogView(
             partition=self.partition,
             config=self._config,
@@ -313,12 +312,12 @@ class Log(CompactableLog):
             segments=tuple(
                 SegmentView(
                     base_offset=segment.base_offset,
-                    next_offset=end,
+                    next_offset=view.segment_end(number),
                     size=segment.size,
                     largest_timestamp_ms=segment.largest.timestamp_ms,
                     last_modified_ms=segment.modified_ms(),
                 )
-                for segment, end in zip(view.segments, ends, strict=True)
+                for number, segment in enumerate(view.segments)
             ),
         )
 

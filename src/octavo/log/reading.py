@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -167,11 +166,11 @@ def read_view(
 
 def _candidates(view: View, offset: int, segment: int | None) -> Iterable[int]:
     """Return the numbers of the segments in which to look for an offset, in order. `segment`: see `Log.read`."""
-    first = max(0, bisect_right(view.bases, offset) - 1)
+    first = view.segment_at(offset)
     candidates = range(first, len(view.bases))
     if segment is None:
         return candidates
-    last = bisect_left(view.bases, segment)
+    last = view.segment_at(segment)
     return (last, *candidates) if last < first and view.bases[last] == segment else candidates
 
 
@@ -191,14 +190,14 @@ def abort_bound(view: View, number: int, end: int) -> int:
     behind = segment.offset_index.behind(end)
     if behind is not None and segment.has_batch_at(behind):  # otherwise an aborted transaction might be missed
         return behind.offset
-    return view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
+    return view.segment_end(number)
 
 
 def _end_before(view: View, number: int, end: int, bound: int) -> tuple[int, CorruptFile | None]:
     """Return the position up to which a segment has only offsets below `bound`, and the damage found there, if any."""
     if view.bases[number] >= bound:
         return 0, None
-    if number + 1 < len(view.bases) and view.bases[number + 1] <= bound:
+    if view.segment_end(number) <= bound:
         return end, None
     segment = view.segments[number]
     try:

@@ -8,7 +8,6 @@ of the first segment, and of the next one only what comes after that.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
@@ -35,24 +34,25 @@ def end_behind(view: View, number: int) -> int:
 
     It is the base offset of the next segment, unless this segment is known to reach further.
     """
+    end = view.segment_end(number)
     if number + 1 == len(view.bases):
-        return view.end_offset
-    return max(view.bases[number + 1], _checked_end_offset(view.segments[number], view.bases[number + 1]))
+        return end
+    return max(end, _checked_end_offset(view.segments[number], end))
 
 
 def portions(
     view: View, first: int, end: int, end_behind: Callable[[View, int], int] = end_behind
 ) -> Iterator[Portion]:
     """Yield the segments that have offsets from `first` to before `end`, in the order in which they are read."""
-    number = max(0, bisect_right(view.bases, first) - 1)
+    number = view.segment_at(first)
     while first < end and number < len(view.bases) and view.bases[number] < end:
-        behind = view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
+        behind = view.segment_end(number)
         if behind < end:
             behind = end_behind(view, number)
         stop = min(end, behind)
         yield Portion(number, max(first, view.bases[number]), stop, stop < behind)
         first = max(first, stop)
-        number = max(number + 1, bisect_right(view.bases, first) - 1)
+        number = max(number + 1, view.segment_at(first))
 
 
 def _checked_end_offset(segment: Segment, next_base: int) -> int:

@@ -8,11 +8,15 @@ by that the reader notices, and reads again.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from octavo.log.segment.segment import Segment
 from octavo.records.layout import NO_OFFSET
+
+End = TypeVar("End")
 
 
 class Isolation(Enum):
@@ -48,6 +52,24 @@ class View(NamedTuple):
             return self.high_watermark
         return self.end_offset if isolation is Isolation.LOG_END else self.last_stable_offset
 
+    def segment_at(self, offset: int) -> int:
+        """Return the number of the last segment that begins at or before `offset`; 0 if the first begins after it."""
+        return max(0, bisect_right(self.bases, offset) - 1)
+
+    def count_before(self, offset: int) -> int:
+        """Return the number of segments that begin before `offset`."""
+        return bisect_left(self.bases, offset)
+
+    def segment_end(self, number: int) -> int:
+        """Return where a segment ends in this view: the base offset of the next, or the end offset for the last."""
+        return self.bases[number + 1] if number + 1 < len(self.bases) else self.end_offset
+
     def segment_size(self, number: int) -> int:
         """Return the size of the segment of that number in this view."""
         return self.size if number == len(self.segments) - 1 else self.segments[number].size
+
+
+def segment_ends(segments: Sequence[Segment], end_offset: End) -> list[int | End]:
+    """Return the end of each of these segments, as `View.segment_end` does. `end_offset`: the end of the last."""
+    ends: list[int | End] = [segment.base_offset for segment in segments[1:]]
+    return [*ends, end_offset] if segments else []

@@ -16,7 +16,6 @@ transaction for which no marker is found is never taken for committed.
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
@@ -87,7 +86,7 @@ class OpenTransactions:
         view, found = log.view, self._found
         if found is None or found.generation != view.generation or bound < found.offset:
             found = self._begin(storage, log, view.start_offset, bound) or self._begin_at_start(log)
-        elif any(found.offset < base <= bound for base in view.bases):
+        elif view.count_before(found.offset + 1) < view.count_before(bound + 1):
             # A new segment may have its snapshot: then the segments before it need not be read.
             found = self._begin(storage, log, found.offset, bound) or found
         self._found = found
@@ -281,13 +280,13 @@ class _Ahead:
 
     def _number_in(self, log: WatchedLog) -> int:
         """Return the number of the segment to go on in: the same one as long as it has more, as in `portions`."""
-        bases = log.view.bases
+        view = log.view
         base_offset, identity = self._segment
-        if base_offset in bases and log.identity(base_offset) == identity:
-            number = bases.index(base_offset)
-            if log.view.segment_size(number) > self._position:
-                return number
-        return bisect_right(bases, self.offset) - 1
+        number = view.segment_at(base_offset)
+        is_there = view.bases[number] == base_offset and log.identity(base_offset) == identity
+        if is_there and view.segment_size(number) > self._position:
+            return number
+        return view.count_before(self.offset + 1) - 1
 
     def _look(self) -> WatchedLog | None:
         """Return the log as it is now; None where it was deleted."""

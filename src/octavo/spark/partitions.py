@@ -75,7 +75,7 @@ class Replica(NamedTuple):
         """As `portions.end_behind`, but without reading a large remote file from its first byte."""
         segment = view.segments[number]
         if segment.size > _MOST_WALKED and not self.root.is_local and segment.offset_index.count == 0:
-            return view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
+            return view.segment_end(number)
         return end_behind(view, number)
 
     def has_segments(self) -> bool:

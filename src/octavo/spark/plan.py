@@ -6,7 +6,6 @@ file first. So one large segment feeds many tasks. Small slices share a task, in
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
@@ -106,7 +105,7 @@ def _end_behind(source: SourceLog, first: int, end: int) -> Callable[[View, int]
     replica, view = source.replica, source.log.view
     if replica.root.is_local:
         return replica.end_behind
-    numbers = range(max(0, bisect_right(view.bases, first) - 1), bisect_left(view.bases, end) - 1)
+    numbers = range(view.segment_at(first), view.count_before(end) - 1)
     known = dict(zip(numbers, in_threads(lambda number: replica.end_behind(view, number), numbers), strict=True))
     return lambda _, number: known[number]
 
@@ -114,7 +113,7 @@ def _end_behind(source: SourceLog, first: int, end: int) -> Callable[[View, int]
 def segment_of(source: SourceLog, piece: Slice) -> Segment:
     """Return the segment of a slice."""
     view = source.log.view
-    return view.segments[bisect_right(view.bases, piece.base_offset) - 1]
+    return view.segments[view.segment_at(piece.base_offset)]
 
 
 def _with_head(piece: Slice, source: SourceLog) -> Slice:

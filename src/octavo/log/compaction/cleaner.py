@@ -29,7 +29,7 @@ from octavo.log.names import TopicPartition
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import Storage
-from octavo.log.view import View
+from octavo.log.view import View, segment_ends
 from octavo.records.kernels import kernels
 from octavo.records.kernels.machine import wrap64
 
@@ -147,7 +147,7 @@ class Cleaner:
         """Write what stays of a group. Return the modification time of its last segment."""
         filtering.transactions.index = output.txn_index
         last_batches = LastBatches(self._job.last_batches())
-        ends = [segment.base_offset for segment in group[1:]] + [group[-1].end_offset()[0]]
+        ends = segment_ends(group, group[-1].end_offset()[0])
         modified_ms = 0
         for segment, end in zip(group, ends, strict=True):
             self._check_end(segment, end)

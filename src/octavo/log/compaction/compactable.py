@@ -139,7 +139,7 @@ class CompactableLog(AppendableLog):
 
     def _clean_up_to(self, offset: int) -> int:
         """The offset up to which a log counts as compacted after truncation to `offset`: whole segments only."""
-        return max((base for base in self._view.bases if base <= offset), default=offset)
+        return min(offset, self._view.bases[self._view.segment_at(offset)])
 
     def _check_unchanged(self, view: View, cause: Exception | None = None) -> None:
         """Raises `CompactionAborted` if the log has been closed or has lost something since `view`."""
@@ -162,7 +162,7 @@ class CompactableLog(AppendableLog):
             self._check_ready()
             self._owner.check_lock()
             now = self._view
-            first = now.bases.index(old[0].base_offset)
+            first = now.segment_at(old[0].base_offset)
             assert now.segments[first : first + len(old)] == tuple(old)  # only swaps and deletions change them
             self._unfinished = NOT_UNDOABLE
             try:

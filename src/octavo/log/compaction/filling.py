@@ -12,6 +12,7 @@ from octavo.log.compaction.offset_map import OffsetMap
 from octavo.log.compaction.source import Block, Int64s, Source
 from octavo.log.compaction.stats import GoOn
 from octavo.log.segment.segment import Segment
+from octavo.log.view import segment_ends
 from octavo.records.kernels import Kernels, rules, scan
 from octavo.records.kernels.compaction_fill import FULL
 from octavo.records.kernels.compaction_read import READ_COLUMNS
@@ -39,8 +40,7 @@ class Filling:
         Offsets between two segments that no record has count as done. `go_on` is called after every block, and may
         raise.
         """
-        ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
-        for segment, end in zip(segments, ends, strict=True):
+        for segment, end in zip(segments, segment_ends(segments, end_offset), strict=True):
             for block in self._source.blocks(segment.file, _start(segment, start_offset), segment.size):
                 if not self._take(block):
                     return False

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from octavo.log.config import LogConfig
 from octavo.log.segment.segment import Segment
+from octavo.log.view import segment_ends
 from octavo.records.layout import MAX_INT32
 
 
@@ -19,8 +20,7 @@ def group_segments(
     """
     groups: list[list[Segment]] = []
     size = offset_size = time_size = 0
-    for number, segment in enumerate(segments, 1):
-        end = segments[number].base_offset if number < len(segments) else first_uncleanable_offset
+    for segment, end in zip(segments, segment_ends(segments, first_uncleanable_offset), strict=True):
         size += segment.size
         offset_size += segment.offset_index.size()
         time_size += segment.time_index.size()

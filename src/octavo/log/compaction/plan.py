@@ -7,7 +7,6 @@ segments are cleaned.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -85,6 +84,4 @@ def segments_between(view: View, start: int, end: int) -> Sequence[Segment]:
     """The segments from the one that holds `start` to the last that begins before `end`; none if `start >= end`."""
     if start >= end:
         return ()
-    first = max(0, bisect_right(view.bases, start) - 1)
-    last = len([base for base in view.bases if base < end])
-    return view.segments[first:last]
+    return view.segments[view.segment_at(start) : view.count_before(end)]

@@ -19,6 +19,7 @@ from octavo.log.producer_state.states import EXPIRATION_MS, ProducerEntry, Produ
 from octavo.log.recovery.report import Ignored, RecoveryReport
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import File, Storage
+from octavo.log.view import segment_ends
 from octavo.records.layout import MAX_SEQUENCE, NO_OFFSET, NO_SEQUENCE, Attributes
 
 if TYPE_CHECKING:
@@ -88,8 +89,7 @@ class Replay:
 
     def run(self, segments: Sequence[Segment], end_offset: int, rebuild: Collection[Segment] = ()) -> None:
         """Apply the batches from `offset` to `end_offset`. `rebuild`: segments whose transaction index was cleared."""
-        ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
-        for segment, end in zip(segments, ends, strict=False):
+        for segment, end in zip(segments, segment_ends(segments, end_offset), strict=True):
             if end > self.offset and segment.size:
                 self._run_segment(segment, rebuild)
         self.offset = max(self.offset, end_offset)

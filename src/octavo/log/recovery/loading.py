@@ -42,6 +42,7 @@ from octavo.log.recovery.report import Cut, Ignored, OnProgress, Progress, Recov
 from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import Storage, is_full
+from octavo.log.view import segment_ends
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT, NO_LEADER_EPOCH, NO_OFFSET
 
 if TYPE_CHECKING:
@@ -85,8 +86,7 @@ def check_partition(
                 segments.append(Segment(storage, folder, base_offset, size=entry.stat().st_size, created_ms=0))
         swaps |= entry.name.endswith((SWAP, CLEANED))
     LeaderEpochs.open(storage, folder / LEADER_EPOCHS)
-    limits = [*(segment.base_offset for segment in segments[1:]), end_offset]
-    for segment, limit in zip(segments, limits, strict=False):
+    for segment, limit in zip(segments, segment_ends(segments, end_offset), strict=True):
         segment.check_format(limit)
     if swaps or may_have_gaps:
         return

@@ -63,7 +63,7 @@ class FoundTransactions:
         from octavo.records.kernels import scan
 
         for number, segment in enumerate(view.segments):
-            behind = view.bases[number + 1] if number + 1 < len(view.bases) else view.end_offset
+            behind = view.segment_end(number)
             if behind <= self.offset:
                 continue
             if self.offset >= bound:
