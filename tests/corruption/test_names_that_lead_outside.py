@@ -9,7 +9,7 @@ import pytest
 
 from octavo.errors import BadDirectory, InvalidInput, OctavoError
 from octavo.log import DataDirectory, Log
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.files.text_checkpoint import LOG_START, RECOVERY_POINT, REPLICATION, read_offsets
 from octavo.log.metadata import handover
 from octavo.log.storage import DISK

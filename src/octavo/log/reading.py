@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import OffsetOutOfRange
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.producer_state.aborted import AbortedRanges, AbortedTransaction
 from octavo.log.segment.batch_walk import check
 from octavo.log.segment.transaction_index import AbortedEntry

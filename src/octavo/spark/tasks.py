@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from octavo.errors import BadDirectory, FormatError, Truncated
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.names import LOG, file_name
 from octavo.log.storage import File
 from octavo.records.arrow.reader import to_arrow

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from octavo.errors import FormatError, Truncated
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.segment.batch_walk import Entry, walk
 from octavo.log.segment.damage import BatchSearch
 from octavo.log.segment.segment import Segment

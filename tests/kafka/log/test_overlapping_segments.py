@@ -10,7 +10,7 @@ import pytest
 
 from octavo.log import Consumer, DataDirectory, Log, LogConfig
 from octavo.log.directory.standalone import watch_partition
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.names import TopicPartition
 from octavo.log.readable_log import ReadableLog
 from octavo.log.storage import DISK

@@ -12,7 +12,7 @@ import pytest
 
 from octavo.errors import BadDirectory
 from octavo.log import DataDirectory
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import BatchBuilder, read_batches
 from octavo.spark.partitions import Replica

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from octavo.log import DataDirectory, Producer
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.records import BatchBuilder, to_arrow
 from octavo.records.layout import BATCH_HEADER

@@ -9,7 +9,7 @@ import pytest
 
 from octavo.errors import BadDirectory
 from octavo.log import DataDirectory, Isolation, Log
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK, Storage
 from octavo.log.watched.watched_log import WatchedLog

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.files.text_checkpoint import (
     CLEANER,
     LOG_START,

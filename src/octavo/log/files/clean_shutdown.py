@@ -16,7 +16,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from octavo.log.files.corrupt_file import CorruptFile, read_small_file
+from octavo.log.files.small_file import CorruptFile, read_small_file
 from octavo.log.names import CLEAN_SHUTDOWN
 from octavo.log.storage import Storage
 

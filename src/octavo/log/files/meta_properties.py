@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from octavo.errors import BadDirectory, Corrupt, InvalidInput
-from octavo.log.files.corrupt_file import CorruptFile, read_small_file
 from octavo.log.files.properties import read_properties, write_properties
+from octavo.log.files.small_file import CorruptFile, read_small_file
 from octavo.log.names import META_PROPERTIES
 from octavo.log.storage import Storage
 from octavo.records.layout import MAX_INT32

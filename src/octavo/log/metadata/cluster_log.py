@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory, FormatError, InvalidInput
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.metadata.image import Image
 from octavo.log.names import LOG, METADATA_TOPIC, TopicPartition, base_offset_of, file_name
 from octavo.log.segment.batch_walk import walk

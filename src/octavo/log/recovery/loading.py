@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from octavo.errors import BadDirectory, Truncated
-from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.files.leader_epochs import LeaderEpochs
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.files.text_checkpoint import LOG_START
 from octavo.log.names import (
     CLEANED,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn
 
 from octavo.errors import FormatError
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.segment.batch_walk import check, walk
 from octavo.log.storage import File
 from octavo.records.layout import LENGTH_AT, MAX_INT32

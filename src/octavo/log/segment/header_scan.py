@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.errors import ChecksumMismatch, FormatError, Truncated
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.producer_state.aborted import MARKER_SIZE, WRONG
 from octavo.log.segment.batch_walk import Entry, check
 from octavo.log.segment.damage import OnDamage, wrong_with

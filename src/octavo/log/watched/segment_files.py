@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from octavo.errors import BadDirectory
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.names import CLEANED, LOG, SWAP, base_offset_of, file_name
 from octavo.log.recovery.leftovers import replaced_files, unfinished_swaps
 from octavo.log.segment.segment import Segment

@@ -12,9 +12,9 @@ from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults
 from octavo.log.config import LogConfig
 from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.directory.data_folder import METADATA_PARTITION, find_partitions
-from octavo.log.files.corrupt_file import CorruptFile
 from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.files.meta_properties import check_one_node, read_meta_properties
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.readable_log import ReadableLog

@@ -12,7 +12,7 @@ import pytest
 from octavo.errors import ChecksumMismatch, FormatError
 from octavo.log import Background, DataDirectory, Log
 from octavo.log.compaction import CompactionAborted, CompactionProgress
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from tests.crash.disk import ANY_NAMES, POWER_CUTS, PROCESS_DIED, write_image
 from tests.crash.storage import CrashStorage, FastStorage
 from tests.unit.log.compaction.logs import CONFIG, RETENTION_MS, TIME_MS, Clock, append, bases, held, open_log, told

@@ -9,7 +9,7 @@ import pytest
 
 from octavo.errors import FormatError
 from octavo.log import DataDirectory, Isolation
-from octavo.log.files.corrupt_file import CorruptFile
+from octavo.log.files.small_file import CorruptFile
 from octavo.log.producer_state.aborted import ABORT, COMMIT, DATA, AbortedRanges, TransactionScan
 from octavo.log.segment.damage import refuse
 from octavo.log.segment.header_scan import scan_headers
