@@ -7,13 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from octavo.errors import BadDirectory, InvalidInput, OctavoError
+from octavo.errors import BadDirectory, CorruptFile, InvalidInput, OctavoError, UnknownPartition
 from octavo.log import DataDirectory, Log
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.files.text_checkpoint import LOG_START, RECOVERY_POINT, REPLICATION, read_offsets
 from octavo.log.metadata import handover
 from octavo.log.storage import DISK
-from octavo.log.watched.watched_log import UnknownPartition
 from octavo.schemas.metadata.topics import PartitionRecord, TopicRecord
 from tests.unit.log.directories import left_as_it_was
 from tests.unit.log.logs import make_batch

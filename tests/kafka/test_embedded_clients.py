@@ -9,9 +9,10 @@ from typing import Any, Final
 import confluent_kafka
 import pytest
 
+from octavo.errors import ProducerFenced
 from octavo.log import DataDirectory
 from octavo.log.consumer import Consumer
-from octavo.log.coordinator import OffsetAndMetadata, ProducerFenced
+from octavo.log.coordinator import OffsetAndMetadata
 from octavo.log.metadata import handover
 from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from octavo.log.producer import Producer

@@ -12,9 +12,9 @@ from typing import Any, Final
 import confluent_kafka
 import pytest
 
-from octavo.errors import ErrorCode
+from octavo.errors import ErrorCode, ProducerFenced
 from octavo.log import DataDirectory
-from octavo.log.coordinator import Coordinator, OffsetAndMetadata, ProducerFenced, ProducerIdentity
+from octavo.log.coordinator import Coordinator, OffsetAndMetadata, ProducerIdentity
 from octavo.log.metadata import handover
 from octavo.log.names import TopicPartition
 from tests.kafka.bare_producer import BareProducer, batch_of, check_refusals

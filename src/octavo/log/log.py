@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
-from octavo.errors import InvalidInput, OctavoError, OffsetOutOfRange
+from octavo.errors import InvalidInput, OctavoError, OffsetOutOfRange, PolicyViolation
 from octavo.log.appendable import NOT_UNDOABLE, SETTLED, Appended
 from octavo.log.clock import Clock, wall_clock_ms
-from octavo.log.compaction.compactable import CompactableLog, PolicyViolation
+from octavo.log.compaction.compactable import CompactableLog
 from octavo.log.config import LogConfig
 from octavo.log.directory.checkpoints import Checkpoints, Kept
 from octavo.log.files.leader_epochs import LeaderEpochs

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from octavo.errors import OffsetOutOfRange
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile, OffsetOutOfRange
 from octavo.log.producer_state.aborted import AbortedRanges, AbortedTransaction
 from octavo.log.segment.batch_walk import check
 from octavo.log.segment.transaction_index import AbortedEntry

@@ -20,23 +20,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from octavo.errors import LogError
+from octavo.errors import BadPolicy
 from octavo.log.config import LogConfig
 from octavo.log.names import TopicPartition
 
 ENTRY_POINTS: Final = "octavo.retention"
-
-
-class BadPolicy(LogError):
-    """A retention policy of another package cannot be used, or gave an invalid answer."""
-
-    def __init__(self, name: str, problem: str) -> None:
-        super().__init__(name, problem)
-        self.name = name
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return f"the retention policy {self.name!r} (entry point group {ENTRY_POINTS!r}) {self.problem}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

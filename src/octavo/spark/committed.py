@@ -24,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from pyspark import TaskContext
 
-from octavo.errors import BadDirectory, FormatError
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import BadDirectory, CorruptFile, FormatError
 from octavo.log.names import SNAPSHOT, base_offset_of, file_name
 from octavo.log.producer_state.aborted import AbortedRanges, Decider, TransactionScan
 from octavo.log.producer_state.snapshot import read_snapshot

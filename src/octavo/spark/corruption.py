@@ -15,8 +15,7 @@ import logging
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from octavo.errors import FormatError
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile, FormatError
 from octavo.log.segment.damage import BatchSearch
 from octavo.log.storage import DISK, File
 from octavo.spark.files import RemoteStorage, Root

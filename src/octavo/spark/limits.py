@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from octavo.errors import InvalidInput
+from octavo.errors import InvalidInput, MissingPartitions
 from octavo.log.names import TopicPartition
 from octavo.spark.offsets import EARLIEST, told
 from octavo.spark.options import Limit, Options
-from octavo.spark.partitions import MissingPartitions
 
 MAX_TIMESTAMP: Final = -3  # in place of a timestamp: the record with the latest one. -1 and -2 are as for offsets
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from octavo.errors import BadDirectory, InvalidInput
+from octavo.errors import BadDirectory, MissingPartitions
 from octavo.log.config import LogConfig
 from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.names import LOG, METADATA_TOPIC, SWAP, TopicPartition, base_offset_of, is_internal_topic
@@ -32,10 +32,6 @@ _FEW_TOPICS: Final = 5  # the most that a message names
 _MOST_WALKED: Final = 1 << 20  # bytes, of a remote file without an index
 
 Place = tuple[str, Path]  # a file system and a folder in it
-
-
-class MissingPartitions(InvalidInput):
-    """Options name topics or partitions that do not exist, or not all that do."""
 
 
 class Replica(NamedTuple):

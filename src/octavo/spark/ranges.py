@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
-from octavo.errors import BadDirectory, InvalidInput
+from octavo.errors import BadDirectory, DataLoss, InvalidInput
 from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.names import TopicPartition
 from octavo.log.watched.watched_log import WatchedLog
@@ -231,25 +231,6 @@ def within(options: Options, source: SourceLog, first: int, end: int) -> OffsetR
     if stop < end:
         lose(options, source.replica.partition, stop, end)
     return OffsetRange(source, start, stop)
-
-
-class DataLoss(BadDirectory):
-    """Offsets that a query is to read are no longer in the log; `reason` replaces the usual message."""
-
-    def __init__(self, partition: TopicPartition, first: int, end: int, reason: str | None = None) -> None:
-        super().__init__(str(partition), f"offsets {first} to {end - 1}")
-        self.args = (partition, first, end, reason)
-        self.partition = partition
-        self.first = first
-        self.end = end
-        self.reason = reason
-
-    def __str__(self) -> str:
-        reason = self.reason or (
-            f"offsets {self.first} to {self.end - 1} of {self.partition} are not in the log, or no longer: "
-            "they may have been deleted by retention."
-        )
-        return f"{reason} If a query should not fail for this, set the option failOnDataLoss to false"
 
 
 def lose(options: Options, partition: TopicPartition, first: int, end: int, reason: str | None = None) -> None:

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from octavo.errors import MissingPartitions
 from octavo.spark.limits import check_named, check_times
 from octavo.spark.options import check_batch, check_stream, read_options
-from octavo.spark.partitions import MissingPartitions, find_partitions
+from octavo.spark.partitions import find_partitions
 from octavo.spark.reader import OctavoReader
 from octavo.spark.replicas import Clusters, check_ids
 from octavo.spark.schema import check_schema, schema_of

@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from octavo.errors import BadDirectory, FormatError, Truncated
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import BadDirectory, CorruptFile, FormatError, Truncated
 from octavo.log.names import LOG, file_name
 from octavo.log.storage import File
 from octavo.records.arrow.reader import to_arrow

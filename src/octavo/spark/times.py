@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from octavo.errors import FormatError, Truncated
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile, FormatError, Truncated
 from octavo.log.segment.batch_walk import Entry, walk
 from octavo.log.segment.damage import BatchSearch
 from octavo.log.segment.segment import Segment

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
+from octavo.errors import CorruptFile
 from octavo.log import Consumer, DataDirectory, Log, LogConfig
 from octavo.log.directory.standalone import watch_partition
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.names import TopicPartition
 from octavo.log.readable_log import ReadableLog
 from octavo.log.storage import DISK

@@ -16,9 +16,9 @@ from octavo.errors import (
     LimitExceeded,
     LogError,
     OffsetOutOfRange,
+    PolicyViolation,
 )
 from octavo.log import Appended, Isolation, Log, LogConfig
-from octavo.log.log import PolicyViolation
 from octavo.log.storage import File, Storage
 from octavo.records import read_batches
 from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch, open_log

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from octavo.errors import BadPolicy
 from octavo.log import retention
 from octavo.log.config import LogConfig
 from octavo.log.names import TopicPartition
-from octavo.log.retention import BadPolicy, ByTime, Expiry, LogView, SegmentView, expired_segments, policies_for
+from octavo.log.retention import ByTime, Expiry, LogView, SegmentView, expired_segments, policies_for
 
 NOW_MS = 1_000_000
 KEEP_ALL = {"retention.ms": "-1", "retention.bytes": "-1"}

@@ -10,13 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from octavo.errors import BadDirectory
+from octavo.errors import BadDirectory, CorruptFile, DataLoss
 from octavo.log import DataDirectory
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import BatchBuilder, read_batches
 from octavo.spark.partitions import Replica
-from octavo.spark.ranges import DataLoss
 from tests.unit.spark.queries import offsets, plan, read_tasks
 from tests.unit.spark.topics import SMALL, TIME_MS, batch, write_segment, write_topic
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from octavo.errors import CorruptFile
 from octavo.log import DataDirectory, Producer
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.storage import File
 from octavo.records import BatchBuilder, to_arrow
 from octavo.records.layout import BATCH_HEADER

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from octavo.errors import BadDirectory
+from octavo.errors import BadDirectory, CorruptFile, DataLoss
 from octavo.log import DataDirectory, Isolation, Log
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK, Storage
 from octavo.log.watched.watched_log import WatchedLog
@@ -19,7 +18,6 @@ from octavo.spark.committed import OpenTransactions, filter_for
 from octavo.spark.files import Root
 from octavo.spark.options import OnCorruption
 from octavo.spark.partitions import Replica
-from octavo.spark.ranges import DataLoss
 from tests.unit.log.transactional import damage, end, write
 from tests.unit.spark.queries import offsets, plan, read_tasks
 from tests.unit.spark.topics import SMALL, batch

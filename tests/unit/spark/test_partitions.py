@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import BadDirectory, InvalidInput
+from octavo.errors import BadDirectory, InvalidInput, MissingPartitions
 from octavo.log import DataDirectory
 from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.files.meta_properties import MetaProperties, write_meta_properties
@@ -19,7 +19,7 @@ from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark import OctavoSource
 from octavo.spark.files import Root
 from octavo.spark.options import read_options
-from octavo.spark.partitions import MissingPartitions, Replica, find_partitions
+from octavo.spark.partitions import Replica, find_partitions
 from octavo.spark.ranges import Logs
 from tests.unit.spark.queries import offsets, read
 from tests.unit.spark.topics import SMALL, TIME_MS, batch, write_topic

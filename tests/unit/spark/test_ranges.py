@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import BadDirectory, InvalidInput
+from octavo.errors import BadDirectory, CorruptFile, DataLoss, InvalidInput
 from octavo.log import DataDirectory
 from octavo.log.directory.checkpoints import WatchedCheckpoints
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import BatchBuilder, read_batches
 from octavo.spark import OctavoSource
 from octavo.spark.options import read_options
 from octavo.spark.partitions import Replica
-from octavo.spark.ranges import DataLoss, Logs
+from octavo.spark.ranges import Logs
 from octavo.spark.threads import in_threads
 from tests.unit.spark.queries import offsets, plan, read
 from tests.unit.spark.test_faults import FIRST, damage, delete_oldest

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
+from octavo.errors import DataLoss
 from octavo.log import DataDirectory
 from octavo.records import end_transaction_marker
 from octavo.spark import OctavoSource
 from octavo.spark.admission import limit_bytes
-from octavo.spark.ranges import DataLoss, Logs, Sources
+from octavo.spark.ranges import Logs, Sources
 from octavo.spark.stream import OctavoStreamReader
 from tests.unit.spark.test_faults import delete_oldest
 from tests.unit.spark.topics import SMALL, TIME_MS, batch, write_topic

@@ -12,7 +12,7 @@ Kernels work on blocks of batches. Only compressed and transactional batches are
 the map and a few blocks; a batch that is larger than a block takes its own size in addition.
 """
 
-from octavo.log.compaction.stats import CompactionAborted, CompactionProgress, CompactionStats
+from octavo.log.compaction.stats import CompactionProgress, CompactionStats
 from octavo.log.compaction.throttle import Throttle
 
-__all__ = ["CompactionAborted", "CompactionProgress", "CompactionStats", "Throttle"]
+__all__ = ["CompactionProgress", "CompactionStats", "Throttle"]

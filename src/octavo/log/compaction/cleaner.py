@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from octavo.errors import CorruptFile
 from octavo.log.compaction.cleaned_transactions import CleanedTransactions
 from octavo.log.compaction.filling import Filling
 from octavo.log.compaction.filtering import Filtering
@@ -24,7 +25,6 @@ from octavo.log.compaction.source import Source
 from octavo.log.compaction.stats import CompactionProgress, CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
 from octavo.log.config import LogConfig
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.names import TopicPartition
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry

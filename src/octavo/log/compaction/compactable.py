@@ -9,10 +9,10 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from octavo.errors import ErrorCode, FormatError, LogError
+from octavo.errors import CompactionAborted, FormatError, LogError, PolicyViolation
 from octavo.log.appendable import NOT_UNDOABLE, SETTLED, AppendableLog
 from octavo.log.compaction.plan import LastBatch, Plan, make_plan
-from octavo.log.compaction.stats import CompactionAborted, CompactionStats, OnCompaction
+from octavo.log.compaction.stats import CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
 from octavo.log.directory.checkpoints import Checkpoints
 from octavo.log.names import CLEANED
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from octavo.log.compaction.output import CleanedSegment
 
 MAP_MEMORY: Final = 128 << 20  # log.cleaner.dedupe.buffer.size
-
-
-class PolicyViolation(LogError):
-    """The topic's configuration forbids the operation."""
-
-    code = ErrorCode.POLICY_VIOLATION
 
 
 class CompactableLog(AppendableLog):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from octavo.errors import FormatError, LogError
-from octavo.log.compaction.stats import CompactionAborted, CompactionStats
+from octavo.errors import CompactionAborted, FormatError, LogError
+from octavo.log.compaction.stats import CompactionStats
 from octavo.log.compaction.throttle import Throttle
 from octavo.log.names import TopicPartition
 

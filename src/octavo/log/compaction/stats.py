@@ -1,16 +1,11 @@
-"""Results and progress of a clean, and the error for one that was aborted."""
+"""Results and progress of a clean."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from octavo.errors import LogError
 from octavo.log.names import TopicPartition
-
-
-class CompactionAborted(LogError):
-    """The log was truncated, deleted from or closed during a clean. Nothing is lost; a later clean does the rest."""
 
 
 class CompactionStats(NamedTuple):

@@ -5,17 +5,11 @@ from __future__ import annotations
 from octavo.log.consumer.config import ConsumerConfig
 from octavo.log.consumer.consumer import Consumer
 from octavo.log.consumer.record import ConsumerRecord
-from octavo.log.consumer.refusals import ConsumerClosed, ConsumerError, DeserializationFailed, NoOffset, WokenUp
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 
 __all__ = [
     "Consumer",
-    "ConsumerClosed",
     "ConsumerConfig",
-    "ConsumerError",
     "ConsumerRecord",
-    "DeserializationFailed",
-    "NoOffset",
     "OffsetAndMetadata",
-    "WokenUp",
 ]

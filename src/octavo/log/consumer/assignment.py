@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from octavo.log.consumer.refusals import ConsumerError
+from octavo.errors import ConsumerError
 from octavo.log.names import TopicPartition, is_internal_topic
 from octavo.records.layout import NO_LEADER_EPOCH
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from octavo.errors import OffsetOutOfRange
-from octavo.log.consumer.refusals import ConsumerError
+from octavo.errors import ConsumerError, OffsetOutOfRange
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata

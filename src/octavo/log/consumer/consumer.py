@@ -17,12 +17,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from octavo.errors import BadDirectory, FormatError, InvalidInput, LogError
+from octavo.errors import BadDirectory, FormatError, InvalidInput, LogError, UnknownPartition, WokenUp
 from octavo.log.consumer.assignment import Assigned
 from octavo.log.consumer.positioned import Handing, PositionedConsumer
 from octavo.log.consumer.record import ConsumerRecord
-from octavo.log.consumer.refusals import WokenUp
-from octavo.log.watched.watched_log import UnknownPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,9 +14,8 @@ from functools import partial
 from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, Final
 
-from octavo.errors import FormatError
+from octavo.errors import DeserializationFailed, FormatError
 from octavo.log.consumer.record import ConsumerRecord
-from octavo.log.consumer.refusals import DeserializationFailed
 from octavo.log.names import TopicPartition
 from octavo.records import read_batches
 from octavo.records.kernels import kernels

@@ -6,13 +6,22 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from octavo.errors import FormatError, InvalidConfig, OctavoError, OffsetOutOfRange
+from octavo.errors import (
+    ConsumerError,
+    FormatError,
+    InvalidConfig,
+    NoOffset,
+    NoSegments,
+    NotReady,
+    OctavoError,
+    OffsetOutOfRange,
+    UnknownPartition,
+)
 from octavo.log.clock import wall_clock_ms
 from octavo.log.consumer.assignment import Assigned
 from octavo.log.consumer.committed_offsets import positions_of
 from octavo.log.consumer.config import EARLIEST, LATEST, NONE, ConsumerConfig
 from octavo.log.consumer.fetched_records import Deserializer, fetched
-from octavo.log.consumer.refusals import ConsumerError, NoOffset
 from octavo.log.consumer.visible_batches import Visible, visible
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition
@@ -20,8 +29,7 @@ from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.readable_log import ReadableLog, TimestampOffset
 from octavo.log.reading import ReadResult
 from octavo.log.view import Isolation
-from octavo.log.watched.segment_files import NoSegments
-from octavo.log.watched.watched_log import NotReady, UnknownPartition, WatchedDirectory, WatchedLog
+from octavo.log.watched.watched_log import WatchedDirectory, WatchedLog
 
 if TYPE_CHECKING:
     import pyarrow as pa

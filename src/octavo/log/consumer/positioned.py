@@ -13,14 +13,13 @@ from operator import length_hint
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from octavo.errors import InvalidInput
+from octavo.errors import ConsumerClosed, InvalidInput
 from octavo.log.closing import keeping
 from octavo.log.consumer.assignment import Assigned, Assignment
 from octavo.log.consumer.config import ConsumerConfig
 from octavo.log.consumer.fetched_records import Deserializer
 from octavo.log.consumer.fetcher import Fetcher
 from octavo.log.consumer.record import ConsumerRecord
-from octavo.log.consumer.refusals import ConsumerClosed
 from octavo.log.names import TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.readable_log import TimestampOffset

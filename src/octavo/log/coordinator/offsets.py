@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from octavo.errors import InvalidInput, OctavoError
+from octavo.errors import InvalidInput, MetadataTooLarge, OctavoError, WrongGroup
 from octavo.log.coordinator.internal_topic import InternalTopic, replay
-from octavo.log.coordinator.refusals import MetadataTooLarge, WrongGroup
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.ownership.fork_safe import make_rlock

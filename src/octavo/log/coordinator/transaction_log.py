@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from octavo.errors import OctavoError
+from octavo.errors import OctavoError, ProducerFenced, UnknownProducer
 from octavo.log.coordinator.internal_topic import InternalTopic, replay
-from octavo.log.coordinator.refusals import ProducerFenced, UnknownProducer
 from octavo.log.names import TRANSACTION_STATE, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.segment.batch_span import Origin

@@ -30,9 +30,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from octavo.errors import AppendRefused, ErrorCode, InvalidInput
+from octavo.errors import (
+    AppendRefused,
+    ErrorCode,
+    InvalidInput,
+    TransactionIsEnding,
+    UnknownPartition,
+    WrongTimeout,
+    WrongTransactionState,
+)
 from octavo.log.coordinator.markers import has_marker, open_since, write_marker
-from octavo.log.coordinator.refusals import TransactionIsEnding, WrongTimeout, WrongTransactionState
 from octavo.log.coordinator.transaction_log import (
     ProducerIdentity,
     Transaction,
@@ -43,7 +50,6 @@ from octavo.log.coordinator.transaction_log import (
 from octavo.log.directory.data_folder import Attempts
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
-from octavo.log.watched.watched_log import UnknownPartition
 from octavo.records.layout import NO_PRODUCER_ID
 from octavo.records.text import write_text
 from octavo.schemas.primitives import MAX_STRING

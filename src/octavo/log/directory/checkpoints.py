@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from octavo.errors import BadDirectory
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import BadDirectory, CorruptFile
 from octavo.log.files.text_checkpoint import (
     CLEANER,
     LOG_START,

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, overload
 
-from octavo.errors import BadDirectory, Closed, ErrorCode, InvalidInput, LogError, OctavoError
+from octavo.errors import BadDirectory, Closed, InvalidInput, OctavoError, TopicExists, UnknownPartition
 from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.closing import keeping
@@ -41,17 +41,11 @@ from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.recovery.report import Ignored, OnProgress, RecoveryReport
 from octavo.log.storage import DISK, Storage, is_full
-from octavo.log.watched.watched_log import UnknownPartition, WatchedDirectory
+from octavo.log.watched.watched_log import WatchedDirectory
 
 if TYPE_CHECKING:
     from octavo.log.coordinator import Coordinator
     from octavo.log.metadata import MetadataStore, Topic
-
-
-class TopicExists(LogError):
-    """A topic of this name exists already."""
-
-    code = ErrorCode.TOPIC_ALREADY_EXISTS
 
 
 class DataDirectory:

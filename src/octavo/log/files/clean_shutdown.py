@@ -16,7 +16,8 @@ import json
 from pathlib import Path
 from typing import Final
 
-from octavo.log.files.small_file import CorruptFile, read_small_file
+from octavo.errors import CorruptFile
+from octavo.log.files.small_file import read_small_file
 from octavo.log.names import CLEAN_SHUTDOWN
 from octavo.log.storage import Storage
 

@@ -16,8 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from octavo.errors import InvalidInput
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile, InvalidInput
 from octavo.log.files.text_checkpoint import EpochEntry as EpochEntry
 from octavo.log.files.text_checkpoint import read_epochs, write_epochs
 from octavo.log.storage import Storage

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from octavo.errors import BadDirectory, Corrupt, InvalidInput
+from octavo.errors import BadDirectory, Corrupt, CorruptFile, InvalidInput
 from octavo.log.files.properties import read_properties, write_properties
-from octavo.log.files.small_file import CorruptFile, read_small_file
+from octavo.log.files.small_file import read_small_file
 from octavo.log.names import META_PROPERTIES
 from octavo.log.storage import Storage
 from octavo.records.layout import MAX_INT32

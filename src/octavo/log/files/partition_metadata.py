@@ -13,9 +13,9 @@ import uuid
 from pathlib import Path
 from typing import Final
 
-from octavo.errors import InvalidInput
+from octavo.errors import CorruptFile, InvalidInput
 from octavo.log.files.meta_properties import ZERO_ID, read_uuid, write_uuid
-from octavo.log.files.small_file import CorruptFile, read_small_file
+from octavo.log.files.small_file import read_small_file
 from octavo.log.names import PARTITION_METADATA
 from octavo.log.storage import Storage
 

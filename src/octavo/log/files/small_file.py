@@ -8,20 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from octavo.errors import Corrupt
+from octavo.errors import CorruptFile
 from octavo.log.storage import Storage
-
-
-class CorruptFile(Corrupt):
-    """The file at `path` cannot be what Kafka or Octavo wrote."""
-
-    def __init__(self, path: Path, position: int, rule: str) -> None:
-        super().__init__(position, rule)
-        self.args = (path, position, rule)
-        self.path = path
-
-    def __str__(self) -> str:
-        return f"{self.path}: at byte {self.position}: {self.rule}"
 
 
 def read_small_file(storage: Storage, path: Path, limit: int) -> bytes:

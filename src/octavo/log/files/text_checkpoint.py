@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from octavo.log.files.small_file import CorruptFile, read_small_file
+from octavo.errors import CorruptFile
+from octavo.log.files.small_file import read_small_file
 from octavo.log.names import TopicPartition, topic_name_problem
 from octavo.log.storage import Storage
 from octavo.records.layout import MAX_INT32, MAX_INT64

@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from octavo.errors import BadDirectory, FormatError, InvalidInput
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import BadDirectory, CorruptFile, FormatError, InvalidInput
 from octavo.log.metadata.image import Image
 from octavo.log.names import LOG, METADATA_TOPIC, TopicPartition, base_offset_of, file_name
 from octavo.log.segment.batch_walk import walk

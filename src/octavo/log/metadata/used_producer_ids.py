@@ -18,8 +18,7 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from octavo.errors import BadDirectory, FormatError
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import BadDirectory, CorruptFile, FormatError
 from octavo.log.names import LOG, SNAPSHOT, TRANSACTION_STATE, TopicPartition, base_offset_of, file_name
 from octavo.log.producer_state.replay import snapshots_of
 from octavo.log.producer_state.snapshot import read_snapshot

@@ -13,25 +13,11 @@ from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import RecordMetadata, SendFuture
 from octavo.log.producer.partitioner import Partitioner
 from octavo.log.producer.producer import Producer
-from octavo.log.producer.refusals import (
-    ProducerClosed,
-    RecordTooLarge,
-    SendTimedOut,
-    TransactionAborted,
-    TransactionFailed,
-    WrongTransactionOrder,
-)
 
 __all__ = [
     "Partitioner",
     "Producer",
-    "ProducerClosed",
     "ProducerConfig",
     "RecordMetadata",
-    "RecordTooLarge",
     "SendFuture",
-    "SendTimedOut",
-    "TransactionAborted",
-    "TransactionFailed",
-    "WrongTransactionOrder",
 ]

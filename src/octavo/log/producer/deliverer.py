@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from octavo.errors import AppendRefused, ErrorCode
+from octavo.errors import AppendRefused, ErrorCode, SendTimedOut, UnknownPartition
 from octavo.log.names import TopicPartition
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.encoder import Parcel, Sealed, halves, renumbered
 from octavo.log.producer.identity import Identity
-from octavo.log.producer.refusals import SendTimedOut
-from octavo.log.watched.watched_log import UnknownPartition
 from octavo.records.layout import BATCH_HEADER, NO_TIMESTAMP, Buffer
 from octavo.records.sequence import increment_sequence
 

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from octavo.errors import RecordTooLarge
 from octavo.log.producer.future import Delivery
 from octavo.log.producer.record_columns import Columns, Int64s
-from octavo.log.producer.refusals import RecordTooLarge
 from octavo.records import BatchBuilder, Codec, read_batches
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress

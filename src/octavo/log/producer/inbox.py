@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from octavo.errors import InvalidInput
+from octavo.errors import InvalidInput, RecordTooLarge
 from octavo.log.ownership.fork_safe import make_lock
 from octavo.log.producer.future import Finisher
-from octavo.log.producer.refusals import RecordTooLarge
 from octavo.records.fields import check_range
 from octavo.records.kernels.record import nullable_size
 from octavo.records.kernels.varint import varint_size

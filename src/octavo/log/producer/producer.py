@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from octavo.errors import InvalidInput
+from octavo.errors import InvalidInput, ProducerClosed, TransactionAborted, UnknownPartition, WrongTransactionOrder
 from octavo.log.clock import NS_PER_MS, Clock, monotonic_ms, wall_clock_ms
 from octavo.log.closing import keeping
 from octavo.log.names import TopicPartition
@@ -19,9 +19,7 @@ from octavo.log.producer.identity import Identity
 from octavo.log.producer.inbox import HeaderLike, Inbox, Limits
 from octavo.log.producer.linger_thread import Linger, LingerThread
 from octavo.log.producer.partitioner import Partitioner, chosen_partition
-from octavo.log.producer.refusals import ProducerClosed, TransactionAborted, WrongTransactionOrder
 from octavo.log.producer.sender import Sender
-from octavo.log.watched.watched_log import UnknownPartition
 from octavo.records.layout import Buffer
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from octavo.errors import SendTimedOut
 from octavo.log.clock import Clock
 from octavo.log.ownership.fork_safe import make_lock, make_rlock
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import DoneCallback, SendFuture
 from octavo.log.producer.inbox import Inbox
-from octavo.log.producer.refusals import SendTimedOut
 
 if TYPE_CHECKING:
     from octavo.log.producer.deliverer import Deliverer

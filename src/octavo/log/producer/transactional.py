@@ -14,10 +14,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from octavo.errors import OctavoError
-from octavo.log.coordinator import Coordinator, OffsetAndMetadata, ProducerFenced, ProducerIdentity, UnknownProducer
+from octavo.errors import OctavoError, ProducerFenced, TransactionFailed, UnknownProducer, WrongTransactionOrder
+from octavo.log.coordinator import Coordinator, OffsetAndMetadata, ProducerIdentity
 from octavo.log.names import TopicPartition
-from octavo.log.producer.refusals import TransactionFailed, WrongTransactionOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

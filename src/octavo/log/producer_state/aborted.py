@@ -14,8 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from octavo.errors import FormatError
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile, FormatError
 from octavo.log.producer_state.producer_batch import read_marker
 from octavo.log.segment.damage import OnDamage
 from octavo.log.storage import File

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile
 from octavo.log.names import SNAPSHOT, base_offset_of, file_name
 from octavo.log.producer_state.aborted import MARKER_SIZE
 from octavo.log.producer_state.producer_batch import ProducerBatch, read_marker

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile
 from octavo.log.producer_state.states import ProducerEntry, RememberedBatch
 from octavo.log.storage import Storage
 from octavo.records.checksum import crc32c

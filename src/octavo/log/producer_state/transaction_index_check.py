@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile
 from octavo.log.producer_state.aborted import ABORT, DATA, EVENT, MARKER_SIZE, TransactionScan
 from octavo.log.producer_state.producer_batch import ProducerBatch, has_producer, producer_batch
 from octavo.log.segment.segment import Segment

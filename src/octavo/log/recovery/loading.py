@@ -19,9 +19,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from octavo.errors import BadDirectory, Truncated
+from octavo.errors import BadDirectory, CorruptFile, Truncated
 from octavo.log.files.leader_epochs import LeaderEpochs
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.files.text_checkpoint import LOG_START
 from octavo.log.names import (
     CLEANED,

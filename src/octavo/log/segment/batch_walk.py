@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from octavo.errors import ChecksumMismatch
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import ChecksumMismatch, CorruptFile
 from octavo.log.storage import File
 from octavo.records.checksum import covered_from, crc32, crc32c, stored_crc_at
 from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_AT, MESSAGE_V1, MIN_LENGTH, NO_TIMESTAMP

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from octavo.errors import FormatError
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile, FormatError
 from octavo.log.segment.batch_walk import check, walk
 from octavo.log.storage import File
 from octavo.records.layout import LENGTH_AT, MAX_INT32

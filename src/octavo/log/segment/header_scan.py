@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from octavo.errors import ChecksumMismatch, FormatError, Truncated
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import ChecksumMismatch, CorruptFile, FormatError, Truncated
 from octavo.log.producer_state.aborted import MARKER_SIZE, WRONG
 from octavo.log.segment.batch_walk import Entry, check
 from octavo.log.segment.damage import OnDamage, wrong_with

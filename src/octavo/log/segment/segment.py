@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from octavo.errors import FormatError, Unsupported
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile, FormatError, Unsupported
 from octavo.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.batch_walk import CUT, Entry, check, check_between, walk

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile
 from octavo.log.segment.open_files import LazyFile
 from octavo.log.storage import File, Storage
 from octavo.records.layout import BATCH_HEADER, MAX_INT32, NO_OFFSET, Int16, Int64, Layout

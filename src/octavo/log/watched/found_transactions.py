@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile
 from octavo.log.producer_state.aborted import Decider, TransactionScan
 from octavo.log.segment.damage import OnDamage, refuse
 from octavo.log.segment.segment import Segment

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from octavo.errors import BadDirectory
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile, NoSegments
 from octavo.log.names import CLEANED, LOG, SWAP, base_offset_of, file_name
 from octavo.log.recovery.leftovers import replaced_files, unfinished_swaps
 from octavo.log.segment.segment import Segment
@@ -66,14 +65,6 @@ def _end_offset(storage: Storage, folder: Path, base_offset: int, size: int) -> 
         return Segment(storage, folder, base_offset, size=size, created_ms=0).end_offset()[0]
     except CorruptFile:
         return base_offset
-
-
-class NoSegments(BadDirectory):
-    """A folder has no segments. Kafka creates the folder of a partition first, and then its first segment."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, "there are no segments in this folder")
-        self.args = (folder,)
 
 
 class _Swapping(Storage):

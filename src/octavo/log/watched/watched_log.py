@@ -7,14 +7,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
-from octavo.errors import BadDirectory, ErrorCode, FormatError, LogError
+from octavo.errors import BadDirectory, CorruptFile, FormatError, NoSegments, NotReady, UnknownPartition
 from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults
 from octavo.log.config import LogConfig
 from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.directory.data_folder import METADATA_PARTITION, find_partitions
 from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.files.meta_properties import check_one_node, read_meta_properties
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.readable_log import ReadableLog
@@ -25,7 +24,7 @@ from octavo.log.storage import FileStatus, Storage
 from octavo.log.view import Isolation, View
 from octavo.log.watched.found_transactions import FoundTransactions
 from octavo.log.watched.log_end import Tail, find_tail
-from octavo.log.watched.segment_files import NoSegments, SegmentFiles, find_segments
+from octavo.log.watched.segment_files import SegmentFiles, find_segments
 from octavo.log.watched.warnings import warn_of_directories_inside, warn_of_hidden_records, warn_of_unreadable_metadata
 
 if TYPE_CHECKING:
@@ -33,16 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _ATTEMPTS: Final = 100  # tries to read a folder that keeps changing
-
-
-class UnknownPartition(LogError):
-    """There is no such topic or partition."""
-
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-class NotReady(UnknownPartition):
-    """The partition has a folder but no segment yet, because it is being created. Retrying later finds it."""
 
 
 class _Seen(NamedTuple):

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import LogError
+from octavo.errors import LogError, PolicyViolation
 from octavo.log import Log, LogConfig
 from octavo.log.compaction import CompactionProgress
-from octavo.log.log import PolicyViolation
 from octavo.log.segment.batch_span import Origin
 from octavo.records import BatchBuilder, Codec, end_transaction_marker
 from octavo.records.layout import Attributes, TimestampType

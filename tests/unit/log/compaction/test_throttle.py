@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from octavo.errors import InvalidInput
-from octavo.log.compaction import CompactionAborted, Throttle
+from octavo.errors import CompactionAborted, InvalidInput
+from octavo.log.compaction import Throttle
 
 
 def test_who_is_too_fast_waits() -> None:

@@ -7,15 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import InvalidInput, OffsetOutOfRange
-from octavo.log.consumer import (
-    Consumer,
-    ConsumerError,
-    NoOffset,
-    OffsetAndMetadata,
-)
+from octavo.errors import ConsumerError, InvalidInput, NoOffset, OffsetOutOfRange, UnknownPartition
+from octavo.log.consumer import Consumer, OffsetAndMetadata
 from octavo.log.names import TopicPartition
-from octavo.log.watched.watched_log import UnknownPartition
 from tests.unit.log.consumer.parts import T0, T1, TIME_MS, Clock, numbers, opened, write
 
 EARLIEST = {"auto.offset.reset": "earliest"}

@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 
-from octavo.errors import ChecksumMismatch, Closed
-from octavo.log import DataDirectory, Log
-from octavo.log.consumer import (
-    Consumer,
+from octavo.errors import (
+    ChecksumMismatch,
+    Closed,
     ConsumerClosed,
     ConsumerError,
-    ConsumerRecord,
     DeserializationFailed,
-    OffsetAndMetadata,
+    UnknownPartition,
     WokenUp,
 )
+from octavo.log import DataDirectory, Log
+from octavo.log.consumer import Consumer, ConsumerRecord, OffsetAndMetadata
 from octavo.log.names import LOG, TopicPartition, file_name
-from octavo.log.watched.watched_log import UnknownPartition
 from octavo.records import BatchBuilder, Codec, Header, TimestampType
 from octavo.records.compression import compress
 from tests.corruption import forge

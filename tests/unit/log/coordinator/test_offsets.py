@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import BadDirectory, ErrorCode, InvalidInput
-from octavo.log.coordinator import CoordinatorRefused, MetadataTooLarge, OffsetAndMetadata, WrongGroup
+from octavo.errors import BadDirectory, CoordinatorRefused, ErrorCode, InvalidInput, MetadataTooLarge, WrongGroup
+from octavo.log.coordinator import OffsetAndMetadata
 from octavo.log.coordinator.internal_topic import java_hash, partition_of
 from octavo.log.names import TopicPartition
 from octavo.log.segment.batch_span import Origin

@@ -7,24 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import ErrorCode, InvalidInput
-from octavo.log import DataDirectory, Log
-from octavo.log.coordinator import (
-    OffsetAndMetadata,
+from octavo.errors import (
+    ErrorCode,
+    InvalidInput,
     ProducerFenced,
-    ProducerIdentity,
     TransactionIsEnding,
+    UnknownPartition,
     UnknownProducer,
     WrongTimeout,
     WrongTransactionState,
-    transactions,
 )
+from octavo.log import DataDirectory, Log
+from octavo.log.coordinator import OffsetAndMetadata, ProducerIdentity, transactions
 from octavo.log.coordinator.markers import write_marker
 from octavo.log.coordinator.transaction_log import partitions_of
 from octavo.log.coordinator.transactions import LAST_EPOCH
 from octavo.log.names import TopicPartition
 from octavo.log.segment.batch_span import Origin
-from octavo.log.watched.watched_log import UnknownPartition
 from octavo.records import BatchBuilder, read_batches
 from octavo.records.control import end_transaction_marker
 from octavo.schemas.metadata.nodes import FeatureLevelRecord

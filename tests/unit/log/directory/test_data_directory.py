@@ -9,10 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import BadDirectory, DirectoryLocked, InvalidConfig, InvalidInput, LogError
+from octavo.errors import (
+    BadDirectory,
+    DirectoryLocked,
+    InvalidConfig,
+    InvalidInput,
+    LogError,
+    TopicExists,
+    UnknownPartition,
+)
 from octavo.log import Background, DataDirectory, Log
-from octavo.log.directory.data_directory import TopicExists
-from octavo.log.watched.watched_log import UnknownPartition
 from tests.unit.log.logs import SMALL, keys, make_batch
 
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import BadDirectory
+from octavo.errors import BadDirectory, UnknownPartition
 from octavo.log import DataDirectory
 from octavo.log.names import TopicPartition
 from octavo.log.storage import File, Storage
-from octavo.log.watched.watched_log import UnknownPartition
 from tests.unit.log.logs import SMALL, keys, make_batch
 
 

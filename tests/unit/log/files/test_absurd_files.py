@@ -13,9 +13,8 @@ from typing import Final
 
 import pytest
 
-from octavo.errors import BadDirectory, OctavoError
+from octavo.errors import BadDirectory, CorruptFile, OctavoError
 from octavo.log import DataDirectory, Isolation
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.producer_state.snapshot import read_snapshot
 from octavo.log.readable_log import ReadableLog
 from octavo.log.segment.index import OffsetIndex, TimeIndex

@@ -8,8 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from octavo.errors import BadDirectory
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import BadDirectory, CorruptFile
 from octavo.log.metadata.cluster_log import SnapshotId, has_cluster_log, read_cluster_log
 from octavo.log.storage import DISK
 from octavo.records import BatchBuilder

@@ -8,9 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from octavo.errors import BadDirectory, InvalidInput, LogError
+from octavo.errors import BadDirectory, CorruptFile, InvalidInput, LogError
 from octavo.log.files.meta_properties import MetaProperties, random_uuid, read_meta_properties, write_meta_properties
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.metadata import MetadataStore
 from octavo.log.metadata.cluster_log import read_cluster_log
 from octavo.log.storage import DISK, File

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from octavo.errors import AppendRefused, ErrorCode
+from octavo.errors import AppendRefused, ErrorCode, SendTimedOut
 from octavo.log import Log, Producer
 from octavo.log.coordinator import ProducerIdentity
 from octavo.log.names import TopicPartition
-from octavo.log.producer import SendTimedOut, deliverer
+from octavo.log.producer import deliverer
 from octavo.records.layout import MAX_INT16, MAX_SEQUENCE
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.producer.producing import Clock, batches, directory, producing, values

@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
-from octavo.errors import AppendRefused, Closed, ErrorCode, InvalidInput, LogError
+from octavo.errors import (
+    AppendRefused,
+    Closed,
+    ErrorCode,
+    InvalidInput,
+    LogError,
+    ProducerClosed,
+    RecordTooLarge,
+    UnknownPartition,
+)
 from octavo.log import DataDirectory, Producer
-from octavo.log.producer import ProducerClosed, RecordMetadata, RecordTooLarge, SendFuture
-from octavo.log.watched.watched_log import UnknownPartition
+from octavo.log.producer import RecordMetadata, SendFuture
 from octavo.records import Codec
 from tests.unit.log.producer.producing import TIME_MS, Clock, batches, directory, producing, records, values
 

@@ -8,11 +8,17 @@ from typing import Any
 
 import pytest
 
-from octavo.errors import AppendRefused, ErrorCode
+from octavo.errors import (
+    AppendRefused,
+    ErrorCode,
+    ProducerFenced,
+    TransactionAborted,
+    TransactionFailed,
+    WrongTransactionOrder,
+)
 from octavo.log import DataDirectory, Isolation, Producer
-from octavo.log.coordinator import Coordinator, OffsetAndMetadata, ProducerFenced
+from octavo.log.coordinator import Coordinator, OffsetAndMetadata
 from octavo.log.names import TopicPartition
-from octavo.log.producer import TransactionAborted, TransactionFailed, WrongTransactionOrder
 from tests.unit.log.producer.producing import TIME_MS, Clock, batches, directory
 
 

@@ -12,12 +12,11 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from octavo.errors import BadDirectory
+from octavo.errors import BadDirectory, CorruptFile
 from octavo.log import DataDirectory, Isolation, Log, Origin
 from octavo.log.broker_defaults import TopicConfig
 from octavo.log.config import LogConfig
 from octavo.log.directory.data_folder import DataFolder
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.names import TopicPartition
 from octavo.log.producer_state.snapshot import read_snapshot, write_snapshot
 from octavo.log.segment.transaction_index import AbortedEntry

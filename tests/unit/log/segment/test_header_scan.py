@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import FormatError
-from octavo.log.files.small_file import CorruptFile
+from octavo.errors import CorruptFile, FormatError
 from octavo.log.segment.damage import BatchSearch, refuse
 from octavo.log.segment.header_scan import BlockFile, scan_headers
 from octavo.log.storage import DISK, File

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from octavo.errors import FormatError
+from octavo.errors import CorruptFile, FormatError
 from octavo.log import DataDirectory, Isolation
-from octavo.log.files.small_file import CorruptFile
 from octavo.log.producer_state.aborted import ABORT, COMMIT, DATA, AbortedRanges, TransactionScan
 from octavo.log.segment.damage import refuse
 from octavo.log.segment.header_scan import scan_headers

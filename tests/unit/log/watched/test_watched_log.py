@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from octavo.errors import BadDirectory, FormatError
+from octavo.errors import BadDirectory, FormatError, UnknownPartition
 from octavo.log import DataDirectory, Log
 from octavo.log.consumer import Consumer
 from octavo.log.directory.checkpoints import WatchedCheckpoints
@@ -14,7 +14,7 @@ from octavo.log.directory.data_folder import METADATA_PARTITION
 from octavo.log.names import LOG, TopicPartition, file_name
 from octavo.log.storage import DISK
 from octavo.log.view import View
-from octavo.log.watched.watched_log import UnknownPartition, WatchedDirectory
+from octavo.log.watched.watched_log import WatchedDirectory
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch, open_log
 

@@ -1,0 +1,43 @@
+"""Errors of a caller who asks for something that cannot be expressed."""
+
+from __future__ import annotations
+
+from octavo.errors.root import ErrorCode, OctavoError
+
+
+class InvalidInput(OctavoError, ValueError):
+    """The caller asked for something that the format cannot express."""
+
+
+class InvalidConfig(InvalidInput):
+    """There is no configuration `name`, or it cannot have this `value`; `allowed` says which values it can have."""
+
+    code = ErrorCode.INVALID_CONFIG
+
+    def __init__(self, name: str, value: object, allowed: str) -> None:
+        super().__init__(name, value, allowed)
+        self.name = name
+        self.value = value
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.name} cannot be {self.value!r}: {self.allowed}"
+
+
+class RecordTooLarge(InvalidInput):
+    """A record is too large for any batch of this producer. `size` is the upper bound of its size."""
+
+    code = ErrorCode.MESSAGE_TOO_LARGE
+
+    def __init__(self, size: int, limit: int, name: str) -> None:
+        super().__init__(size, limit, name)
+        self.size = size
+        self.limit = limit
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"a record of up to {self.size:,} bytes is too large: {self.name} is {self.limit:,}"
+
+
+class MissingPartitions(InvalidInput):
+    """Options name topics or partitions that do not exist, or not all that do."""

@@ -1,0 +1,191 @@
+"""Errors of logs and directories of logs."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from octavo.errors.root import ErrorCode, OctavoError
+
+if TYPE_CHECKING:
+    from octavo.log.names import TopicPartition
+
+
+class LogError(OctavoError):
+    """A log, or a directory of logs, cannot do what the caller asked for; `code` is Kafka's error code."""
+
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class OffsetOutOfRange(LogError):
+    """`offset` is not in the log. The log starts at `start` and ends before `end`."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+    def __init__(self, offset: int, start: int, end: int) -> None:
+        super().__init__(offset, start, end)
+        self.offset = offset
+        self.start = start
+        self.end = end
+
+    def __str__(self) -> str:
+        return f"offset {self.offset} is out of range: the log starts at {self.start} and ends before {self.end}"
+
+
+class RecordError(NamedTuple):
+    """The reason why one record of a batch is refused."""
+
+    record_index: int  # index in its batch, from 0
+    message: str
+
+
+class AppendRefused(LogError):
+    """Kafka would refuse these batches; none of their records was appended."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: tuple[RecordError, ...] = ()) -> None:
+        super().__init__(code, message, record_errors)
+        self.code = code
+        self.message = message
+        self.record_errors = record_errors
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code.name})"
+
+
+class UnknownPartition(LogError):
+    """There is no such topic or partition."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class NotReady(UnknownPartition):
+    """The partition has a folder but no segment yet, because it is being created. Retrying later finds it."""
+
+
+class TopicExists(LogError):
+    """A topic of this name exists already."""
+
+    code = ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+class PolicyViolation(LogError):
+    """The topic's configuration forbids the operation."""
+
+    code = ErrorCode.POLICY_VIOLATION
+
+
+class BadPolicy(LogError):
+    """A retention policy of another package cannot be used, or gave an invalid answer."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(name, problem)
+        self.name = name
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"the retention policy {self.name!r} (entry point group 'octavo.retention') {self.problem}"
+
+
+class CompactionAborted(LogError):
+    """The log was truncated, deleted from or closed during a clean. Nothing is lost; a later clean does the rest."""
+
+
+class BadDirectory(LogError):
+    """The directory or file at `path` is not in a state that Kafka or Octavo leave behind."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, path: str | PathLike[str], problem: str) -> None:
+        super().__init__(fspath(path), problem)
+        self.path = fspath(path)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
+class OthersDecide(BadDirectory):
+    """Other nodes of a cluster decide about the partitions at `path`. Writing here would make the replicas differ."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}. It can be read, with read_only=True, but not written to"
+
+
+class NoSegments(BadDirectory):
+    """A folder has no segments. Kafka creates the folder of a partition first, and then its first segment."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "there are no segments in this folder")
+        self.args = (folder,)
+
+
+class DataLoss(BadDirectory):
+    """Offsets that a query is to read are no longer in the log; `reason` replaces the usual message."""
+
+    def __init__(self, partition: TopicPartition, first: int, end: int, reason: str | None = None) -> None:
+        super().__init__(str(partition), f"offsets {first} to {end - 1}")
+        self.args = (partition, first, end, reason)
+        self.partition = partition
+        self.first = first
+        self.end = end
+        self.reason = reason
+
+    def __str__(self) -> str:
+        reason = self.reason or (
+            f"offsets {self.first} to {self.end - 1} of {self.partition} are not in the log, or no longer: "
+            "they may have been deleted by retention."
+        )
+        return f"{reason} If a query should not fail for this, set the option failOnDataLoss to false"
+
+
+class DirectoryLocked(LogError):
+    """The directory at `path` is open in process `pid`; `pid` is None if the system does not tell it."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, path: str | PathLike[str], pid: int | None) -> None:
+        super().__init__(fspath(path), pid)
+        self.path = fspath(path)
+        self.pid = pid
+
+    def __str__(self) -> str:
+        owner = "another process" if self.pid is None else f"process {self.pid}"
+        return f"{self.path} is in use by {owner}: stop it first, or open the directory read-only"
+
+
+class LockLost(LogError):
+    """The lock file of the directory at `path` was deleted or replaced, so other processes may write there."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        super().__init__(fspath(path))
+        self.path = fspath(path)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: the lock file was deleted or replaced while the directory was open, "
+            "so another process may have opened it: nothing more is written, open it again"
+        )
+
+
+class WrongProcess(LogError):
+    """Process `pid` opened the directory at `path`. This process is a fork of it and may only read."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, path: str | PathLike[str], pid: int) -> None:
+        super().__init__(fspath(path), pid)
+        self.path = fspath(path)
+        self.pid = pid
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} was opened by process {self.pid}, and only that one may write to it: "
+            "this process is a fork of it, and may open the directory read-only"
+        )
+
+
+class Closed(LogError):
+    """The log, directory, producer or consumer is closed."""
