@@ -35,7 +35,7 @@ TIMEOUT_CHECK_INTERVAL_MS: Final = 10_000  # transaction.abort.timed.out.transac
 Failed = tuple[TopicPartition | None, OctavoError | OSError]  # None: a task of the directory itself
 
 
-class Done(NamedTuple):
+class BackgroundWork(NamedTuple):
     """What one call of `run_once` did."""
 
     flushed: list[TopicPartition]
@@ -79,7 +79,7 @@ class Background:
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def run_once(self, now_ms: int | None = None) -> Done:
+    def run_once(self, now_ms: int | None = None) -> BackgroundWork:
         """Run the tasks that are due at `now_ms`, and compact at most one log. A closed directory is left alone.
 
         Raises `WrongProcess` in a fork of the process that opened the directory, and `LockLost`.
@@ -107,8 +107,8 @@ class Background:
             self.last_clean = stats or self.last_clean
         return stats
 
-    def _tend_all(self, now_ms: int) -> Done:
-        done = Done([], [], 0, False, [], [])
+    def _tend_all(self, now_ms: int) -> BackgroundWork:
+        done = BackgroundWork([], [], 0, False, [], [])
         if not self._directory.is_open:
             return done
         removed = 0
@@ -138,7 +138,7 @@ class Background:
             with _noting(failed, None):
                 self._directory.coordinator.abort_timed_out(now_ms)
 
-    def _tend(self, log: Log, now_ms: int, done: Done, *, retention_is_due: bool) -> int:
+    def _tend(self, log: Log, now_ms: int, done: BackgroundWork, *, retention_is_due: bool) -> int:
         """Run what is due for one log. Returns the number of segments whose files were removed."""
         if now_ms - log.last_flush_ms >= log.config.flush_ms and log.recovery_point < log.end_offset:
             log.flush()
@@ -147,7 +147,7 @@ class Background:
             done.deleted.extend((log.partition, expired) for expired in log.apply_retention(now_ms))
         return log.delete_files(now_ms)
 
-    def _forget_producers(self, now_ms: int, done: Done) -> None:
+    def _forget_producers(self, now_ms: int, done: BackgroundWork) -> None:
         if now_ms >= self._next_producers_ms:
             self._next_producers_ms = now_ms + PRODUCER_CHECK_INTERVAL_MS
             for log in self._directory.logs:

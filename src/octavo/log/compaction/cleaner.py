@@ -19,7 +19,7 @@ from octavo.log.compaction.filtering import Filtering
 from octavo.log.compaction.grouping import group_segments
 from octavo.log.compaction.offset_map import OffsetMap
 from octavo.log.compaction.output import CleanedSegment
-from octavo.log.compaction.plan import LastBatch, Plan, segments_between
+from octavo.log.compaction.plan import CompactionPlan, LastBatch, segments_between
 from octavo.log.compaction.retention import LastBatches
 from octavo.log.compaction.source import Source
 from octavo.log.compaction.stats import CompactionProgress, CompactionStats, OnCompaction
@@ -44,7 +44,7 @@ class Job(NamedTuple):
     partition: TopicPartition
     config: LogConfig
     view: View
-    plan: Plan
+    plan: CompactionPlan
     now_ms: int
     last_batches: Callable[[], Mapping[int, LastBatch]]  # last batches of the producers known now
     check: Callable[[], None]  # raises if there is no use in going on

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from octavo.errors import CompactionAborted, FormatError, LogError, PolicyViolation
 from octavo.log.appendable import NOT_UNDOABLE, SETTLED, AppendableLog
-from octavo.log.compaction.plan import LastBatch, Plan, make_plan
+from octavo.log.compaction.plan import CompactionPlan, LastBatch, make_plan
 from octavo.log.compaction.stats import CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
 from octavo.log.directory.checkpoints import Checkpoints
@@ -41,7 +41,7 @@ class CompactableLog(AppendableLog):
         """Whether the log is being cleaned."""
         return self._is_compacting
 
-    def compaction_plan(self, now_ms: int | None = None) -> Plan:
+    def compaction_plan(self, now_ms: int | None = None) -> CompactionPlan:
         """Determine what there is to clean and whether it is due, for a compacted topic."""
         with self._lock:
             self._check_open()
@@ -91,7 +91,7 @@ class CompactableLog(AppendableLog):
     def _clean(
         self,
         view: View,
-        plan: Plan,
+        plan: CompactionPlan,
         now_ms: int,
         map_memory: int,
         throttle: Throttle | None,

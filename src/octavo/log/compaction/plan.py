@@ -22,7 +22,7 @@ class LastBatch(NamedTuple):
     epoch: int
 
 
-class Plan(NamedTuple):
+class CompactionPlan(NamedTuple):
     """What there is to clean in one log (Kafka's `LogToClean`)."""
 
     first_dirty_offset: int
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
         return self.dirty_ratio > config.min_cleanable_dirty_ratio
 
 
-def make_plan(view: View, config: LogConfig, checkpoint: int | None, now_ms: int) -> Plan:
+def make_plan(view: View, config: LogConfig, checkpoint: int | None, now_ms: int) -> CompactionPlan:
     """Make the plan for a log that is clean up to `checkpoint`."""
     first_dirty_offset = view.start_offset if checkpoint is None else checkpoint
     is_wrong = not view.start_offset <= first_dirty_offset <= view.end_offset
@@ -61,7 +61,7 @@ def make_plan(view: View, config: LogConfig, checkpoint: int | None, now_ms: int
     behind = segments_between(view, limit, view.bases[-1])
     first_uncleanable_offset = behind[0].base_offset if behind else view.bases[-1]
     start = min(first_dirty_offset, first_uncleanable_offset)
-    return Plan(
+    return CompactionPlan(
         first_dirty_offset,
         first_uncleanable_offset,
         sum(segment.size for segment in segments_between(view, -1, first_dirty_offset)),

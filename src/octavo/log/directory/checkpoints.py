@@ -26,7 +26,7 @@ from octavo.log.files.text_checkpoint import (
 from octavo.log.names import METADATA_TOPIC, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.ownership.owner import Owner
-from octavo.log.recovery.report import Ignored
+from octavo.log.recovery.report import IgnoredFile
 from octavo.log.storage import FileStatus, Storage, is_full
 
 Offsets = dict[TopicPartition, int]
@@ -49,7 +49,7 @@ class Checkpoints:
         self._storage = storage
         self._folder = folder
         self._lock = make_rlock()
-        self.ignored: Final[list[Ignored]] = []  # unreadable files; they are rewritten from the state of the logs
+        self.ignored: Final[list[IgnoredFile]] = []  # unreadable files; they are rewritten from the state of the logs
         names = (RECOVERY_POINT, LOG_START, REPLICATION, CLEANER)
         self._offsets: Final = {name: _read(storage, folder / name, self.ignored) for name in names}
         self._unsure: Final = {found.file for found in self.ignored}  # files that may differ from `_offsets`
@@ -210,10 +210,10 @@ def _read_high_watermarks(storage: Storage, path: Path) -> Offsets:
         raise BadDirectory(path, f"{problem}, logs are read to their ends") from None
 
 
-def _read(storage: Storage, path: Path, ignored: list[Ignored]) -> Offsets:
+def _read(storage: Storage, path: Path, ignored: list[IgnoredFile]) -> Offsets:
     try:
         return read_offsets(storage, path)
     except CorruptFile as error:
         # Kafka ignores such a file too, except for the high watermarks. That costs time, but no data.
-        ignored.append(Ignored(path.name, error.rule))
+        ignored.append(IgnoredFile(path.name, error.rule))
         return {}

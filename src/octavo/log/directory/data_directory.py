@@ -39,7 +39,7 @@ from octavo.log.files.partition_metadata import write_topic_id
 from octavo.log.log import Log
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
-from octavo.log.recovery.report import Ignored, OnProgress, RecoveryReport
+from octavo.log.recovery.report import IgnoredFile, OnProgress, RecoveryReport
 from octavo.log.storage import DISK, Storage, is_full
 from octavo.log.watched.watched_log import WatchedDirectory
 
@@ -336,7 +336,7 @@ class DataDirectory:
         return [log.recovery for log in self.logs]
 
     @property
-    def ignored(self) -> list[Ignored]:
+    def ignored(self) -> list[IgnoredFile]:
         """The checkpoints that could not be used when the directory was opened, and why."""
         return [found for folder in self._folders for found in folder.checkpoints.ignored]
 

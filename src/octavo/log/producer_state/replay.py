@@ -16,7 +16,7 @@ from octavo.log.producer_state.aborted import MARKER_SIZE
 from octavo.log.producer_state.producer_batch import ProducerBatch, read_marker
 from octavo.log.producer_state.snapshot import read_snapshot, write_snapshot
 from octavo.log.producer_state.states import EXPIRATION_MS, ProducerEntry, ProducerStates
-from octavo.log.recovery.report import Ignored, RecoveryReport
+from octavo.log.recovery.report import IgnoredFile, RecoveryReport
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import File, Storage
 from octavo.log.view import segment_ends
@@ -70,7 +70,7 @@ class Replay:
                 entries = self._read(offset)
             except CorruptFile as error:
                 if self._report is not None:
-                    self._report.ignored.append(Ignored(path.name, error.rule))
+                    self._report.ignored.append(IgnoredFile(path.name, error.rule))
                 self._remove(offset)
                 continue
             self.states.load(entries, now_ms, self._expiration_ms)

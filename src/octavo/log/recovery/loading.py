@@ -37,7 +37,7 @@ from octavo.log.names import (
 from octavo.log.producer_state.replay import Replay, snapshots_of
 from octavo.log.producer_state.transaction_index_check import check_txn_index
 from octavo.log.recovery.leftovers import base_offset_in, finish_what_was_under_way
-from octavo.log.recovery.report import Cut, Ignored, OnProgress, Progress, RecoveryReport
+from octavo.log.recovery.report import Cut, IgnoredFile, OnProgress, Progress, RecoveryReport
 from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import Storage, is_full
@@ -163,7 +163,7 @@ class Loader:
         for offset in snapshots:
             if offset > end_offset:
                 reason = f"it is of the offset {offset}, and the log ends at {end_offset}"
-                self._report.ignored.append(Ignored(file_name(offset, SNAPSHOT), reason))
+                self._report.ignored.append(IgnoredFile(file_name(offset, SNAPSHOT), reason))
         self._report.segments = max(self._report.segments, len(segments))
         self._epochs.truncate_from_end(end_offset)
         if self._start_offset > 0:
@@ -224,7 +224,7 @@ class Loader:
 
         found = (epochs_of(segment.file, segment.size) for segment in segments)
         self._epochs.rebuild(itertools.chain.from_iterable(found))
-        self._report.ignored.append(Ignored(LEADER_EPOCHS, rule))
+        self._report.ignored.append(IgnoredFile(LEADER_EPOCHS, rule))
 
     def _rebuild_indexes(self, segments: Sequence[Segment], there: set[str]) -> None:
         """Rebuild indexes that are missing or cannot be right. Flushed data are never cut, even if they are damaged."""
@@ -263,7 +263,7 @@ class Loader:
                 try:
                     check_txn_index(segments, number, self._start_offset)
                 except CorruptFile as error:
-                    self._report.ignored.append(Ignored(segment.txn_index.path.name, error.rule))
+                    self._report.ignored.append(IgnoredFile(segment.txn_index.path.name, error.rule))
                     segment.txn_index.clear()
                     doubted.append(segment)
         return doubted
@@ -408,7 +408,7 @@ class Loader:
                 return end_offset
             if self._clean:  # only a crash can lose data after a new start offset, so the checkpoint is wrong
                 reason = f"the log starts at {self._start_offset} by it, and ends at {end_offset}"
-                self._report.ignored.append(Ignored(LOG_START, reason))
+                self._report.ignored.append(IgnoredFile(LOG_START, reason))
                 self._start_offset = 0
                 return end_offset
             for segment in reversed(segments):

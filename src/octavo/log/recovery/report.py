@@ -18,7 +18,7 @@ class Cut(NamedTuple):
     reason: str
 
 
-class Ignored(NamedTuple):
+class IgnoredFile(NamedTuple):
     """A file that could not be used, with the reason. Its content was rebuilt from the data."""
 
     file: str
@@ -39,7 +39,7 @@ class RecoveryReport:
     removed: list[str] = field(default_factory=list)  # files: leftovers, and segments after a cut
     rebuilt: list[str] = field(default_factory=list)  # segments that were checked only to rebuild their indexes
     renamed: list[str] = field(default_factory=list)  # finished output that had not yet replaced its input
-    ignored: list[Ignored] = field(default_factory=list)  # snapshots, transaction indexes and checkpoints
+    ignored: list[IgnoredFile] = field(default_factory=list)  # snapshots, transaction indexes and checkpoints
 
     @property
     def is_unremarkable(self) -> bool:
