@@ -4,6 +4,8 @@
     MultiMessageSetSend    length: int32, error code: int16, one MessageSetSend after the other
 
 A length counts the bytes after it. Today's clients use the Fetch API instead; these are plain frames around any result.
+Nothing in Octavo sends them: this module is for programs that serve logs (docs/log.md has an example).
+
 Nothing is copied. A writer returns parts to be sent one after the other, or only the head if the rest comes from a
 file. A reader returns views of the buffer. The messages themselves are not inspected.
 """
