@@ -40,7 +40,7 @@ def _snappy_size(size: int) -> bytes:
 
 def _lz4_frame(flags: int, descriptor: int, rest: bytes, content_size: bytes = b"") -> bytes:
     header = bytes((flags, descriptor)) + content_size
-    return our_lz4.MAGIC + header + bytes((our_lz4.header_checksum(header),)) + rest
+    return our_lz4.FRAME_MAGIC + header + bytes((our_lz4.header_checksum(header),)) + rest
 
 
 def _gzip(trailer: bytes) -> bytes:

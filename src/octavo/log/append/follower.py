@@ -7,7 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from octavo.log.append.refusals import EPOCH, NO_EPOCH, OFFSET_TOO_HIGH, ends_before_it_begins, out_of_order, refused
+from octavo.log.append.refusals import (
+    NO_EPOCH,
+    OFFSET_TOO_HIGH,
+    WRONG_EPOCH,
+    ends_before_it_begins,
+    out_of_order,
+    refused,
+)
 from octavo.log.producer_state.producer_batch import producer_batches
 from octavo.log.segment.batch_span import BatchSpan, Validated
 from octavo.records.kernels import kernels, rules, scan, validate
@@ -79,7 +86,7 @@ def numbered(
 def _judged(span: BatchSpan, attributes: int, only_epoch: int | None, max_size: int, *, damaged: bool) -> int:
     """Return the rule that a batch breaks, or `OK`."""
     if only_epoch is not None and span.leader_epoch != only_epoch:
-        return EPOCH
+        return WRONG_EPOCH
     if span.size > max_size:
         return validate.TOO_LARGE
     if damaged:

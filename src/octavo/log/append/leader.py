@@ -1,6 +1,6 @@
 """Assign offsets and leader epochs to appended batches: the slow path, for everything but one plain batch.
 
-`Topic` holds what the kernel `validate` needs to know about a topic. `Assignment` processes one call of
+`AppendRules` holds what the kernel `validate` needs to know about a topic. `LeaderAppend` processes one call of
 `Validator.assign`: several batches, compressed batches, batches that must be rewritten, and batches that are refused.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.errors import AppendRefused, FormatError
-from octavo.log.append.refusals import JUMPING, LISTED, MIXED, records_refused, refused, undecodable
+from octavo.log.append.refusals import JUMPING, MAX_LISTED, MIXED, records_refused, refused, undecodable
 from octavo.log.append.rewriting import Rewriter, target_codec
 from octavo.log.config import LogConfig
 from octavo.log.producer_state.producer_batch import PRODUCER_ID_AT, has_producer
@@ -41,7 +41,7 @@ Judged = tuple[int, int, int, int, int, int, int]  # the result of the kernel
 NO_BYTES: Final = np.empty(0, np.uint8)
 NOT_AS_IT_IS: Final = validate.ANOTHER_CODEC | validate.JUMPS  # found in decompressed records: rewrite the batch
 NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
-MAGIC: Final = 2
+CURRENT_MAGIC: Final = 2
 
 _HEADER_SIZE: Final = BATCH_HEADER.size
 _HEADER_BYTES: Final = np.dtype(f"V{_HEADER_SIZE}")  # a header as one item
@@ -67,7 +67,7 @@ class Scratch(threading.local):
 SCRATCH: Final = Scratch()
 
 
-class Topic:
+class AppendRules:
     """The validation settings that all appends to a log share."""
 
     def __init__(self, config: LogConfig) -> None:
@@ -86,7 +86,7 @@ class Topic:
         compressed but must be.
         """
         left = len(view) - position
-        if left < _HEADER_SIZE or view[position + MAGIC_AT] != MAGIC:
+        if left < _HEADER_SIZE or view[position + MAGIC_AT] != CURRENT_MAGIC:
             return NO_BYTES, validate.AS_IT_IS
         size = int.from_bytes(view[position + LENGTH_AT : position + LOG_OVERHEAD], "big") + LOG_OVERHEAD
         codec = view[position + _ATTRIBUTES_AT] & _CODEC
@@ -108,12 +108,12 @@ class Topic:
         return np.frombuffer(inflater.buffer, np.uint8), validate.IN_PLAIN
 
 
-class Assignment:
+class LeaderAppend:
     """One call of `Validator.assign`."""
 
     def __init__(
         self,
-        topic: Topic,
+        rules: AppendRules,
         kernel: Callable[[int], Kernel],
         view: memoryview,
         array: Bytes,
@@ -126,7 +126,7 @@ class Assignment:
         self.spans: list[BatchSpan] = []
         self.size = 0
         self.has_producers = False  # whether any batch has a producer id
-        self._topic = topic
+        self._rules = rules
         self._kernel = kernel  # chooses the kernel, given the number of additional bytes
         self._view = view
         self._array = array
@@ -156,20 +156,20 @@ class Assignment:
                 self._take_old()
                 return
             wanted = outcome == validate.WANTED and not rows
-            plain, how = self._topic.plain_records(self._view, self._position, wanted=wanted)
+            plain, how = self._rules.plain_records(self._view, self._position, wanted=wanted)
             assert not wanted or how == validate.IN_PLAIN, "else this goes on for ever"
             judged = self._judge(plain, how, SCRATCH.spans)
 
     def _judge(self, plain: Bytes, how: int, spans: Int64s) -> Judged:
         """Let the kernel continue at the first batch that has not been taken."""
-        topic = self._topic
+        rules = self._rules
         judged: Judged = self._kernel(len(plain))(
-            topic.tables,
+            rules.tables,
             self._array,
             self._position,
             plain,
             how,
-            topic.limits,
+            rules.limits,
             self._offset,
             self._leader_epoch,
             self._now_ms,
@@ -186,7 +186,7 @@ class Assignment:
         view, position = self._view, self._position
         columns = SCRATCH.spans[:rows].T.tolist()  # zipping columns makes tuples faster than going row by row
         bodies = []
-        for size in columns[validate.SIZE]:
+        for size in columns[validate.SPAN_SIZE]:
             end = position + size
             bodies.append(view[position + _HEADER_SIZE : end])
             position = end
@@ -206,7 +206,7 @@ class Assignment:
         self.parts += bytes(SCRATCH.first_header), self._view[start + _HEADER_SIZE : end]
         self.has_producers |= has_producer(SCRATCH.first_header)
         self.spans.append(
-            NEW(BatchSpan, (size, self._offset, last_offset, max_timestamp_ms, self._leader_epoch, MAGIC))
+            NEW(BatchSpan, (size, self._offset, last_offset, max_timestamp_ms, self._leader_epoch, CURRENT_MAGIC))
         )
         self.size += size
         self._position = end
@@ -218,14 +218,14 @@ class Assignment:
             raise refused(JUMPING, self._position)
         batch = self._view[self._position : self._position + self._batch_size()]
         header = BATCH_HEADER.read(SCRATCH.first_header)
-        written = self._topic.rewriter.rewritten(batch, header, plain.data, found, self._position)
+        written = self._rules.rewriter.rewritten(batch, header, plain.data, found, self._position)
         self._take_written(written, len(batch))
 
     def _take_old(self) -> None:
         """Convert all data, messages of magic 0 or 1, to one batch of magic 2 and take it."""
         if self._position:
             raise refused(MIXED, self._position)
-        written = self._topic.rewriter.upgraded(self._view, self._offset, self._leader_epoch, self._now_ms)
+        written = self._rules.rewriter.upgraded(self._view, self._offset, self._leader_epoch, self._now_ms)
         self._take_written(written, len(self._view))
 
     def _take_written(self, batch: bytes, replaces: int) -> None:
@@ -235,7 +235,9 @@ class Assignment:
         self.parts.append(batch)
         self.has_producers |= has_producer(batch)
         self.spans.append(
-            BatchSpan(len(batch), header.base_offset, last_offset, header.max_timestamp_ms, header.leader_epoch, MAGIC)
+            BatchSpan(
+                len(batch), header.base_offset, last_offset, header.max_timestamp_ms, header.leader_epoch, CURRENT_MAGIC
+            )
         )
         self.size += len(batch)
         self._position += replaces
@@ -252,13 +254,13 @@ class Assignment:
 
     def _records_refused(self, plain: Bytes) -> AppendRefused:
         """Return the refusal of the current batch because of its records."""
-        listed = np.empty((LISTED, validate.SPAN_COLUMNS), np.int64)
+        listed = np.empty((MAX_LISTED, validate.SPAN_COLUMNS), np.int64)
         _, count, _, _, found, _, _ = self._judge(plain, validate.LISTED, listed)
-        columns = [validate.RECORD_INDEX, validate.REASON, validate.TIMESTAMP]
+        columns = [validate.REFUSED_INDEX, validate.REFUSED_REASON, validate.REFUSED_TIMESTAMP]
         return records_refused(
             listed[:count, columns].tolist(),
             self._position,
-            self._topic.limits.tolist(),
+            self._rules.limits.tolist(),
             self._now_ms,
             count=count,
             of_time=bool(found & validate.BAD_TIME),

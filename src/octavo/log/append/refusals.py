@@ -26,14 +26,14 @@ _CORRUPT: Final = ErrorCode.CORRUPT_MESSAGE
 _INVALID: Final = ErrorCode.INVALID_RECORD
 
 # Rules that are checked outside the kernels.
-EPOCH: Final = 200
+WRONG_EPOCH: Final = 200
 MIXED: Final = 201
 SEVERAL: Final = 202
 JUMPING: Final = 203
 NO_EPOCH: Final = 204
 OFFSET_TOO_HIGH: Final = 205
 
-LISTED: Final = 1000  # maximum number of refused records that an error lists
+MAX_LISTED: Final = 1000  # maximum number of refused records that an error lists
 
 _WHY: Final[dict[int, tuple[ErrorCode, str]]] = {
     rules.ENTRY_LENGTH: (_CORRUPT, "its length is below that of the smallest message"),
@@ -41,15 +41,15 @@ _WHY: Final[dict[int, tuple[ErrorCode, str]]] = {
     rules.BATCH_LENGTH: (_CORRUPT, "it is shorter than the header of a batch"),
     rules.CHECKSUM: (_CORRUPT, "its checksum is not that of its bytes"),
     validate.UNREADABLE: (_UNEXPECTED, "no batch can have its size"),
-    EPOCH: (_INVALID, "its leader epoch is not that of the leader who appends it"),
+    WRONG_EPOCH: (_INVALID, "its leader epoch is not that of the leader who appends it"),
     validate.FIRST_OFFSET: (_INVALID, "its base offset is not 0, and the broker assigns offsets"),
     validate.TOO_LARGE: (ErrorCode.MESSAGE_TOO_LARGE, "it is larger than max.message.bytes allows"),
     validate.NO_SUCH_CODEC: (_UNEXPECTED, "its codec does not exist"),
     validate.OFFSET_RANGE: (_INVALID, "its last offset is below its base offset"),
-    validate.COUNT: (_INVALID, "it says that it holds no records"),
+    validate.NO_RECORDS: (_INVALID, "it says that it holds no records"),
     validate.OFFSETS_AND_COUNT: (_INVALID, "it does not say that it holds one record for each of its offsets"),
-    validate.CONTROL: (_INVALID, "it is a control batch, which clients cannot write"),
-    validate.SEQUENCE: (_INVALID, "it has a producer id and no sequence number"),
+    validate.CONTROL_BATCH: (_INVALID, "it is a control batch, which clients cannot write"),
+    validate.NO_SEQUENCE: (_INVALID, "it has a producer id and no sequence number"),
     NO_EPOCH: (_UNEXPECTED, "it has no leader epoch"),
     OFFSET_TOO_HIGH: (_INVALID, f"its last offset is above {validate.MAX_OFFSET}, the highest there is"),
     validate.OFFSETS_USED_UP: (
@@ -112,7 +112,7 @@ def records_refused(
 ) -> AppendRefused:
     """Return the refusal of a batch because of `count` of its records; `of_time` if one has a refused timestamp.
 
-    `records` are the first `LISTED` of them, each with its index, the reason and its timestamp.
+    `records` are the first `MAX_LISTED` of them, each with its index, the reason and its timestamp.
     """
     earliest_ms, latest_ms = now_ms - limits[validate.BEFORE_MAX_MS], now_ms + limits[validate.AFTER_MAX_MS]
     errors = []

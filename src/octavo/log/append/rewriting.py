@@ -12,7 +12,7 @@ from typing import Final
 
 from octavo.errors import FormatError, InvalidInput
 from octavo.log.append.refusals import (
-    LISTED,
+    MAX_LISTED,
     MIXED,
     OF_TIME,
     SEVERAL,
@@ -153,7 +153,7 @@ class Rewriter:
                 if reason:
                     count += 1
                     of_time = of_time or reason in OF_TIME
-                    if count <= LISTED:
+                    if count <= MAX_LISTED:
                         listed.append((index, reason, timestamp_ms))
         except FormatError as error:
             raise undecodable(error, batch.position) from error

@@ -32,14 +32,14 @@ import numpy as np
 
 from octavo.log.append.follower import numbered
 from octavo.log.append.leader import (
-    MAGIC,
+    CURRENT_MAGIC,
     NEW,
     NO_BYTES,
     NOT_AS_IT_IS,
     SCRATCH,
-    Assignment,
+    AppendRules,
     Judged,
-    Topic,
+    LeaderAppend,
 )
 from octavo.log.config import LogConfig
 from octavo.log.producer_state.producer_batch import ProducerBatch, has_producer, producer_batch, producer_batches
@@ -63,7 +63,7 @@ class Validator:
 
     def __init__(self, config: LogConfig) -> None:
         """Use the given configuration. After a change of the topic's settings, create a new validator."""
-        self._topic: Final = Topic(config)
+        self._rules: Final = AppendRules(config)
         self._compiled: Kernel | None = None  # the compiled kernel, once it has been chosen
 
     def assign(
@@ -74,9 +74,9 @@ class Validator:
         An incomplete batch at the end is left out. Raises `AppendRefused` with Kafka's error code, and with the bad
         records if the batch is refused because of them.
         """
-        topic = self._topic
+        rules = self._rules
         if origin is _RAFT_LEADER:
-            return numbered(data, offset, MAX_INT32, only_epoch=leader_epoch, max_size=topic.max_size)
+            return numbered(data, offset, MAX_INT32, only_epoch=leader_epoch, max_size=rules.max_size)
         view = memoryview(data)
         if view.itemsize != 1:
             view = view.cast("B")
@@ -84,16 +84,16 @@ class Validator:
         of_client = 1 if origin is _CLIENT else 0
         plain, how = NO_BYTES, validate.AS_IT_IS
         if len(view) >= _HEADER_SIZE and view[_ATTRIBUTES_AT] & _CODEC:
-            plain, how = topic.plain_records(view, 0)
+            plain, how = rules.plain_records(view, 0)
         kernel = self._compiled or self._kernel(len(array) + len(plain))
         scratch = SCRATCH
         judged: Judged = kernel(
-            topic.tables,
+            rules.tables,
             array,
             0,
             plain,
             how,
-            topic.limits,
+            rules.limits,
             offset,
             leader_epoch,
             now_ms,
@@ -101,21 +101,21 @@ class Validator:
             scratch.headers,
             scratch.spans,
         )
-        append_time_ms = now_ms if topic.has_append_time else NO_TIMESTAMP
+        append_time_ms = now_ms if rules.has_append_time else NO_TIMESTAMP
         size, rows, outcome, _, found, last_offset, max_timestamp_ms = judged
         if rows == 1 and (outcome == scan.DONE or (how and size == len(view) and not found & NOT_AS_IT_IS)):
             # Nearly always there is one batch, so a shortcut pays.
-            span = NEW(BatchSpan, (size, offset, last_offset, max_timestamp_ms, leader_epoch, MAGIC))
+            span = NEW(BatchSpan, (size, offset, last_offset, max_timestamp_ms, leader_epoch, CURRENT_MAGIC))
             header, records = bytes(scratch.first_header), view[_HEADER_SIZE:size]
             producers = (producer_batch(header, records),) if has_producer(header) else ()
             return NEW(Validated, ([header, records], size, [span], append_time_ms, producers))
-        assignment = Assignment(topic, self._kernel, view, array, offset, leader_epoch, now_ms, of_client)
-        assignment.go_on(plain, how, judged)
-        spans = assignment.spans
+        append = LeaderAppend(rules, self._kernel, view, array, offset, leader_epoch, now_ms, of_client)
+        append.go_on(plain, how, judged)
+        spans = append.spans
         several: Sequence[ProducerBatch] = ()
-        if assignment.has_producers:
-            several = producer_batches(assignment.parts, map(attrgetter("size"), spans))
-        return Validated(assignment.parts, assignment.size, spans, append_time_ms, several)
+        if append.has_producers:
+            several = producer_batches(append.parts, map(attrgetter("size"), spans))
+        return Validated(append.parts, append.size, spans, append_time_ms, several)
 
     def check(self, data: Buffer, *, end_offset: int, leader_epoch: int = MAX_INT32) -> Validated:
         """Check batches that a follower appends unchanged to a log that ends at `end_offset`.

@@ -151,9 +151,9 @@ class Encoder:
             raise RecordTooLarge(size, MAX_SIZE, "the largest batch")
         if not checks and self._codec == Codec.NONE:
             view = out.data
-            for start, end in table[:count, [encode.START, encode.END]].tolist():
+            for start, end in table[:count, [encode.BATCH_START, encode.BATCH_END]].tolist():
                 view[start + _CRC_AT : start + _COVERED] = crc_of(view[start:end], 2).to_bytes(4, "big")
-        out[table[:count, encode.START, None] + _BASE_OFFSET_BYTES] = 0  # as in clients: the log assigns offsets
+        out[table[:count, encode.BATCH_START, None] + _BASE_OFFSET_BYTES] = 0  # as in clients: the log assigns offsets
         return _batches(table[:count])
 
     def seal(self, batches: Sequence[Encoded], first: int) -> tuple[list[Sealed], Buffer]:

@@ -125,21 +125,21 @@ def groups_of(batch: pa.RecordBatch, columns: Columns, fields: BatchFields) -> I
         begins = begins | _markers(control, transactional, batch.num_rows)
     first = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(begins) + 1))
     groups = np.empty((len(first), encode.GROUP_COLUMNS), np.int64)
-    groups[:, encode.FIRST_ROW] = first
-    groups[:, encode.LAST_ROW] = np.append(first[1:], batch.num_rows)
-    groups[:, encode.ATTRIBUTES] = (
+    groups[:, encode.GROUP_FIRST_ROW] = first
+    groups[:, encode.GROUP_LAST_ROW] = np.append(first[1:], batch.num_rows)
+    groups[:, encode.GROUP_ATTRIBUTES] = (
         codec.at(first)
         | np.where(kind.at(first) == TimestampType.LOG_APPEND_TIME, int(Attributes.LOG_APPEND_TIME), 0)
         | np.where(transactional.at(first), int(Attributes.TRANSACTIONAL), 0)
         | np.where(control.at(first), int(Attributes.CONTROL), 0)
         | (0 if fields.delete_horizon_ms is None else int(Attributes.DELETE_HORIZON))
     )
-    groups[:, encode.LEADER_EPOCH] = leader_epoch.at(first)
-    groups[:, encode.PRODUCER_ID] = producer_id.at(first)
-    groups[:, encode.PRODUCER_EPOCH] = producer_epoch.at(first)
-    groups[:, encode.BASE_SEQUENCE] = fields.base_sequence if sequence is None else sequence[first]
-    groups[:, encode.APPEND_TIME] = append_time.at(first)
-    groups[:, encode.DELETE_HORIZON] = 0 if fields.delete_horizon_ms is None else fields.delete_horizon_ms
+    groups[:, encode.GROUP_LEADER_EPOCH] = leader_epoch.at(first)
+    groups[:, encode.GROUP_PRODUCER_ID] = producer_id.at(first)
+    groups[:, encode.GROUP_PRODUCER_EPOCH] = producer_epoch.at(first)
+    groups[:, encode.GROUP_BASE_SEQUENCE] = fields.base_sequence if sequence is None else sequence[first]
+    groups[:, encode.GROUP_APPEND_TIME] = append_time.at(first)
+    groups[:, encode.GROUP_DELETE_HORIZON] = 0 if fields.delete_horizon_ms is None else fields.delete_horizon_ms
     _check(fields, columns.rows, groups)
     return groups
 
@@ -200,8 +200,8 @@ def _codecs(batch: pa.RecordBatch) -> Int64s | None:
 
 def _check(fields: BatchFields, rows: encode.Rows, groups: Int64s) -> None:
     """Refuse a combination of fields that Kafka's builder refuses."""
-    attributes = groups[:, encode.ATTRIBUTES]
-    producers = groups[:, encode.PRODUCER_ID]
+    attributes = groups[:, encode.GROUP_ATTRIBUTES]
+    producers = groups[:, encode.GROUP_PRODUCER_ID]
     control = (attributes & Attributes.CONTROL) != 0
     transactional = (attributes & Attributes.TRANSACTIONAL) != 0
     if fields.level is not None:
@@ -212,20 +212,20 @@ def _check(fields: BatchFields, rows: encode.Rows, groups: Int64s) -> None:
     if (transactional & (producers == NO_PRODUCER_ID)).any():
         raise InvalidInput("a transactional batch needs a producer id")
     with_producer = producers != NO_PRODUCER_ID
-    if (with_producer & (groups[:, encode.PRODUCER_EPOCH] == NO_PRODUCER_EPOCH)).any():
+    if (with_producer & (groups[:, encode.GROUP_PRODUCER_EPOCH] == NO_PRODUCER_EPOCH)).any():
         raise InvalidInput("a producer id needs a producer epoch")
-    if (with_producer & ~control & (groups[:, encode.BASE_SEQUENCE] < 0)).any():
+    if (with_producer & ~control & (groups[:, encode.GROUP_BASE_SEQUENCE] < 0)).any():
         raise InvalidInput("a producer's records need a sequence number")
 
 
 def _check_old(magic: int, rows: encode.Rows, groups: Int64s) -> None:
-    attributes = int(np.bitwise_or.reduce(groups[:, encode.ATTRIBUTES]))
-    codecs = groups[:, encode.ATTRIBUTES] & Attributes.CODEC
+    attributes = int(np.bitwise_or.reduce(groups[:, encode.GROUP_ATTRIBUTES]))
+    codecs = groups[:, encode.GROUP_ATTRIBUTES] & Attributes.CODEC
     for name, present in (
         ("zstd", (codecs == Codec.ZSTD).any()),
         ("headers", rows.header_ends[-1] > rows.header_ends[0]),
-        ("a leader epoch", (groups[:, encode.LEADER_EPOCH] != NO_LEADER_EPOCH).any()),
-        ("a producer", (groups[:, encode.PRODUCER_ID] != NO_PRODUCER_ID).any()),
+        ("a leader epoch", (groups[:, encode.GROUP_LEADER_EPOCH] != NO_LEADER_EPOCH).any()),
+        ("a producer", (groups[:, encode.GROUP_PRODUCER_ID] != NO_PRODUCER_ID).any()),
         ("transactions", attributes & Attributes.TRANSACTIONAL),
         ("control records", attributes & Attributes.CONTROL),
         ("a delete horizon", attributes & Attributes.DELETE_HORIZON),

@@ -37,7 +37,7 @@ from octavo.records.v2 import write_batch
 
 Bytes = npt.NDArray[np.uint8]
 
-MAX_BATCH_SIZE: Final = 1 << 20  # just below Kafka's default for max.message.bytes
+DEFAULT_MAX_SIZE: Final = 1 << 20  # just below Kafka's default for max.message.bytes
 
 _CRC_AT: Final = BATCH_HEADER.at("crc")
 _COVERED: Final = BATCH_HEADER.at("attributes")
@@ -59,7 +59,7 @@ def from_arrow(
     transactional: bool = False,
     control: bool = False,
     delete_horizon_ms: int | None = None,
-    max_size: int = MAX_BATCH_SIZE,
+    max_size: int = DEFAULT_MAX_SIZE,
     max_count: int = MAX_SIZE,
 ) -> bytes:
     """Write the records of `batch` as batches of `magic`, each at most `max_size` bytes before compression.
@@ -98,9 +98,9 @@ def from_arrow(
     columns = columns_of(batch, base_offset)
     groups = groups_of(batch, columns, fields)
     out, batches = _encode(columns, groups, magic, max_size, max_count)
-    if (groups[:, encode.ATTRIBUTES] & Attributes.CODEC).any():
+    if (groups[:, encode.GROUP_ATTRIBUTES] & Attributes.CODEC).any():
         return _compressed(out, batches, groups, fields)
-    return out[: batches[-1, encode.END]].tobytes()
+    return out[: batches[-1, encode.BATCH_END]].tobytes()
 
 
 def _encode(columns: Columns, groups: Int64s, magic: int, max_size: int, max_count: int) -> tuple[Bytes, Int64s]:
@@ -117,7 +117,7 @@ def _encode(columns: Columns, groups: Int64s, magic: int, max_size: int, max_cou
     # not fit: then its records and that one are together larger than `max_size` without the header.
     reach = 0
     if rows.offsets.max() >> 31 > rows.offsets.min() >> 31:
-        begins = groups[:, encode.FIRST_ROW]  # the kernel has not refused decreasing offsets yet
+        begins = groups[:, encode.GROUP_FIRST_ROW]  # the kernel has not refused decreasing offsets yet
         reach = int(((np.maximum.reduceat(rows.offsets, begins) >> 31) - (rows.offsets[begins] >> 31)).sum())
     full = 2 * size // max(1, max_size - BATCH_HEADER.size)
     most = min(count, len(groups) + count // max_count + reach + full + 2)
@@ -165,7 +165,7 @@ def _extent(starts: Int32s, lengths: Int32s) -> int:
 def _fill_checksums(out: Bytes, batches: Int64s) -> None:
     """Compute and store the checksum of every batch of magic 2."""
     view = out.data
-    for start, end in batches[:, [encode.START, encode.END]].tolist():
+    for start, end in batches[:, [encode.BATCH_START, encode.BATCH_END]].tolist():
         view[start + _CRC_AT : start + _COVERED] = crc_of(view[start:end], 2).to_bytes(4, "big")
 
 
@@ -174,7 +174,7 @@ def _compressed(out: Bytes, batches: Int64s, groups: Int64s, fields: BatchFields
     view = out.data
     pieces: list[bytes | memoryview] = []
     for start, end, group, last_offset, max_timestamp in batches.tolist():
-        attributes = int(groups[group, encode.ATTRIBUTES])
+        attributes = int(groups[group, encode.GROUP_ATTRIBUTES])
         codec = attributes & Attributes.CODEC
         if not codec:
             pieces.append(view[start:end])

@@ -20,7 +20,7 @@ from octavo.errors import InvalidInput
 from octavo.records.compression.output import Output
 from octavo.records.layout import Buffer
 
-MAGIC: Final[bytes] = b"\x04\x22\x4d\x18"
+FRAME_MAGIC: Final[bytes] = b"\x04\x22\x4d\x18"
 DEFAULT_LEVEL: Final = 9  # means the fast compressor, not level 9 of the high compressor
 MAX_LEVEL: Final = 17
 
@@ -43,9 +43,9 @@ _VERSION_1: Final = 0x40
 _MAX_BLOCK: Final = {0x40: 64 << 10, 0x50: 256 << 10, 0x60: 1 << 20, 0x70: 4 << 20}  # by the BD byte
 
 # The header that Kafka writes, and that nearly every frame has.
-HEADER: Final = MAGIC + b"\x60\x40\x82"
+HEADER: Final = FRAME_MAGIC + b"\x60\x40\x82"
 # Kafka's first writers computed the checksum from the magic number on. Readers of their format expect that.
-HEADER_OF_MAGIC_0: Final = MAGIC + b"\x60\x40\x1a"
+HEADER_OF_MAGIC_0: Final = FRAME_MAGIC + b"\x60\x40\x1a"
 
 _STORED: Final = 1 << 31
 
@@ -115,7 +115,7 @@ def _block(data: memoryview, max_block: int, out: Output) -> None:
 def _checked_block(block: memoryview, descriptor: int, out: Output) -> None:
     # Only the library computes the checksum (XXH32), so pass it a frame with just this block.
     header = bytes((_VERSION_1 | Flag.INDEPENDENT | Flag.BLOCK_CHECKSUM, descriptor))
-    frame = b"".join((MAGIC, header, bytes((header_checksum(header),)), block, bytes(4)))
+    frame = b"".join((FRAME_MAGIC, header, bytes((header_checksum(header),)), block, bytes(4)))
     try:
         piece = lz4.frame.decompress(frame)
     except Exception as error:
@@ -127,8 +127,8 @@ def _read_header(data: memoryview, out: Output, magic: int) -> tuple[int, int, i
     """Return the start of the first block, the maximum block size, and the sizes of block and content checksums."""
     if len(data) < len(HEADER):
         raise out.cut(f"an lz4 frame has at least {len(HEADER)} bytes, there are {len(data)}")
-    if data[:4] != MAGIC:
-        raise out.bad(f"an lz4 frame starts with {MAGIC.hex()}, not {data[:4].hex()}")
+    if data[:4] != FRAME_MAGIC:
+        raise out.bad(f"an lz4 frame starts with {FRAME_MAGIC.hex()}, not {data[:4].hex()}")
     flags, descriptor = data[4], data[5]
     if flags & Flag.VERSION != _VERSION_1:
         raise out.bad(f"version {flags >> 6} of the lz4 frame; Kafka reads 1")

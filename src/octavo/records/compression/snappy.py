@@ -21,13 +21,13 @@ from octavo.errors import InvalidInput
 from octavo.records.compression.output import Output
 from octavo.records.layout import Buffer
 
-MAGIC: Final[bytes] = b"\x82SNAPPY\x00"
-HEADER: Final = MAGIC + struct.pack(">ii", 1, 1)
+STREAM_MAGIC: Final[bytes] = b"\x82SNAPPY\x00"
+HEADER: Final = STREAM_MAGIC + struct.pack(">ii", 1, 1)
 assert len(HEADER) == 16
 
 BLOCK_SIZE: Final = 32 << 10
 _MAX_CHUNK: Final = 512 << 20  # the limit of snappy-java
-_HEAD: Final = int.from_bytes(MAGIC[:4], "big")
+_HEAD: Final = int.from_bytes(STREAM_MAGIC[:4], "big")
 
 # The densest element copies 64 bytes with three bytes. A block that declares more than this ratio lies.
 _MAX_RATIO: Final = 22
@@ -49,7 +49,7 @@ def compress(data: Buffer, level: int | None, magic: int) -> bytes:
 
 def decompress(data: memoryview, out: Output, magic: int) -> None:
     """Appends the content of `data`, in either framing, to `out`."""
-    if len(data) < len(HEADER) or data[: len(MAGIC)] != MAGIC:
+    if len(data) < len(HEADER) or data[: len(STREAM_MAGIC)] != STREAM_MAGIC:
         if not data:
             raise out.cut("an empty snappy stream, which has at least one byte")
         _raw(data, out)
@@ -74,7 +74,7 @@ def _next_header(data: memoryview, at: int, out: Output) -> int:
     header = bytes(data[at - 4 : at - 4 + len(HEADER)])
     if len(header) < len(HEADER):
         raise out.cut("the snappy stream ends inside a header")
-    if not header.startswith(MAGIC):
+    if not header.startswith(STREAM_MAGIC):
         raise out.bad("a snappy header with a wrong magic number between two blocks")
     version = int.from_bytes(header[8:12], "big", signed=True)
     if version < 1:

@@ -19,7 +19,7 @@ from octavo.errors import InvalidInput, LimitExceeded
 from octavo.records.compression.output import Output
 from octavo.records.layout import Buffer
 
-MAGIC: Final[bytes] = b"\x28\xb5\x2f\xfd"
+FRAME_MAGIC: Final[bytes] = b"\x28\xb5\x2f\xfd"
 DEFAULT_LEVEL: Final = 3
 MIN_LEVEL: Final = -131072
 MAX_LEVEL: Final = 22
@@ -37,7 +37,7 @@ _SINGLE_SEGMENT: Final = 0x20
 _DICTIONARY_ID_SIZE: Final = (0, 1, 2, 4)
 _CONTENT_SIZE_SIZE: Final = (0, 2, 4, 8)
 
-_PLAIN: Final[bytes] = MAGIC + b"\x00"
+_PLAIN: Final[bytes] = FRAME_MAGIC + b"\x00"
 _EMPTY_LAST_BLOCK: Final[bytes] = b"\x01\x00\x00"
 
 _RAW, _RUN, _COMPRESSED, _NOBODYS = range(4)
@@ -123,7 +123,7 @@ def _walk(data: memoryview, out: Output) -> tuple[int, int]:
     least = most = 0
     while at < end:
         head = data[at : at + 4]
-        if head == MAGIC:
+        if head == FRAME_MAGIC:
             at, low, high = _frame(data, at + 4, out)
             least += low
             most += high
@@ -134,10 +134,10 @@ def _walk(data: memoryview, out: Output) -> tuple[int, int]:
             at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
             if at > end:
                 raise out.cut(f"a skippable zstd frame goes on for {at - end:,} bytes after the last")
-        elif MAGIC[: len(head)] == head:
+        elif FRAME_MAGIC[: len(head)] == head:
             raise out.cut("the zstd stream ends inside a frame's magic number")
         else:
-            raise out.bad(f"a zstd frame starts with {MAGIC.hex()}, not {head.hex()}")
+            raise out.bad(f"a zstd frame starts with {FRAME_MAGIC.hex()}, not {head.hex()}")
     return least, most
 
 

@@ -53,23 +53,23 @@ class Rows(NamedTuple):
 
 
 # Columns of the table of groups.
-FIRST_ROW = 0
-LAST_ROW = 1  # the row after the last
-ATTRIBUTES = 2
-LEADER_EPOCH = 3
-PRODUCER_ID = 4
-PRODUCER_EPOCH = 5
-BASE_SEQUENCE = 6
-APPEND_TIME = 7  # the largest timestamp, if the flag in the attributes is set
-DELETE_HORIZON = 8  # the base of timestamp deltas, if the flag in the attributes is set
+GROUP_FIRST_ROW = 0
+GROUP_LAST_ROW = 1  # the row after the last
+GROUP_ATTRIBUTES = 2
+GROUP_LEADER_EPOCH = 3
+GROUP_PRODUCER_ID = 4
+GROUP_PRODUCER_EPOCH = 5
+GROUP_BASE_SEQUENCE = 6
+GROUP_APPEND_TIME = 7  # the largest timestamp, if the flag in the attributes is set
+GROUP_DELETE_HORIZON = 8  # the base of timestamp deltas, if the flag in the attributes is set
 GROUP_COLUMNS = 9
 
 # Columns of the table of batches, the output.
-START = 0
-END = 1
-GROUP = 2
-LAST_OFFSET = 3
-MAX_TIMESTAMP = 4
+BATCH_START = 0
+BATCH_END = 1
+BATCH_GROUP = 2
+BATCH_LAST_OFFSET = 3
+BATCH_MAX_TIMESTAMP = 4
 BATCH_COLUMNS = 5
 
 NO_ROOM = -(2**62)  # in place of a row: the output is too small
@@ -140,14 +140,14 @@ def write_batch_header(
     """Write the header of the batch in `out[at:end]`, except its checksum."""
     write_i64(out, at, base_offset)
     write_u32(out, at + _LENGTH_AT, end - at - LOG_OVERHEAD)
-    write_u32(out, at + _LEADER_EPOCH_AT, groups[group, LEADER_EPOCH])
+    write_u32(out, at + _LEADER_EPOCH_AT, groups[group, GROUP_LEADER_EPOCH])
     out[at + MAGIC_AT] = 2
-    write_i16(out, at + _ATTRIBUTES_AT, groups[group, ATTRIBUTES])
+    write_i16(out, at + _ATTRIBUTES_AT, groups[group, GROUP_ATTRIBUTES])
     write_u32(out, at + _LAST_OFFSET_DELTA_AT, last_offset - base_offset)
     write_i64(out, at + _BASE_TIMESTAMP_AT, base_timestamp)
     write_i64(out, at + _MAX_TIMESTAMP_AT, max_timestamp)
-    write_i64(out, at + _PRODUCER_ID_AT, groups[group, PRODUCER_ID])
-    write_i16(out, at + _PRODUCER_EPOCH_AT, groups[group, PRODUCER_EPOCH])
+    write_i64(out, at + _PRODUCER_ID_AT, groups[group, GROUP_PRODUCER_ID])
+    write_i16(out, at + _PRODUCER_EPOCH_AT, groups[group, GROUP_PRODUCER_EPOCH])
     write_u32(out, at + _BASE_SEQUENCE_AT, sequence)
     write_u32(out, at + _COUNT_AT, count)
 
@@ -169,12 +169,12 @@ def encode_batch(
     """
     start = at
     first = row
-    last_row = groups[group, LAST_ROW]
-    attributes = groups[group, ATTRIBUTES]
+    last_row = groups[group, GROUP_LAST_ROW]
+    attributes = groups[group, GROUP_ATTRIBUTES]
     base_offset = rows.offsets[row]
     last_offset = base_offset
     max_timestamp = timestamp_ms(rows, row, micros)
-    base_timestamp = groups[group, DELETE_HORIZON] if attributes & _DELETE_HORIZON else max_timestamp
+    base_timestamp = groups[group, GROUP_DELETE_HORIZON] if attributes & _DELETE_HORIZON else max_timestamp
     at += _HEADER_SIZE
     while row < last_row and row - first < max_count:
         offset = rows.offsets[row]
@@ -212,8 +212,10 @@ def encode_batch(
         last_offset = offset
         row += 1
     if attributes & _LOG_APPEND_TIME:
-        max_timestamp = groups[group, APPEND_TIME]
-    sequence = sequence_at(groups[group, BASE_SEQUENCE], base_offset - rows.offsets[groups[group, FIRST_ROW]])
+        max_timestamp = groups[group, GROUP_APPEND_TIME]
+    sequence = sequence_at(
+        groups[group, GROUP_BASE_SEQUENCE], base_offset - rows.offsets[groups[group, GROUP_FIRST_ROW]]
+    )
     write_batch_header(
         out, start, at, groups, group, base_offset, last_offset, base_timestamp, max_timestamp, sequence, row - first
     )
@@ -275,8 +277,8 @@ def encode_messages(
     """
     start = at
     first = row
-    last_row = groups[group, LAST_ROW]
-    attributes = groups[group, ATTRIBUTES]
+    last_row = groups[group, GROUP_LAST_ROW]
+    attributes = groups[group, GROUP_ATTRIBUTES]
     wrapped = attributes & _CODEC
     base_offset = rows.offsets[row] if wrapped and magic == 1 else 0
     max_timestamp = timestamp_ms(rows, row, micros)
@@ -292,7 +294,7 @@ def encode_messages(
         if (row > first and rows.offsets[row] <= rows.offsets[row - 1]) or timestamp < NO_TIMESTAMP:
             return at, -1 - row, 0, 0
         if attributes & _LOG_APPEND_TIME:
-            timestamp = groups[group, APPEND_TIME]
+            timestamp = groups[group, GROUP_APPEND_TIME]
         at = write_message(
             rows,
             row,
@@ -307,7 +309,7 @@ def encode_messages(
         max_timestamp = max(max_timestamp, timestamp)
         row += 1
     if attributes & _LOG_APPEND_TIME:
-        max_timestamp = groups[group, APPEND_TIME]
+        max_timestamp = groups[group, GROUP_APPEND_TIME]
     return at, row, rows.offsets[row - 1], max_timestamp
 
 
@@ -332,12 +334,12 @@ def encode(
     at = 0
     count = 0
     for group in range(len(groups)):
-        row: int = groups[group, FIRST_ROW]
-        while row < groups[group, LAST_ROW]:
+        row: int = groups[group, GROUP_FIRST_ROW]
+        while row < groups[group, GROUP_LAST_ROW]:
             start = at
             if rows.offsets[row] < 0:
                 return -1 - row
-            if row > groups[group, FIRST_ROW] and rows.offsets[row] <= rows.offsets[row - 1]:
+            if row > groups[group, GROUP_FIRST_ROW] and rows.offsets[row] <= rows.offsets[row - 1]:
                 return -1 - row
             if count == len(batches) or at + _HEADER_SIZE > len(out):
                 return NO_ROOM
@@ -353,10 +355,10 @@ def encode(
                 )
             if row < 0:
                 return row
-            batches[count, START] = start
-            batches[count, END] = at
-            batches[count, GROUP] = group
-            batches[count, LAST_OFFSET] = last_offset
-            batches[count, MAX_TIMESTAMP] = max_timestamp
+            batches[count, BATCH_START] = start
+            batches[count, BATCH_END] = at
+            batches[count, BATCH_GROUP] = group
+            batches[count, BATCH_LAST_OFFSET] = last_offset
+            batches[count, BATCH_MAX_TIMESTAMP] = max_timestamp
             count += 1
     return count

@@ -38,12 +38,12 @@ ANY_CODEC = -1  # each batch keeps its own
 LIMITS = 6
 
 # Columns of the output table, one row per batch.
-SIZE = 0
-BASE_OFFSET = 1
-LAST_OFFSET = 2
-MAX_TIMESTAMP = 3
-LEADER_EPOCH = 4
-MAGIC = 5
+SPAN_SIZE = 0
+SPAN_BASE_OFFSET = 1
+SPAN_LAST_OFFSET = 2
+SPAN_MAX_TIMESTAMP = 3
+SPAN_LEADER_EPOCH = 4
+SPAN_MAGIC = 5
 SPAN_COLUMNS = 6
 
 # Why a walk ended, in addition to the reasons in `scan`: before a batch
@@ -52,9 +52,9 @@ WANTED = 5  # whose uncompressed records are needed, because it is compressed or
 REFUSED = 6  # that has refused records
 
 # Columns of the table of refused records, and the reasons.
-RECORD_INDEX = 0
-REASON = 1
-TIMESTAMP = 2
+REFUSED_INDEX = 0
+REFUSED_REASON = 1
+REFUSED_TIMESTAMP = 2
 NO_KEY = 1
 TIME_OUTSIDE = 2
 APPEND_TIME_CLAIMED = 3
@@ -74,10 +74,10 @@ FIRST_OFFSET = 100
 TOO_LARGE = 101
 NO_SUCH_CODEC = 102
 OFFSET_RANGE = 103
-COUNT = 104
+NO_RECORDS = 104
 OFFSETS_AND_COUNT = 105
-CONTROL = 106
-SEQUENCE = 107
+CONTROL_BATCH = 106
+NO_SEQUENCE = 107
 UNREADABLE = 108  # of a size that Kafka cannot handle
 OFFSETS_USED_UP = 109
 
@@ -143,14 +143,14 @@ def judge_header(tables: Tables, data: Array, position: int, size: int, limits: 
     if last_offset_delta < 0:
         return OFFSET_RANGE
     if count <= 0:
-        return COUNT
+        return NO_RECORDS
     if last_offset_delta + 1 != count:
         return OFFSETS_AND_COUNT
     if of_client:
         if attributes & _CONTROL:
-            return CONTROL
+            return CONTROL_BATCH
         if read_i64(data, position + _PRODUCER_ID_AT) > -1 and read_i32(data, position + _BASE_SEQUENCE_AT) < 0:
-            return SEQUENCE
+            return NO_SEQUENCE
     return rules.OK
 
 
@@ -230,9 +230,9 @@ def judge_records(
             found |= BAD_RECORD if reason == NO_KEY else BAD_RECORD | BAD_TIME
             if rows:
                 if refused_count < rows:
-                    refused[refused_count, RECORD_INDEX] = index
-                    refused[refused_count, REASON] = reason
-                    refused[refused_count, TIMESTAMP] = timestamp
+                    refused[refused_count, REFUSED_INDEX] = index
+                    refused[refused_count, REFUSED_REASON] = reason
+                    refused[refused_count, REFUSED_TIMESTAMP] = timestamp
                 refused_count += 1
     if jumps:
         found |= JUMPS
@@ -281,12 +281,12 @@ def write_span(
     spans: Array, row: int, size: int, base_offset: int, last_offset: int, max_timestamp: int, leader_epoch: int
 ) -> None:
     """Fill the output row of a batch of magic 2."""
-    spans[row, SIZE] = size
-    spans[row, BASE_OFFSET] = base_offset
-    spans[row, LAST_OFFSET] = last_offset
-    spans[row, MAX_TIMESTAMP] = max_timestamp
-    spans[row, LEADER_EPOCH] = leader_epoch
-    spans[row, MAGIC] = 2
+    spans[row, SPAN_SIZE] = size
+    spans[row, SPAN_BASE_OFFSET] = base_offset
+    spans[row, SPAN_LAST_OFFSET] = last_offset
+    spans[row, SPAN_MAX_TIMESTAMP] = max_timestamp
+    spans[row, SPAN_LEADER_EPOCH] = leader_epoch
+    spans[row, SPAN_MAGIC] = 2
 
 
 def unpacked(tables: Array) -> Tables:
