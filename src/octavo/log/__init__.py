@@ -22,7 +22,7 @@ from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.producer import Producer, RecordMetadata
 from octavo.log.readable_log import TimestampOffset
 from octavo.log.reading import FileSlice, ReadResult
-from octavo.log.recovery.report import Cut, Progress, RecoveryReport
+from octavo.log.recovery_report import Cut, Progress, RecoveryReport
 from octavo.log.segment.batch_span import Origin
 from octavo.log.view import Isolation
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import InvalidInput, OctavoError, OffsetOutOfRange, PolicyViolation
 from octavo.log.appendable import NOT_UNDOABLE, SETTLED, Appended
+from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.compaction.compactable import CompactableLog
 from octavo.log.config import LogConfig
-from octavo.log.directory.checkpoints import Checkpoints, Kept
 from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.recovery.loading import Loader
-from octavo.log.recovery.report import OnProgress, RecoveryReport
+from octavo.log.recovery_report import OnProgress, RecoveryReport
 from octavo.log.retention import Expired, LogView, SegmentView, expired_segments
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import DISK, Storage

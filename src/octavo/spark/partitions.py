@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 from octavo.errors import BadDirectory, MissingPartitions
 from octavo.log.config import LogConfig
-from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.names import LOG, METADATA_TOPIC, SWAP, TopicPartition, base_offset_of, is_internal_topic
 from octavo.log.segment_portions import end_behind
 from octavo.log.view import View

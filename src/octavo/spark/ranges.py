@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from octavo.errors import BadDirectory, DataLoss, InvalidInput
-from octavo.log.directory.checkpoints import WatchedCheckpoints
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.names import TopicPartition
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark.limits import MAX_TIMESTAMP, check_named

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from octavo.errors import BadDirectory, InvalidInput
-from octavo.log.directory.checkpoints import WatchedCheckpoints
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.files.leader_epochs import UNDEFINED, LeaderEpochs
 from octavo.log.files.meta_properties import MetaProperties, check_one_cluster, read_meta_properties
 from octavo.log.files.partition_metadata import read_topic_id

@@ -11,7 +11,7 @@ import pytest
 
 from octavo.errors import BadDirectory, InvalidInput, MissingPartitions
 from octavo.log import DataDirectory
-from octavo.log.directory.checkpoints import WatchedCheckpoints
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.files.meta_properties import MetaProperties, write_meta_properties
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK

@@ -12,7 +12,7 @@ import pytest
 
 from octavo.errors import BadDirectory, CorruptFile, DataLoss, InvalidInput
 from octavo.log import DataDirectory
-from octavo.log.directory.checkpoints import WatchedCheckpoints
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import BatchBuilder, read_batches
 from octavo.spark import OctavoSource

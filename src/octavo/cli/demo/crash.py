@@ -21,7 +21,7 @@ from octavo.cli.demo.stage import Stage, table
 from octavo.errors import LogError
 from octavo.log import DataDirectory
 from octavo.log.names import TopicPartition
-from octavo.log.recovery.report import RecoveryReport
+from octavo.log.recovery_report import RecoveryReport
 from octavo.records import read_batches
 
 APPENDS: Final = 100  # the number that the process reports before it is killed

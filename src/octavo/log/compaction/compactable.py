@@ -14,7 +14,6 @@ from octavo.log.appendable import NOT_UNDOABLE, SETTLED, AppendableLog
 from octavo.log.compaction.plan import CompactionPlan, LastBatch, make_plan
 from octavo.log.compaction.stats import CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
-from octavo.log.directory.checkpoints import Checkpoints
 from octavo.log.names import CLEANED
 from octavo.log.segment.segment import Segment
 from octavo.log.view import View

@@ -39,7 +39,7 @@ from octavo.log.files.partition_metadata import write_topic_id
 from octavo.log.log import Log
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
-from octavo.log.recovery.report import IgnoredFile, OnProgress, RecoveryReport
+from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
 from octavo.log.storage import DISK, Storage, is_full
 from octavo.log.watched.watched_log import WatchedDirectory
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from octavo.errors import BadDirectory, InvalidInput, OctavoError
 from octavo.log.broker_defaults import TopicConfig
+from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.clock import Clock
-from octavo.log.directory.checkpoints import Checkpoints, Kept
 from octavo.log.files.clean_shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
 from octavo.log.log import Log
 from octavo.log.names import (
@@ -29,7 +29,7 @@ from octavo.log.names import (
 from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.ownership.owned_storage import OwnedStorage
 from octavo.log.recovery.loading import check_partition
-from octavo.log.recovery.report import OnProgress
+from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage
 
 Paths = Path | str | Sequence[Path | str]

@@ -13,7 +13,7 @@ from octavo.log.directory.data_folder import METADATA_PARTITION, DataFolder, aba
 from octavo.log.files.partition_metadata import read_topic_id, write_topic_id
 from octavo.log.log import Log
 from octavo.log.names import TopicPartition
-from octavo.log.recovery.report import OnProgress
+from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage
 from octavo.log.watched.warnings import warn_of_hidden_records, warn_of_unreadable_metadata
 from octavo.log.watched.watched_log import WatchedLog

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from octavo.errors import BadDirectory
 from octavo.log.names import CLEANED, DELETED, LOG, SWAP, base_offset_of
-from octavo.log.recovery.report import RecoveryReport
+from octavo.log.recovery_report import RecoveryReport
 from octavo.log.segment.batch_walk import walk
 from octavo.log.storage import Storage
 from octavo.records.layout import MAX_INT64

@@ -37,7 +37,7 @@ from octavo.log.names import (
 from octavo.log.producer_state.replay import Replay, snapshots_of
 from octavo.log.producer_state.transaction_index_check import check_txn_index
 from octavo.log.recovery.leftovers import base_offset_in, finish_what_was_under_way
-from octavo.log.recovery.report import Cut, IgnoredFile, OnProgress, Progress, RecoveryReport
+from octavo.log.recovery_report import Cut, IgnoredFile, OnProgress, Progress, RecoveryReport
 from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import Storage, is_full

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from octavo.errors import BadDirectory, CorruptFile, FormatError, NoSegments, NotReady, UnknownPartition
 from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
-from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.directory.data_folder import METADATA_PARTITION, find_partitions
 from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.files.meta_properties import check_one_node, read_meta_properties

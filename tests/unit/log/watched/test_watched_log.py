@@ -8,8 +8,8 @@ import pytest
 
 from octavo.errors import BadDirectory, FormatError, UnknownPartition
 from octavo.log import DataDirectory, Log
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.consumer import Consumer
-from octavo.log.directory.checkpoints import WatchedCheckpoints
 from octavo.log.directory.data_folder import METADATA_PARTITION
 from octavo.log.names import LOG, TopicPartition, file_name
 from octavo.log.storage import DISK

@@ -9,7 +9,7 @@ import pytest
 
 from octavo.errors import BadDirectory
 from octavo.log import DataDirectory
-from octavo.log.directory.checkpoints import Checkpoints, Kept, WatchedCheckpoints
+from octavo.log.checkpoints import Checkpoints, Kept, WatchedCheckpoints
 from octavo.log.files.text_checkpoint import LOG_START, RECOVERY_POINT, REPLICATION, read_offsets
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK

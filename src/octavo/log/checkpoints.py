@@ -26,7 +26,7 @@ from octavo.log.files.text_checkpoint import (
 from octavo.log.names import METADATA_TOPIC, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.ownership.owner import Owner
-from octavo.log.recovery.report import IgnoredFile
+from octavo.log.recovery_report import IgnoredFile
 from octavo.log.storage import FileStatus, Storage, is_full
 
 Offsets = dict[TopicPartition, int]
