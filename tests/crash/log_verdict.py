@@ -10,7 +10,7 @@ from typing import Final
 
 from octavo.log import Isolation, Log
 from octavo.log.directory.data_folder import DataFolder
-from octavo.log.segment.batch_span import Origin
+from octavo.log.origin import Origin
 from octavo.records import BatchBuilder
 from tests.crash.compacted import check_compacted
 from tests.crash.crashes import Cut

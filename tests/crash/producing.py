@@ -20,7 +20,7 @@ from octavo.log.broker_defaults import TopicConfig
 from octavo.log.config import LogConfig
 from octavo.log.directory.data_folder import DataFolder
 from octavo.log.names import TopicPartition
-from octavo.log.segment.batch_span import Origin
+from octavo.log.origin import Origin
 from octavo.log.storage import Storage
 from octavo.records import BatchBuilder
 from octavo.records.control import end_transaction_marker

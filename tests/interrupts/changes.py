@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from octavo.errors import LogError
 from octavo.log import Consumer, DataDirectory, Isolation, Log, Producer
 from octavo.log.names import TopicPartition
+from octavo.log.origin import Origin
 from octavo.log.readable_log import ReadableLog
-from octavo.log.segment.batch_span import Origin
 from octavo.records import BatchBuilder, end_transaction_marker
 from tests.crash.storage import FastStorage
 

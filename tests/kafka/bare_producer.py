@@ -15,7 +15,7 @@ import pytest
 
 from octavo.errors import AppendRefused, ErrorCode
 from octavo.log import Appended, Log
-from octavo.log.segment.batch_span import Origin
+from octavo.log.origin import Origin
 from octavo.records import BatchBuilder, Codec
 from octavo.records.control import end_transaction_marker
 from octavo.records.sequence import increment_sequence

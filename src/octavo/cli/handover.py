@@ -48,8 +48,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(arguments: argparse.Namespace) -> int:
     """Hand the directory over, and print what to do next."""
-    from octavo.log.directory.data_folder import folder_paths
     from octavo.log.metadata import handover
+    from octavo.log.partition_folders import folder_paths
 
     for line in _lines(handover(folder_paths(arguments.folders))):
         print(line)

@@ -19,11 +19,11 @@ from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.log import Appended, Log
 from octavo.log.log_reader import LogReader
 from octavo.log.offset_and_metadata import OffsetAndMetadata
+from octavo.log.origin import Origin
 from octavo.log.producer import Producer, RecordMetadata
 from octavo.log.readable_log import TimestampOffset
 from octavo.log.reading import FileSlice, ReadResult
 from octavo.log.recovery_report import Cut, Progress, RecoveryReport
-from octavo.log.segment.batch_span import Origin
 from octavo.log.view import Isolation
 
 __all__ = [

@@ -24,17 +24,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import AppendRefused, Closed, ErrorCode, InvalidInput, LogError
+from octavo.log.append.validated import Validated
 from octavo.log.clock import Clock
 from octavo.log.config import LogConfig
 from octavo.log.files.leader_epochs import EpochEnd, LeaderEpochs
 from octavo.log.names import LOG, TopicPartition, base_offset_of
+from octavo.log.origin import Origin
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.ownership.owner import Owner
 from octavo.log.producer_state.producer_batch import ProducerBatch
 from octavo.log.producer_state.replay import Replay
 from octavo.log.producer_state.states import EXPIRATION_MS, ProducerStates
 from octavo.log.readable_log import ReadableLog
-from octavo.log.segment.batch_span import BatchSpan, Origin, Validated
+from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import TransactionIndex

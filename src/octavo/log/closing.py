@@ -1,9 +1,10 @@
-"""Close something at the end of a `with` without hiding an error of its body."""
+"""Close things without hiding an error: of the body of a `with`, or of what was closed before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 
 
 @contextmanager
@@ -15,3 +16,40 @@ def keeping(error: BaseException | None) -> Iterator[None]:
         if error is None:
             raise
         error.add_note(f"closing failed as well: {type(another).__name__}: {another}")
+
+
+class Attempts:
+    """Run several steps, each in a `with`, and go on when some of them fail."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        """Begin a step."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if self.error is None:
+            self.error = error
+        elif error is not None:
+            for note in (f"also: {type(error).__name__}: {error}", *getattr(error, "__notes__", ())):
+                self.error.add_note(note)
+        return True
+
+    def insist(self, step: Callable[[], None]) -> None:
+        """Run a step, and once more if an exception has interrupted it. The step must allow a second call."""
+        with self:
+            step()
+            return
+        with self:
+            step()
+
+    def finish(self) -> None:
+        """Raise the first error, if there was one, with the others as its notes."""
+        error, self.error = self.error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # its traceback refers to this frame: the cycle would keep files open

@@ -136,7 +136,7 @@ class Log(CompactableLog):
         lock. The other options are those of `DataDirectory.open`. Raises `LogError`, `FormatError` and `OSError`.
         """
         from octavo.log.directory.data_directory import open_partition, watch_partition
-        from octavo.log.directory.data_folder import folder_paths
+        from octavo.log.partition_folders import folder_paths
 
         [path] = folder_paths(folder)
         if read_only:

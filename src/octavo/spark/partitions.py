@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from octavo.errors import BadDirectory, MissingPartitions
+from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
 from octavo.log.names import LOG, METADATA_TOPIC, SWAP, TopicPartition, base_offset_of, is_internal_topic
 from octavo.log.segment_portions import end_behind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from octavo.log import Log
-from octavo.log.segment.batch_span import Origin
+from octavo.log.origin import Origin
 from octavo.records import BatchBuilder, end_transaction_marker, read_batches
 from tests.unit.log.logs import TIME_MS
 

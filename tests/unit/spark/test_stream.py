@@ -315,7 +315,7 @@ def test_a_recorded_watermark_that_is_behind_does_not_lead_back(tmp_path: Path) 
 
 
 def test_a_stream_of_committed_data_waits_for_the_end_of_a_transaction(tmp_path: Path, data: DataDirectory) -> None:
-    from octavo.log.segment.batch_span import Origin
+    from octavo.log.origin import Origin
     from octavo.records import BatchBuilder
 
     def transactional(producer_id: int) -> bytes:

@@ -15,8 +15,9 @@ from octavo.log.append.refusals import (
     out_of_order,
     refused,
 )
+from octavo.log.append.validated import Validated
 from octavo.log.producer_state.producer_batch import producer_batches
-from octavo.log.segment.batch_span import BatchSpan, Validated
+from octavo.log.segment.batch_span import BatchSpan
 from octavo.records.kernels import kernels, rules, scan, validate
 from octavo.records.kernels.batch_checksums import first_mismatch
 from octavo.records.layout import MAX_INT64, MIN_INT64, NO_TIMESTAMP, Attributes, Buffer, Codec

@@ -41,9 +41,11 @@ from octavo.log.append.leader import (
     Judged,
     LeaderAppend,
 )
+from octavo.log.append.validated import Validated
 from octavo.log.config import LogConfig
+from octavo.log.origin import Origin
 from octavo.log.producer_state.producer_batch import ProducerBatch, has_producer, producer_batch, producer_batches
-from octavo.log.segment.batch_span import BatchSpan, Origin, Validated
+from octavo.log.segment.batch_span import BatchSpan
 from octavo.records.kernels import Kernel, kernels, scan, validate
 from octavo.records.layout import BATCH_HEADER, MAX_INT32, MAX_SIZE, NO_TIMESTAMP, Attributes, Buffer
 

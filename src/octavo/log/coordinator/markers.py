@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from octavo.log.log import Log
-from octavo.log.segment.batch_span import Origin
+from octavo.log.origin import Origin
 from octavo.log.view import Isolation
 from octavo.records.control import end_transaction_marker
 

@@ -10,8 +10,8 @@ from uuid import UUID
 from octavo.errors import OctavoError, ProducerFenced, UnknownProducer
 from octavo.log.coordinator.internal_topic import InternalTopic, replay
 from octavo.log.names import TRANSACTION_STATE, TopicPartition
+from octavo.log.origin import Origin
 from octavo.log.ownership.fork_safe import make_rlock
-from octavo.log.segment.batch_span import Origin
 from octavo.records import Batch, BatchBuilder
 from octavo.records.layout import NO_PRODUCER_ID
 from octavo.schemas.transaction_state import (

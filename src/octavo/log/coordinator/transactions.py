@@ -39,6 +39,7 @@ from octavo.errors import (
     WrongTimeout,
     WrongTransactionState,
 )
+from octavo.log.closing import Attempts
 from octavo.log.coordinator.markers import has_marker, open_since, write_marker
 from octavo.log.coordinator.transaction_log import (
     ProducerIdentity,
@@ -47,7 +48,6 @@ from octavo.log.coordinator.transaction_log import (
     changed,
     partitions_of,
 )
-from octavo.log.directory.data_folder import Attempts
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.records.layout import NO_PRODUCER_ID

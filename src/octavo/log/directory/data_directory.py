@@ -20,18 +20,9 @@ from typing import TYPE_CHECKING, Final, Literal, Self, overload
 from octavo.errors import BadDirectory, Closed, InvalidInput, OctavoError, TopicExists, UnknownPartition
 from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.clock import Clock, wall_clock_ms
-from octavo.log.closing import keeping
+from octavo.log.closing import Attempts, keeping
 from octavo.log.config import LogConfig
-from octavo.log.directory.data_folder import (
-    Attempts,
-    DataFolder,
-    Paths,
-    abandon,
-    check_data_folder,
-    find_all_partitions,
-    folder_paths,
-    share_broker_epoch,
-)
+from octavo.log.directory.data_folder import DataFolder, abandon, share_broker_epoch
 from octavo.log.directory.standalone import check_no_file, check_topic_id
 from octavo.log.directory.standalone import open_partition as open_partition
 from octavo.log.directory.standalone import watch_partition as watch_partition
@@ -39,6 +30,7 @@ from octavo.log.files.partition_metadata import write_topic_id
 from octavo.log.log import Log
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
+from octavo.log.partition_folders import Paths, check_data_folder, find_all_partitions, folder_paths
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
 from octavo.log.storage import DISK, Storage, is_full
 from octavo.log.watched.watched_log import WatchedDirectory

@@ -6,136 +6,26 @@ import contextlib
 import errno
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
-from octavo.errors import BadDirectory, InvalidInput, OctavoError
+from octavo.errors import BadDirectory, OctavoError
 from octavo.log.broker_defaults import TopicConfig
 from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.clock import Clock
+from octavo.log.closing import Attempts
 from octavo.log.files.clean_shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
 from octavo.log.log import Log
-from octavo.log.names import (
-    META_PROPERTIES,
-    METADATA_TOPIC,
-    Aside,
-    AsideFolder,
-    TopicPartition,
-    aside_folder_name,
-    base_offset_of,
-)
+from octavo.log.names import META_PROPERTIES, Aside, AsideFolder, TopicPartition, aside_folder_name
 from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.ownership.owned_storage import OwnedStorage
+from octavo.log.partition_folders import find_partitions
 from octavo.log.recovery.loading import check_partition
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage
 
-Paths = Path | str | Sequence[Path | str]
-
-METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
-_NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})  # folders that only Kafka uses
 _TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
-
-
-def folder_paths(paths: Paths) -> list[Path]:
-    """Return the folders of one data directory. Raises `InvalidInput` if there are none, or one is not a path.
-
-    An empty string is refused: as a `Path` it would be the current folder, which nobody asked for.
-    """
-    several = [paths] if isinstance(paths, Path | str) else list(paths)
-    if not several:
-        raise InvalidInput("a data directory has at least one folder")
-    for path in several:
-        if not str(path) or "\0" in str(path):
-            raise InvalidInput(f"{str(path)!r} is no path to a folder")
-    return [Path(path) for path in several]
-
-
-def check_data_folder(path: Path, *, read_only: bool = False) -> None:
-    """Raise `BadDirectory` for a folder of a partition, or one inside another data directory.
-
-    read_only: allow a directory inside another, because somebody may have put a copy there to read it
-    """
-    path = path.absolute()
-    if not read_only and (path.parent / META_PROPERTIES).exists():
-        raise BadDirectory(path, f"it is inside the data directory {path.parent}: open that one")
-    if not path.is_dir() or all(base_offset_of(each.name) is None for each in path.iterdir()):
-        return
-    if TopicPartition.parse(path.name) is not None:
-        raise BadDirectory(path, f"this is the folder of a partition: open {path.parent}, or Log.open({str(path)!r})")
-    if not find_partitions(path):
-        raise BadDirectory(path, "segments lie in it, as in a partition; a data directory has folders such as events-0")
-
-
-def find_partitions(folder: Path, *, strict: bool = False) -> dict[TopicPartition, Path]:
-    """Return the folders of all partitions except the one that holds Kafka's own metadata.
-
-    `strict`: raise `BadDirectory` for a folder that belongs to no partition. Kafka would not start on it either.
-    """
-    partitions = {}
-    for path in sorted(folder.iterdir()):
-        if not path.is_dir() or path.name in _NO_PARTITIONS:
-            continue
-        partition = TopicPartition.parse(path.name)
-        if partition is not None:
-            partitions[partition] = path
-        elif strict and AsideFolder.parse(path.name) is None:
-            raise BadDirectory(path, "a data directory has no folder of such a name: move it somewhere else")
-    partitions.pop(METADATA_PARTITION, None)
-    return partitions
-
-
-class Attempts:
-    """Run several steps, each in a `with`, and go on when some of them fail."""
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
-
-    def __enter__(self) -> None:
-        """Begin a step."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if self.error is None:
-            self.error = error
-        elif error is not None:
-            for note in (f"also: {type(error).__name__}: {error}", *getattr(error, "__notes__", ())):
-                self.error.add_note(note)
-        return True
-
-    def insist(self, step: Callable[[], None]) -> None:
-        """Run a step, and once more if an exception has interrupted it. The step must allow a second call."""
-        with self:
-            step()
-            return
-        with self:
-            step()
-
-    def finish(self) -> None:
-        """Raise the first error, if there was one, with the others as its notes."""
-        error, self.error = self.error, None
-        try:
-            if error is not None:
-                raise error
-        finally:
-            del error  # its traceback refers to this frame: the cycle would keep files open
-
-
-def find_all_partitions(folders: Iterable[Path]) -> dict[TopicPartition, Path]:
-    """Return the partitions in all folders of a directory, as `find_partitions` with `strict` does for one folder.
-
-    Raises `BadDirectory` for a partition that is in two folders.
-    """
-    found: dict[TopicPartition, Path] = {}
-    for folder in folders:
-        for partition, path in find_partitions(folder, strict=True).items():
-            other = found.setdefault(partition, path)
-            if other != path:
-                raise BadDirectory(path, f"the same partition is in {other.parent}: only one of them can be right")
-    return found
 
 
 class DataFolder:

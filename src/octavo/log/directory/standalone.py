@@ -9,10 +9,11 @@ from octavo.errors import BadDirectory, FormatError
 from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults, TopicConfig
 from octavo.log.clock import Clock
 from octavo.log.config import LogConfig
-from octavo.log.directory.data_folder import METADATA_PARTITION, DataFolder, abandon
+from octavo.log.directory.data_folder import DataFolder, abandon
 from octavo.log.files.partition_metadata import read_topic_id, write_topic_id
 from octavo.log.log import Log
 from octavo.log.names import TopicPartition
+from octavo.log.partition_folders import METADATA_PARTITION
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage
 from octavo.log.watched.warnings import warn_of_hidden_records, warn_of_unreadable_metadata

@@ -24,7 +24,6 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from octavo.errors import BadDirectory
-from octavo.log.directory.data_folder import check_data_folder, find_all_partitions
 from octavo.log.files.clean_shutdown import was_clean
 from octavo.log.files.meta_properties import random_uuid, write_uuid
 from octavo.log.files.partition_metadata import read_topic_id, write_topic_id
@@ -37,6 +36,7 @@ from octavo.log.metadata.store import MetadataStore
 from octavo.log.metadata.used_producer_ids import first_free_producer_id
 from octavo.log.names import LEADER_EPOCHS, LOCK, LOG, META_PROPERTIES, TopicPartition, base_offset_of
 from octavo.log.ownership.lock import DirectoryLock
+from octavo.log.partition_folders import check_data_folder, find_all_partitions
 from octavo.log.segment.batch_walk import walk
 from octavo.log.storage import DISK, Storage
 from octavo.records.layout import BATCH_HEADER

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import CorruptFile, FormatError
 from octavo.log.producer_state.producer_batch import read_marker
-from octavo.log.segment.damage import OnDamage
+from octavo.log.segment.damage import MARKER_SIZE, WRONG_CRC, OnDamage
 from octavo.log.storage import File
 from octavo.records.batch import Batch
 from octavo.records.layout import Attributes
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
-MARKER_SIZE: Final = 512  # bytes to read of a control batch; a marker takes less than a hundred
-
-WRONG: Final = -1  # stands for the checksum of a damaged marker in a table of headers (see `headers.scan_headers`)
-
 # The kinds of events in a log, for `Decider`.
 DATA: Final = 0
 COMMIT: Final = 1
@@ -137,7 +133,7 @@ class TransactionScan:
         if before is not None and len(rows) and rows[0, scan.BASE_OFFSET] >= before:
             is_marker = rows[:, scan.ATTRIBUTES] & _CONTROL != 0
             ends_open = is_marker & np.isin(rows[:, scan.PRODUCER_ID], list(self._open))
-            rows = rows[ends_open | (rows[:, scan.CRC] == WRONG)]
+            rows = rows[ends_open | (rows[:, scan.CRC] == WRONG_CRC)]
         columns = [scan.BASE_OFFSET, scan.PRODUCER_ID, scan.ATTRIBUTES, scan.POSITION, scan.SIZE, scan.CRC]
         for offset, producer_id, attributes, position, size, crc in rows[:, columns].tolist():
             is_open = producer_id in self._open
@@ -151,7 +147,7 @@ class TransactionScan:
                 if outcome is not None:
                     self._open.discard(producer_id)
                     self.events.extend((offset, producer_id, outcome))
-            elif crc == WRONG:
+            elif crc == WRONG_CRC:
                 self._is_sound(file, shift + position, size)  # its producer id may be what is damaged
 
     def _outcome(self, file: File, position: int, size: int) -> int | None:

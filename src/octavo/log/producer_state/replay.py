@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from octavo.errors import CorruptFile
 from octavo.log.names import SNAPSHOT, base_offset_of, file_name
-from octavo.log.producer_state.aborted import MARKER_SIZE
 from octavo.log.producer_state.producer_batch import ProducerBatch, read_marker
 from octavo.log.producer_state.snapshot import read_snapshot, write_snapshot
 from octavo.log.producer_state.states import EXPIRATION_MS, ProducerEntry, ProducerStates
 from octavo.log.recovery_report import IgnoredFile, RecoveryReport
+from octavo.log.segment.damage import MARKER_SIZE
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import File, Storage
 from octavo.log.view import segment_ends

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from octavo.errors import AppendRefused, ErrorCode
+from octavo.log.origin import Origin
 from octavo.log.producer_state.producer_batch import ProducerBatch
-from octavo.log.segment.batch_span import Origin
 from octavo.log.segment.transaction_index import AbortedEntry, TransactionIndex
 from octavo.records.layout import MAX_SEQUENCE, NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from octavo.records.sequence import decrement_sequence

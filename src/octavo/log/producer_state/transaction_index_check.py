@@ -13,8 +13,9 @@ from operator import attrgetter
 from typing import Final
 
 from octavo.errors import CorruptFile
-from octavo.log.producer_state.aborted import ABORT, DATA, EVENT, MARKER_SIZE, TransactionScan
+from octavo.log.producer_state.aborted import ABORT, DATA, EVENT, TransactionScan
 from octavo.log.producer_state.producer_batch import ProducerBatch, has_producer, producer_batch
+from octavo.log.segment.damage import MARKER_SIZE
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry, TransactionIndex
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT, MAX_INT64, NO_OFFSET

@@ -18,6 +18,9 @@ from octavo.records.resync import Resync
 # of the walk. It raises, or returns where to go on: the position of a batch, or that end.
 OnDamage = Callable[[File, FormatError, int], int]
 
+MARKER_SIZE: Final = 512  # bytes to read of a control batch; a marker takes less than a hundred
+WRONG_CRC: Final = -1  # stands for the checksum of a damaged marker in a table of headers (see `scan_headers`)
+
 _WINDOW: Final = 4 << 20  # bytes that are searched for the next batch at first
 _SMALL: Final = 64 << 10  # a search of so few bytes does not replace the window
 _ZEROS_AT_ONCE: Final = 4096

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.errors import ChecksumMismatch, CorruptFile, FormatError, Truncated
-from octavo.log.producer_state.aborted import MARKER_SIZE, WRONG
 from octavo.log.segment.batch_walk import Entry, check
-from octavo.log.segment.damage import OnDamage, wrong_with
+from octavo.log.segment.damage import MARKER_SIZE, WRONG_CRC, OnDamage, wrong_with
 from octavo.log.storage import File
 from octavo.records.kernels import Kernels, kernels, rules, scan
 from octavo.records.kernels.batch_checksums import first_mismatch, mismatch
@@ -134,7 +133,7 @@ class _Checker:
         """Return how many batches of a table are acceptable, and what is wrong with the next one.
 
         `end` is where the last batch of the table ends in memory. A batch that looks like a marker stays in the table
-        even if its checksum is wrong; its checksum is then replaced by `WRONG`.
+        even if its checksum is wrong; its checksum is then replaced by `WRONG_CRC`.
         """
         good, error = self._verify(memory, table, shift)
         behind = base_offset_at(memory.data, end) if error is None else None
@@ -158,7 +157,7 @@ class _Checker:
             row = int(rows[wrong])
             if not _seems_marker(table[row]):
                 return row, _mismatch(memory, table[row], shift)
-            table[row, scan.CRC] = WRONG
+            table[row, scan.CRC] = WRONG_CRC
             table[row, scan.LAST_OFFSET] = table[row, scan.BASE_OFFSET]
             rows = rows[wrong + 1 :]
         return len(table), None

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from octavo.log.directory.data_folder import find_partitions
 from octavo.log.files.text_checkpoint import REPLICATION
 from octavo.log.names import META_PROPERTIES
+from octavo.log.partition_folders import find_partitions
 
 if TYPE_CHECKING:
     from octavo.log.watched.watched_log import WatchedLog

@@ -11,11 +11,11 @@ from octavo.errors import BadDirectory, CorruptFile, FormatError, NoSegments, No
 from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults
 from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
-from octavo.log.directory.data_folder import METADATA_PARTITION, find_partitions
 from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.files.meta_properties import check_one_node, read_meta_properties
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.partition_folders import METADATA_PARTITION, find_partitions
 from octavo.log.readable_log import ReadableLog
 from octavo.log.reading import ReadResult, abort_bound
 from octavo.log.segment.segment import Segment

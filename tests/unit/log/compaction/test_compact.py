@@ -10,7 +10,7 @@ import pytest
 from octavo.errors import LogError, PolicyViolation
 from octavo.log import Log, LogConfig
 from octavo.log.compaction import CompactionProgress
-from octavo.log.segment.batch_span import Origin
+from octavo.log.origin import Origin
 from octavo.records import BatchBuilder, Codec, end_transaction_marker
 from octavo.records.layout import Attributes, TimestampType
 from tests.unit.log.compaction.logs import (

@@ -10,7 +10,7 @@ from octavo.errors import BadDirectory, CoordinatorRefused, ErrorCode, InvalidIn
 from octavo.log.coordinator import OffsetAndMetadata
 from octavo.log.coordinator.internal_topic import java_hash, partition_of
 from octavo.log.names import TopicPartition
-from octavo.log.segment.batch_span import Origin
+from octavo.log.origin import Origin
 from octavo.records import BatchBuilder
 from octavo.schemas.consumer_offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
 from octavo.schemas.versioned import read_value, write_key

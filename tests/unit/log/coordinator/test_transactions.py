@@ -23,7 +23,7 @@ from octavo.log.coordinator.markers import write_marker
 from octavo.log.coordinator.transaction_log import partitions_of
 from octavo.log.coordinator.transactions import LAST_EPOCH
 from octavo.log.names import TopicPartition
-from octavo.log.segment.batch_span import Origin
+from octavo.log.origin import Origin
 from octavo.records import BatchBuilder, read_batches
 from octavo.records.control import end_transaction_marker
 from octavo.schemas.metadata.nodes import FeatureLevelRecord

@@ -10,8 +10,8 @@ from octavo.errors import BadDirectory, FormatError, UnknownPartition
 from octavo.log import DataDirectory, Log
 from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.consumer import Consumer
-from octavo.log.directory.data_folder import METADATA_PARTITION
 from octavo.log.names import LOG, TopicPartition, file_name
+from octavo.log.partition_folders import METADATA_PARTITION
 from octavo.log.storage import DISK
 from octavo.log.view import View
 from octavo.log.watched.watched_log import WatchedDirectory
