@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from octavo.errors import InvalidConfig
-from octavo.log.config_values import Kind, Member, Ratio, Switch, Throttled, Word, Words, int32, int64
+from octavo.log.config_options import Options, option
+from octavo.log.config_values import Member, Ratio, Switch, Throttled, Word, Words, int32, int64
 from octavo.records.layout import MAX_INT64, TimestampType
 
 COMPACT: Final = "compact"
@@ -35,67 +36,60 @@ _OLD_MIN_SEGMENT_BYTES: Final = 14  # before Kafka 4.0
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
-def _option(default: Any, kind: Kind) -> Any:
-    return field(default=default, metadata={"kind": kind})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
     """The configuration of one topic's logs. Raises `InvalidConfig` for values that Kafka rejects."""
 
     # Segments and their indexes.
-    segment_bytes: int = _option(1 << 30, int32())
-    segment_ms: int = _option(7 * _DAY_MS, int64(1))
-    segment_jitter_ms: int = _option(0, int64(0))
-    segment_index_bytes: int = _option(10 << 20, int32(4))
-    index_interval_bytes: int = _option(4096, int32(0))
-    preallocate: bool = _option(False, Switch())
-    file_delete_delay_ms: int = _option(60_000, int64(0))
+    segment_bytes: int = option(1 << 30, int32())
+    segment_ms: int = option(7 * _DAY_MS, int64(1))
+    segment_jitter_ms: int = option(0, int64(0))
+    segment_index_bytes: int = option(10 << 20, int32(4))
+    index_interval_bytes: int = option(4096, int32(0))
+    preallocate: bool = option(False, Switch())
+    file_delete_delay_ms: int = option(60_000, int64(0))
 
     # Flushing to disk.
-    flush_messages: int = _option(MAX_INT64, int64(1))
-    flush_ms: int = _option(MAX_INT64, int64(0))
+    flush_messages: int = option(MAX_INT64, int64(1))
+    flush_ms: int = option(MAX_INT64, int64(0))
 
     # Retention and compaction.
-    cleanup_policy: frozenset[str] = _option(frozenset({DELETE}), Words((COMPACT, DELETE)))
-    retention_ms: int = _option(7 * _DAY_MS, int64(-1))
-    retention_bytes: int = _option(-1, int64())
-    delete_retention_ms: int = _option(_DAY_MS, int64(0))
-    min_compaction_lag_ms: int = _option(0, int64(0))
-    max_compaction_lag_ms: int = _option(MAX_INT64, int64(1))
-    min_cleanable_dirty_ratio: float = _option(0.5, Ratio())
+    cleanup_policy: frozenset[str] = option(frozenset({DELETE}), Words((COMPACT, DELETE)))
+    retention_ms: int = option(7 * _DAY_MS, int64(-1))
+    retention_bytes: int = option(-1, int64())
+    delete_retention_ms: int = option(_DAY_MS, int64(0))
+    min_compaction_lag_ms: int = option(0, int64(0))
+    max_compaction_lag_ms: int = option(MAX_INT64, int64(1))
+    min_cleanable_dirty_ratio: float = option(0.5, Ratio())
 
     # Which batches are accepted, and how they are stored.
-    max_message_bytes: int = _option((1 << 20) + 12, int32(0))
-    compression_type: str = _option("producer", Word(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")))
-    compression_gzip_level: int = _option(-1, int32(1, 9, also=-1))
-    compression_lz4_level: int = _option(9, int32(1, 17))
-    compression_zstd_level: int = _option(3, int32(-(1 << 17), 22))
-    message_timestamp_type: TimestampType = _option(  # noqa: RUF009 (a field, as the others)
+    max_message_bytes: int = option((1 << 20) + 12, int32(0))
+    compression_type: str = option("producer", Word(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")))
+    compression_gzip_level: int = option(-1, int32(1, 9, also=-1))
+    compression_lz4_level: int = option(9, int32(1, 17))
+    compression_zstd_level: int = option(3, int32(-(1 << 17), 22))
+    message_timestamp_type: TimestampType = option(  # noqa: RUF009 (a field, as the others)
         TimestampType.CREATE_TIME,
         Member({"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}),
     )
-    message_timestamp_before_max_ms: int = _option(MAX_INT64, int64(0))
-    message_timestamp_after_max_ms: int = _option(60 * 60 * 1000, int64(0))
+    message_timestamp_before_max_ms: int = option(MAX_INT64, int64(0))
+    message_timestamp_after_max_ms: int = option(60 * 60 * 1000, int64(0))
 
     # Replication.
-    min_insync_replicas: int = _option(1, int32(1))
-    unclean_leader_election_enable: bool = _option(False, Switch())
-    leader_replication_throttled_replicas: tuple[str, ...] = _option((), Throttled())
-    follower_replication_throttled_replicas: tuple[str, ...] = _option((), Throttled())
+    min_insync_replicas: int = option(1, int32(1))
+    unclean_leader_election_enable: bool = option(False, Switch())
+    leader_replication_throttled_replicas: tuple[str, ...] = option((), Throttled())
+    follower_replication_throttled_replicas: tuple[str, ...] = option((), Throttled())
 
     # Tiered storage.
-    remote_storage_enable: bool = _option(False, Switch())
-    remote_log_copy_disable: bool = _option(False, Switch())
-    remote_log_delete_on_disable: bool = _option(False, Switch())
-    local_retention_ms: int = _option(AS_RETENTION, int64(AS_RETENTION))
-    local_retention_bytes: int = _option(AS_RETENTION, int64(AS_RETENTION))
+    remote_storage_enable: bool = option(False, Switch())
+    remote_log_copy_disable: bool = option(False, Switch())
+    remote_log_delete_on_disable: bool = option(False, Switch())
+    local_retention_ms: int = option(AS_RETENTION, int64(AS_RETENTION))
+    local_retention_bytes: int = option(AS_RETENTION, int64(AS_RETENTION))
 
     def __post_init__(self) -> None:
-        for name, attribute, kind, default in _OPTIONS:
-            value = getattr(self, attribute)
-            if value is not default and not kind.takes(value):
-                raise InvalidConfig(name, value, f"it must be {kind.allowed}")
+        _OPTIONS.check(self)
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             limit = f"it must not be above max.compaction.lag.ms, which is {self.max_compaction_lag_ms}"
             raise InvalidConfig("min.compaction.lag.ms", self.min_compaction_lag_ms, limit)
@@ -118,7 +112,7 @@ class LogConfig:
     def to_properties(self) -> dict[str, str]:
         """Return what differs from the defaults, by Kafka's names. `from_properties` is the inverse."""
         properties = {}
-        for name, attribute, kind, default in _OPTIONS:
+        for name, attribute, kind, default in _OPTIONS.all:
             value = getattr(self, attribute)
             if value != default:
                 small = name == _SEGMENT_BYTES and value < _MIN_SEGMENT_BYTES
@@ -132,7 +126,7 @@ class LogConfig:
             merged.pop(_INTERNAL_SEGMENT_BYTES, None)
         for name, value in properties.items():
             if value is None:
-                _kind(name, value)  # raises
+                _OPTIONS.check_name(name)
                 merged.pop(name, None)
             else:
                 merged[name] = value
@@ -175,42 +169,24 @@ class LogConfig:
                 raise InvalidConfig(name, local, same)
 
 
-# Kafka's name, the attribute, the kind of value, the default.
-_OPTIONS: Final[tuple[tuple[str, str, Kind, Any], ...]] = tuple(
-    (option.name.replace("_", "."), option.name, option.metadata["kind"], option.default)
-    for option in fields(LogConfig)
-)
-_ATTRIBUTES: Final = {name: attribute for name, attribute, _, _ in _OPTIONS} | {
-    _INTERNAL_SEGMENT_BYTES: "segment_bytes"
-}
-_KINDS: Final[dict[str, Kind]] = {name: kind for name, _, kind, _ in _OPTIONS} | {
-    _SEGMENT_BYTES: int32(_MIN_SEGMENT_BYTES),
-    _INTERNAL_SEGMENT_BYTES: int32(),
-}
-_KINDS_OF_OLD: Final = _KINDS | {_SEGMENT_BYTES: int32(_OLD_MIN_SEGMENT_BYTES)}
-
-CONFIG_NAMES: Final = frozenset(_KINDS)
+def _options(min_segment_bytes: int) -> Options:
+    return Options(
+        LogConfig,
+        "topic",
+        parsed_as={_SEGMENT_BYTES: int32(min_segment_bytes), _INTERNAL_SEGMENT_BYTES: int32()},
+        aliases={_INTERNAL_SEGMENT_BYTES: "segment_bytes"},
+    )
 
 
-def _kind(name: str, value: object) -> Kind:
-    try:
-        return _KINDS[name]
-    except KeyError:
-        raise InvalidConfig(name, value, "Kafka has no topic configuration of this name") from None
+_OPTIONS: Final = _options(_MIN_SEGMENT_BYTES)
+_STORED_OPTIONS: Final = _options(_OLD_MIN_SEGMENT_BYTES)
+
+CONFIG_NAMES: Final = _OPTIONS.names
 
 
 @lru_cache(maxsize=4096)  # all partitions of a topic, and many topics, share one configuration
 def _parsed(properties: frozenset[tuple[str, str]], *, stored: bool) -> LogConfig:
-    values: dict[str, Any] = {}
-    for name, text in sorted(properties, reverse=True):  # so that internal.segment.bytes comes after segment.bytes
-        if stored and name not in _KINDS:
-            continue
-        kind = _KINDS_OF_OLD[name] if stored else _kind(name, text)
-        try:
-            value = kind.read(text)
-        except (ValueError, AttributeError):
-            raise InvalidConfig(name, text, f"it must be {kind.allowed}") from None
-        if not kind.takes(value):
-            raise InvalidConfig(name, text, f"it must be {kind.allowed}")
-        values[_ATTRIBUTES[name]] = value
-    return LogConfig(**values)
+    options = _STORED_OPTIONS if stored else _OPTIONS
+    # In this order, internal.segment.bytes comes after segment.bytes, and counts.
+    given = sorted(properties, reverse=True)
+    return LogConfig(**dict(options.parse(name, text) for name, text in given if not stored or name in CONFIG_NAMES))

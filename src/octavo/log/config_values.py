@@ -109,6 +109,30 @@ class Switch:
         return "true" if value else "false"
 
 
+class Text:
+    """Any text."""
+
+    allowed = "a text"
+
+    def read(self, text: str) -> str:
+        return text
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    def write(self, value: str) -> str:
+        return value
+
+
+class Name(Text):
+    """A text that is not empty, or None."""
+
+    allowed = "a text that is not empty"
+
+    def takes(self, value: Any) -> bool:
+        return value is None or (isinstance(value, str) and value.strip() != "")
+
+
 class Word:
     """One of a fixed set of words."""
 

@@ -11,13 +11,13 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import InvalidConfig, InvalidInput
 from octavo.log.names import TopicPartition
+from octavo.log.nearest_name import nearest_name
 from octavo.spark.offsets import (
     EARLIEST,
     LATEST,
@@ -219,8 +219,8 @@ def _check_names(options: Mapping[str, str], given: Mapping[str, str]) -> None:
         if lower in _NAMES:
             continue
         if not lower.startswith("kafka."):
-            near = get_close_matches(lower, _NAMES, 1)
-            hint = f"; is {_NAMES[near[0]]} meant?" if near else ""
+            near = nearest_name(name, _NAMES.values())
+            hint = "" if near is None else f"; is {near} meant?"
             raise InvalidInput(f"there is no option {name!r}{hint}")
         meaningless.append(name)
     if meaningless:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ from octavo.errors import BadDirectory, MissingPartitions
 from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
 from octavo.log.names import LOG, METADATA_TOPIC, SWAP, TopicPartition, base_offset_of, is_internal_topic
+from octavo.log.nearest_name import nearest_name
 from octavo.log.segment_portions import end_behind
 from octavo.log.view import View
 from octavo.log.watched.watched_log import WatchedLog
@@ -180,10 +180,9 @@ def _wanted(
 def _hint(topic: str, there: Iterable[str]) -> str:
     """Suggest the topic that may have been meant, or else name a few of the existing ones, of perhaps thousands."""
     topics = sorted(there)
-    lower = {name.lower(): name for name in topics}
-    near = get_close_matches(topic.lower(), lower, 1)
-    if near:
-        return f"is {lower[near[0]]!r} meant?"
+    near = nearest_name(topic, topics)
+    if near is not None:
+        return f"is {near!r} meant?"
     if not topics:
         return "there are no topics"
     shown_topics = ", ".join(map(repr, topics[:_FEW_TOPICS]))

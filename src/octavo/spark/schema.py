@@ -10,7 +10,6 @@ All columns are nullable, as in the connector, though only key, value and timest
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Final
 
 from pyspark.sql.types import (
@@ -29,6 +28,7 @@ from pyspark.sql.types import (
 )
 
 from octavo.errors import InvalidInput
+from octavo.log.nearest_name import nearest_name
 from octavo.spark.options import Options
 
 _HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -72,8 +72,8 @@ def _names(options: Options) -> list[str]:
     for given in options.columns:
         name = by_lower.get(given.lower())
         if name is None:
-            near = get_close_matches(given.lower(), by_lower, 1)
-            hint = f"; is {by_lower[near[0]]} meant?" if near else f"; there are {', '.join(_ALL)}"
+            near = nearest_name(given, _ALL)
+            hint = f"; there are {', '.join(_ALL)}" if near is None else f"; is {near} meant?"
             raise InvalidInput(f"columns: there is no column {given!r}{hint}")
         if name in names:
             raise InvalidInput(f"columns: {name} is named twice")

@@ -41,7 +41,9 @@ def test_defaults_need_no_properties() -> None:
         ("message.timestamp.type", "NoTimestampType", "one of CreateTime, LogAppendTime"),
         ("leader.replication.throttled.replicas", "all", "partition:broker pairs"),
         ("min.compaction.lag.ms", "9223372036854775808", "a whole number from 0"),
-        ("segment.byte", "5", "no topic configuration of this name"),
+        ("segment.byte", "5", "no topic configuration of this name; is segment.bytes meant"),
+        ("Retention_MS", "5", "no topic configuration of this name; is retention.ms meant"),
+        ("colour", "5", "no topic configuration of this name$"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_name_and_what_is_allowed(name: str, value: str, allowed: str) -> None:

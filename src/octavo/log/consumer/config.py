@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from octavo.errors import InvalidConfig
-from octavo.log.client_config import NO_INTERCEPTORS, Name, Options, Text, option
-from octavo.log.config_values import Member, Switch, int32
+from octavo.log.client_config import NO_INTERCEPTORS, given, without_connections
+from octavo.log.config_options import Options, option
+from octavo.log.config_values import Member, Name, Switch, Text, int32
 from octavo.log.view import Isolation
 
 _HERE: Final = "it is about brokers and connections, and this consumer has none"
 _ALONE: Final = "it is about the members of a group, and this consumer is alone"
 _ELSEWHERE: Final = {
+    **without_connections("consumer"),
     "client.rack": _HERE,
     "default.api.timeout.ms": _HERE,
     "request.timeout.ms": _HERE,
@@ -88,7 +90,7 @@ class _Perhaps(Switch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
-    """How a consumer reads. Fields have Kafka's names, with `_` for `.`."""
+    """How a consumer reads. Fields have Kafka's names, with `_` for `.`. Raises `InvalidConfig`."""
 
     # Where it begins, and where it keeps its position.
     group_id: str | None = option(None, Name())
@@ -113,20 +115,23 @@ class ConsumerConfig:
 
     client_id: str = option("", Text())
 
+    def __post_init__(self) -> None:
+        _OPTIONS.check(self)
+
     @classmethod
     def of(cls, properties: Mapping[str, Any] | None = None, **more: Any) -> ConsumerConfig:
         """Build a configuration from the defaults, `properties` and `more`, whose names have `_` for `.`.
 
         A value is a string, as in a properties file, or the parsed value itself. Raises `InvalidConfig`.
         """
-        values = _OPTIONS.read(properties, more)
+        values = _OPTIONS.read(given(properties, more))
         config = cls(**values)
         if config.enable_auto_commit and config.group_id is None:
             raise InvalidConfig("enable.auto.commit", True, "without group.id it must be false")
         return config
 
 
-_OPTIONS: Final = Options(ConsumerConfig, "consumer", _ELSEWHERE)
+_OPTIONS: Final = Options(ConsumerConfig, "consumer", refused=_ELSEWHERE)
 
 
 def _milliseconds(text: str) -> int:

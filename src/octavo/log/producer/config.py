@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from octavo.errors import InvalidConfig
-from octavo.log.client_config import NO_INTERCEPTORS, Name, Options, Text, option
-from octavo.log.config_values import Member, Switch, Word, int32, int64
+from octavo.log.client_config import NO_INTERCEPTORS, given, without_connections
+from octavo.log.config_options import Options, option
+from octavo.log.config_values import Member, Name, Switch, Text, Word, int32, int64
 from octavo.records.layout import MAX_INT32, Codec
 
 _MAX_IN_FLIGHT: Final = 5  # as many batches as a log remembers of each producer
 _ELSEWHERE: Final = {
+    **without_connections("producer"),
     "key.serializer": "give the producer a function as key_serializer",
     "value.serializer": "give the producer a function as value_serializer",
     "partitioner.class": "give the producer a function as partitioner",
@@ -75,13 +77,16 @@ class ProducerConfig:
     transactional_id: str | None = option(None, Name())
     transaction_timeout_ms: int = option(60_000, int32())
 
+    def __post_init__(self) -> None:
+        _OPTIONS.check(self)
+
     @classmethod
     def of(cls, properties: Mapping[str, Any] | None = None, **more: Any) -> ProducerConfig:
         """Build a configuration from the defaults, `properties` and `more`, whose names have `_` for `.`.
 
         A value is a string, as in a properties file, or the parsed value itself. Raises `InvalidConfig`.
         """
-        values = _OPTIONS.read(properties, more)
+        values = _OPTIONS.read(given(properties, more))
         config = cls(**_settled(values))
         config._check(values)
         return config
@@ -111,7 +116,7 @@ class ProducerConfig:
         return self.compression_zstd_level if codec == Codec.ZSTD else None
 
 
-_OPTIONS: Final = Options(ProducerConfig, "producer", _ELSEWHERE)
+_OPTIONS: Final = Options(ProducerConfig, "producer", refused=_ELSEWHERE)
 
 
 def _settled(values: dict[str, Any]) -> dict[str, Any]:

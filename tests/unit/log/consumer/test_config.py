@@ -59,13 +59,19 @@ def test_where_to_begin(text: str, expected: Reset) -> None:
         ("ssl.protocol", "TLS", "brokers"),
         ("session.timeout.ms", "1", "alone"),
         ("key.deserializer", "x", "key_deserializer"),
-        ("no.such.thing", "x", "no consumer configuration"),
+        ("no.such.thing", "x", "no consumer configuration of this name$"),
+        ("group", "x", "no consumer configuration of this name; is group.id meant"),
     ],
 )
 def test_what_it_does_not_take_is_refused_by_name(name: str, value: object, allowed: str) -> None:
     with pytest.raises(InvalidConfig, match=allowed) as refused:
         ConsumerConfig.of({name: value})
     assert refused.value.name == name
+
+
+def test_fields_are_checked_as_options_are() -> None:
+    with pytest.raises(InvalidConfig, match=r"max\.poll\.records cannot be 0: it must be a whole number from 1 to"):
+        ConsumerConfig(max_poll_records=0)
 
 
 def test_a_watched_directory_cannot_be_committed_to(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_value_may_be_text_or_what_it_stands_for() -> None:
         ("acks", "2", "one of all, -1, 0, 1"),
         ("transactional.id", "", "a text that is not empty"),
         ("enable.idempotence", "yes", "true or false"),
-        ("linger", 5, "Kafka has no producer configuration of this name"),
+        ("linger", 5, "Kafka has no producer configuration of this name; is linger.ms meant?"),
         ("bootstrap.servers", "localhost:9092", "it is about brokers and connections"),
         ("ssl.protocol", "TLSv1.3", "it is about brokers and connections"),
         ("partitioner.class", "Mine", "give the producer a function as partitioner"),
@@ -69,6 +69,15 @@ def test_a_delivery_may_take_as_long_as_lingering_and_a_request() -> None:
     assert ProducerConfig.of({"linger.ms": 200_000}).delivery_timeout_ms == 230_000
     with pytest.raises(InvalidConfig, match=r"must not be below linger\.ms and request\.timeout\.ms together"):
         ProducerConfig.of({"delivery.timeout.ms": 30_004})
+
+
+def test_fields_are_checked_as_options_are() -> None:
+    with pytest.raises(InvalidConfig, match=r"linger\.ms cannot be -1: it must be a whole number from 0 to"):
+        ProducerConfig(linger_ms=-1)
+
+
+def test_a_keyword_wins_over_the_mapping() -> None:
+    assert ProducerConfig.of({"linger.ms": "soon"}, linger_ms=20).linger_ms == 20
 
 
 def test_the_level_is_that_of_the_codec() -> None:
