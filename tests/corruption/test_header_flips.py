@@ -22,7 +22,7 @@ from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
 from octavo.log.readable_log import ReadableLog
 from octavo.log.view import Isolation
-from octavo.log.watched.watched_log import WatchedDirectory
+from octavo.log.watched.watched_directory import WatchedDirectory
 from octavo.records import BatchBuilder, Codec, end_transaction_marker, read_batches, to_arrow
 from octavo.records.layout import BATCH_HEADER
 from tests.unit.spark.queries import plan

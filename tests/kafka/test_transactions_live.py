@@ -14,7 +14,8 @@ from octavo.log.metadata import handover
 from octavo.log.names import TopicPartition
 from octavo.log.segment.batch_walk import walk
 from octavo.log.storage import DISK
-from octavo.log.watched.watched_log import WatchedDirectory, WatchedLog
+from octavo.log.watched.watched_directory import WatchedDirectory
+from octavo.log.watched.watched_log import WatchedLog
 from tests.kafka.bare_producer import BareProducer, check_refusals
 from tests.kafka.conftest import NewBroker
 from tests.kafka.java_clients import JavaClients

@@ -9,7 +9,7 @@ from octavo.errors import ConsumerError, OffsetOutOfRange
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
-from octavo.log.watched.watched_log import WatchedDirectory
+from octavo.log.watched.watched_directory import WatchedDirectory
 
 
 class Positions(Protocol):

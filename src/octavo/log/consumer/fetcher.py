@@ -29,7 +29,8 @@ from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.readable_log import ReadableLog, TimestampOffset
 from octavo.log.reading import ReadResult
 from octavo.log.view import Isolation
-from octavo.log.watched.watched_log import WatchedDirectory, WatchedLog
+from octavo.log.watched.watched_directory import WatchedDirectory
+from octavo.log.watched.watched_log import WatchedLog
 
 if TYPE_CHECKING:
     import pyarrow as pa

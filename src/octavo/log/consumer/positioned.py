@@ -26,7 +26,7 @@ from octavo.log.readable_log import TimestampOffset
 
 if TYPE_CHECKING:
     from octavo.log.directory.data_directory import DataDirectory
-    from octavo.log.watched.watched_log import WatchedDirectory
+    from octavo.log.watched.watched_directory import WatchedDirectory
 
 _LOOK_AGAIN_S: Final = 0.1  # how often to look for new topics and partitions
 

@@ -33,7 +33,7 @@ from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.partition_folders import Paths, check_data_folder, find_all_partitions, folder_paths
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
 from octavo.log.storage import DISK, Storage, is_full
-from octavo.log.watched.watched_log import WatchedDirectory
+from octavo.log.watched.watched_directory import WatchedDirectory
 
 if TYPE_CHECKING:
     from octavo.log.coordinator import Coordinator

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from octavo.errors import BadDirectory, CorruptFile, FormatError, NoSegments, NotReady, UnknownPartition
-from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults
+from octavo.errors import BadDirectory, CorruptFile, FormatError
 from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
 from octavo.log.files.leader_epochs import LeaderEpochs
-from octavo.log.files.meta_properties import check_one_node, read_meta_properties
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
-from octavo.log.partition_folders import METADATA_PARTITION, find_partitions
 from octavo.log.readable_log import ReadableLog
 from octavo.log.reading import ReadResult, abort_bound
 from octavo.log.segment.segment import Segment
@@ -25,10 +21,9 @@ from octavo.log.view import Isolation, View
 from octavo.log.watched.found_transactions import FoundTransactions
 from octavo.log.watched.log_end import Tail, find_tail
 from octavo.log.watched.segment_files import SegmentFiles, find_segments
-from octavo.log.watched.warnings import warn_of_directories_inside, warn_of_hidden_records, warn_of_unreadable_metadata
 
 if TYPE_CHECKING:
-    from octavo.log.metadata import MetadataStore, Topic
+    pass
 
 T = TypeVar("T")
 _ATTEMPTS: Final = 100  # tries to read a folder that keeps changing
@@ -254,92 +249,3 @@ def _goes_on(before: _Seen, files: Mapping[int, FileStatus]) -> bool:
         and file.size >= tail.end
         and active.file.read_at(len(tail.header), tail.position) == tail.header
     )
-
-
-class WatchedDirectory:
-    """A data directory that is only read. `DataDirectory.open` returns it."""
-
-    def __init__(self, folders: Sequence[Path], storage: Storage) -> None:
-        """Raises `BadDirectory` if a folder is missing, or if the folders do not belong to one node."""
-        for folder in folders:
-            if not folder.is_dir():
-                raise BadDirectory(folder, "there is no such folder")
-        if len(folders) > 1:
-            whose = {folder: read_meta_properties(storage, folder) for folder in folders}
-            check_one_node({folder: identity for folder, identity in whose.items() if identity is not None})
-        self._checkpoints: Final = {folder: WatchedCheckpoints(storage, folder) for folder in folders}
-        self._storage = storage
-        self._logs: dict[TopicPartition, WatchedLog] = {}
-        self._known: dict[str, tuple[BrokerDefaults, Topic | None]] = {}
-        self._problem = ""  # the last problem with the metadata that was reported
-        warn_of_directories_inside(folders)
-
-    @property
-    def topics(self) -> Mapping[str, Topic]:
-        """The topics by name, read from the metadata now."""
-        return self._read_metadata().topics
-
-    def partitions(self) -> list[TopicPartition]:
-        """Return all partitions that exist now."""
-        return sorted(partition for folder in self._checkpoints for partition in find_partitions(folder))
-
-    def log(self, topic: str, partition: int) -> WatchedLog:
-        """Return a partition's log as it is now. Raises `UnknownPartition`, `NotReady`, and like `WatchedLog`."""
-        wanted = TopicPartition(topic, partition)
-        try:
-            return self._log(wanted)
-        except NoSegments:
-            self._logs.pop(wanted, None)  # it was deleted, and is being created again
-            raise NotReady(f"{wanted} is being made: it has no segment yet") from None
-
-    def _log(self, wanted: TopicPartition) -> WatchedLog:
-        topic, partition = wanted
-        log = self._logs.get(wanted)
-        if log is not None:
-            log.refresh()
-            return log
-        if wanted.problem is None and wanted != METADATA_PARTITION:
-            for folder, checkpoints in self._checkpoints.items():
-                path = folder / wanted.folder
-                if path.is_dir():
-                    log = WatchedLog(self._storage, path, wanted, self._config(topic), checkpoints)
-                    warn_of_hidden_records(log)
-                    return self._logs.setdefault(wanted, log)
-        raise UnknownPartition(f"there is no partition {partition} of a topic {topic!r}")
-
-    def close(self) -> None:
-        """Close all files."""
-        for log in list(self._logs.values()):
-            log.close()
-        self._logs.clear()
-
-    def _config(self, topic: str) -> LogConfig:
-        """Return a topic's configuration. The metadata are read for the first topic, and for each not yet known.
-
-        A log can be read without them. If they are unreadable, there is one warning.
-        """
-        if topic not in self._known:
-            try:
-                metadata = self._read_metadata()
-            except (BadDirectory, FormatError) as error:
-                if str(error) != self._problem:
-                    self._problem = str(error)
-                    warn_of_unreadable_metadata(error)
-                return UNKNOWN.config
-            defaults = BrokerDefaults(metadata)
-            self._known |= {name: (defaults, found) for name, found in {topic: None, **metadata.topics}.items()}
-        defaults, found = self._known[topic]
-        return defaults.config_of(found).config
-
-    def _read_metadata(self) -> MetadataStore:
-        from octavo.log.metadata import MetadataStore
-
-        return MetadataStore.open(list(self._checkpoints), storage=self._storage, read_only=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -14,7 +14,7 @@ from octavo.log.names import LOG, TopicPartition, file_name
 from octavo.log.partition_folders import METADATA_PARTITION
 from octavo.log.storage import DISK
 from octavo.log.view import View
-from octavo.log.watched.watched_log import WatchedDirectory
+from octavo.log.watched.watched_directory import WatchedDirectory
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch, open_log
 
