@@ -60,6 +60,7 @@ class Batch(ABC):
 
     @property
     def magic(self) -> int:
+        """The version of the format: 0, 1 or 2."""
         return self.header.magic
 
     @property
@@ -117,6 +118,7 @@ class Batch(ABC):
 
     @property
     def is_compressed(self) -> bool:
+        """Whether the attributes name a codec, also one that does not exist."""
         return self.attributes & _CODEC != 0
 
     # What only magic 2 has. An old message gives the values that stand for "none".
@@ -128,26 +130,32 @@ class Batch(ABC):
 
     @property
     def leader_epoch(self) -> int:
+        """The epoch of the leader that appended the batch; -1 if it has none."""
         return NO_LEADER_EPOCH
 
     @property
     def producer_id(self) -> int:
+        """The id of the idempotent or transactional producer; -1 if there is none."""
         return NO_PRODUCER_ID
 
     @property
     def producer_epoch(self) -> int:
+        """The epoch of the producer; -1 if there is none."""
         return NO_PRODUCER_EPOCH
 
     @property
     def base_sequence(self) -> int:
+        """The sequence number of the first record; -1 if it has none."""
         return NO_SEQUENCE
 
     @property
     def last_sequence(self) -> int:
+        """The sequence number of the last record; -1 if it has none."""
         return NO_SEQUENCE
 
     @property
     def is_transactional(self) -> bool:
+        """Whether the batch is part of a transaction."""
         return False
 
     @property
