@@ -19,7 +19,7 @@ PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_inf
 		$$python -c "import ensurepip, sys, venv; version = '%d.%d' % sys.version_info[:2]; sys.exit(not ($$check))" \
 			2>/dev/null && echo $$python && exit; done; done)
 
-.PHONY: help setup run test lint kafka golden bench soak versions clean
+.PHONY: help setup run test lint docs kafka golden bench soak versions clean
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -38,6 +38,9 @@ lint: $(VENV)/ready-to-test ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir build/import-linter
+
+docs: $(VENV)/ready-to-test ## build the documentation site, with the API reference, in build/docs/html
+	$(BIN)/python docs/site build/docs
 
 kafka: build/kafka/fetched build/spark/fetched ## fetch the Apache Kafka releases that tests ask, and Spark's connector
 
