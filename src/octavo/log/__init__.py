@@ -1,49 +1,124 @@
-"""Kafka's log on disk: a partition (`Log`), and a directory of them (`DataDirectory`).
+"""Kafka's log on disk: a partition (`Log`), a directory of them (`DataDirectory`), and clients in this process.
 
     DataDirectory    open a directory as a broker does: its lock, its metadata, its partitions
-    Log              append, read, roll, flush, truncate, delete
+    Log              append, read, roll, flush, truncate, compact, delete
     LogConfig        how a topic's logs are kept, by Kafka's names
     Producer         send records, one by one, as Kafka's producer does
     Consumer         read records of topics, one by one or as Arrow, as Kafka's consumer does
-    Background       flush and retention, step by step or in a thread
+    Background       flush, retention and compaction, step by step or in a thread
+    handover         prepare a directory for a stock Apache Kafka
 
-Importing this imports neither NumPy nor Numba; what needs them imports them when there is much to do.
+Everything that the signatures of these mention can be imported from here. Errors are in `octavo.errors`, Kafka's own
+records in `octavo.schemas`. Importing this package imports neither NumPy nor Numba. What needs them imports them when
+there is much to do.
 """
 
 from __future__ import annotations
 
-from octavo.log.background import Background
+from typing import TYPE_CHECKING, Any
+
+from octavo.log.background import Background, BackgroundWork
+from octavo.log.compaction.plan import CompactionPlan
+from octavo.log.compaction.stats import CompactionProgress, CompactionStats
+from octavo.log.compaction.throttle import Throttle
 from octavo.log.config import LogConfig
-from octavo.log.consumer import Consumer, ConsumerRecord
+from octavo.log.consumer import Consumer, ConsumerConfig, ConsumerRecord, OffsetReset
 from octavo.log.directory.data_directory import DataDirectory
+from octavo.log.files.leader_epochs import EpochEnd
 from octavo.log.log import Appended, Log
 from octavo.log.log_reader import LogReader
+from octavo.log.names import TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.origin import Origin
-from octavo.log.producer import Producer, RecordMetadata
-from octavo.log.readable_log import TimestampOffset
+from octavo.log.producer import Producer, ProducerConfig, RecordMetadata, SendFuture
+from octavo.log.producer_state.aborted import AbortedRanges, AbortedTransaction
+from octavo.log.readable_log import ReadableLog, TimestampOffset
 from octavo.log.reading import FileSlice, ReadResult
-from octavo.log.recovery_report import Cut, Progress, RecoveryReport
+from octavo.log.recovery_report import Cut, IgnoredFile, Progress, RecoveryReport
+from octavo.log.retention import BySize, ByStartOffset, ByTime, Expired, Expiry, LogView, RetentionPolicy, SegmentView
+from octavo.log.storage import File, FileStatus, Storage
 from octavo.log.view import Isolation
+from octavo.log.watched.watched_directory import WatchedDirectory
+from octavo.log.watched.watched_log import WatchedLog
+
+if TYPE_CHECKING:
+    from octavo.log.coordinator import Coordinator, ProducerIdentity
+    from octavo.log.metadata import ChangedSetting, Handover, PartitionState, Topic, handover
 
 __all__ = [
-    "Appended",
-    "Background",
-    "Consumer",
-    "ConsumerRecord",
-    "Cut",
     "DataDirectory",
+    "WatchedDirectory",
+    "Topic",
+    "PartitionState",
+    "TopicPartition",
+    "LogConfig",
+    "Log",
+    "WatchedLog",
+    "ReadableLog",
+    "Appended",
+    "Origin",
+    "EpochEnd",
+    "LogReader",
+    "ReadResult",
     "FileSlice",
     "Isolation",
-    "Log",
-    "LogConfig",
-    "LogReader",
-    "OffsetAndMetadata",
-    "Origin",
-    "Producer",
-    "Progress",
-    "ReadResult",
-    "RecordMetadata",
-    "RecoveryReport",
     "TimestampOffset",
+    "AbortedTransaction",
+    "AbortedRanges",
+    "RecoveryReport",
+    "Cut",
+    "IgnoredFile",
+    "Progress",
+    "Producer",
+    "ProducerConfig",
+    "SendFuture",
+    "RecordMetadata",
+    "Consumer",
+    "ConsumerConfig",
+    "OffsetReset",
+    "ConsumerRecord",
+    "OffsetAndMetadata",
+    "Coordinator",
+    "ProducerIdentity",
+    "Background",
+    "BackgroundWork",
+    "RetentionPolicy",
+    "LogView",
+    "SegmentView",
+    "Expiry",
+    "Expired",
+    "ByStartOffset",
+    "BySize",
+    "ByTime",
+    "CompactionPlan",
+    "CompactionProgress",
+    "CompactionStats",
+    "Throttle",
+    "Storage",
+    "File",
+    "FileStatus",
+    "handover",
+    "Handover",
+    "ChangedSetting",
 ]
+
+_ON_DEMAND = {  # they need kio, which takes a moment to load
+    "Coordinator": "octavo.log.coordinator",
+    "ProducerIdentity": "octavo.log.coordinator",
+    "ChangedSetting": "octavo.log.metadata",
+    "Handover": "octavo.log.metadata",
+    "PartitionState": "octavo.log.metadata",
+    "Topic": "octavo.log.metadata",
+    "handover": "octavo.log.metadata",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _ON_DEMAND.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value

@@ -18,8 +18,24 @@ from typing import TYPE_CHECKING, Any
 
 from octavo.records.batch import Batch
 from octavo.records.builder import BatchBuilder, empty_batch
-from octavo.records.control import ControlType, end_transaction_marker, read_control
-from octavo.records.layout import Attributes, Codec, TimestampType
+from octavo.records.control import (
+    ControlType,
+    Endpoint,
+    EndTransactionMarker,
+    KRaftVersion,
+    KRaftVoter,
+    KRaftVoters,
+    LeaderChange,
+    QuorumVoter,
+    SnapshotFooter,
+    SnapshotHeader,
+    UnknownControl,
+    control_batch,
+    end_transaction_marker,
+    read_control,
+    write_control,
+)
+from octavo.records.layout import Attributes, BatchHeader, Codec, MessageV1, TimestampType
 from octavo.records.partition import murmur2, partition_for_key
 from octavo.records.reader import BatchReader, Damage, read_batches
 from octavo.records.record import Header, Record
@@ -31,30 +47,44 @@ if TYPE_CHECKING:
     from octavo.records.conversion import Converted, Lost, convert
 
 __all__ = [
-    "ArrowReader",
-    "Attributes",
-    "Batch",
-    "BatchBuilder",
+    "read_batches",
     "BatchReader",
-    "Codec",
-    "ControlType",
-    "Converted",
     "Damage",
-    "Header",
-    "Lost",
-    "Record",
+    "Batch",
+    "BatchHeader",
+    "MessageV1",
+    "Attributes",
+    "Codec",
     "TimestampType",
-    "convert",
-    "decrement_sequence",
+    "Record",
+    "Header",
+    "BatchBuilder",
     "empty_batch",
-    "end_transaction_marker",
+    "to_arrow",
+    "ArrowReader",
     "from_arrow",
-    "increment_sequence",
+    "convert",
+    "Converted",
+    "Lost",
+    "read_control",
+    "write_control",
+    "control_batch",
+    "end_transaction_marker",
+    "ControlType",
+    "EndTransactionMarker",
+    "LeaderChange",
+    "QuorumVoter",
+    "SnapshotHeader",
+    "SnapshotFooter",
+    "KRaftVersion",
+    "KRaftVoters",
+    "KRaftVoter",
+    "Endpoint",
+    "UnknownControl",
     "murmur2",
     "partition_for_key",
-    "read_batches",
-    "read_control",
-    "to_arrow",
+    "increment_sequence",
+    "decrement_sequence",
 ]
 
 _ON_DEMAND = {

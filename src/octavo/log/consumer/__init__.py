@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from octavo.log.consumer.config import ConsumerConfig
+from octavo.log.consumer.config import ConsumerConfig, OffsetReset
 from octavo.log.consumer.consumer import Consumer
 from octavo.log.consumer.record import ConsumerRecord
 from octavo.log.offset_and_metadata import OffsetAndMetadata
@@ -12,4 +12,5 @@ __all__ = [
     "ConsumerConfig",
     "ConsumerRecord",
     "OffsetAndMetadata",
+    "OffsetReset",
 ]

@@ -54,7 +54,7 @@ LATEST: Final = "latest"
 NONE: Final = "none"
 
 
-class Reset(NamedTuple):
+class OffsetReset(NamedTuple):
     """Where a consumer begins when there is no committed offset (`auto.offset.reset`)."""
 
     where: str  # earliest, latest, none, or by_duration:
@@ -66,17 +66,17 @@ class _Resets:
 
     allowed = "earliest, latest, none, or by_duration:P<days>DT<hours>H<minutes>M<seconds>S"
 
-    def read(self, text: str) -> Reset:
+    def read(self, text: str) -> OffsetReset:
         if text in (EARLIEST, LATEST, NONE):
-            return Reset(text)
+            return OffsetReset(text)
         if not text.startswith(_BY_DURATION):
             raise ValueError(text)
-        return Reset(_BY_DURATION, _milliseconds(text[len(_BY_DURATION) :]))
+        return OffsetReset(_BY_DURATION, _milliseconds(text[len(_BY_DURATION) :]))
 
     def takes(self, value: Any) -> bool:
-        return isinstance(value, Reset)
+        return isinstance(value, OffsetReset)
 
-    def write(self, value: Reset) -> str:
+    def write(self, value: OffsetReset) -> str:
         seconds, ms = divmod(value.duration_ms, 1000)
         return value.where if value.where != _BY_DURATION else f"{_BY_DURATION}PT{seconds}.{ms:03d}S"
 
@@ -94,7 +94,7 @@ class ConsumerConfig:
 
     # Where it begins, and where it keeps its position.
     group_id: str | None = option(None, Name())
-    auto_offset_reset: Reset = option(Reset(LATEST), _Resets())  # noqa: RUF009 (a field, as the others)
+    auto_offset_reset: OffsetReset = option(OffsetReset(LATEST), _Resets())  # noqa: RUF009 (a field, as the others)
     enable_auto_commit: bool | None = option(None, _Perhaps())  # None: true if there is a group
     auto_commit_interval_ms: int = option(5_000, int32(0))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from octavo.log.metadata.handover import Handover, handover
 from octavo.log.metadata.image import PartitionState, Topic
+from octavo.log.metadata.server_properties import ChangedSetting
 from octavo.log.metadata.store import MetadataStore
 
-__all__ = ["Handover", "MetadataStore", "PartitionState", "Topic", "handover"]
+__all__ = ["ChangedSetting", "Handover", "MetadataStore", "PartitionState", "Topic", "handover"]

@@ -31,7 +31,7 @@ from octavo.log.files.text_checkpoint import read_epochs
 from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT
 from octavo.log.metadata.cluster_log import FOLDER, has_cluster_log, snapshot_records
 from octavo.log.metadata.image import PartitionState
-from octavo.log.metadata.server_properties import Difference, differences, needed_settings
+from octavo.log.metadata.server_properties import ChangedSetting, differences, needed_settings
 from octavo.log.metadata.store import MetadataStore
 from octavo.log.metadata.used_producer_ids import first_free_producer_id
 from octavo.log.names import LEADER_EPOCHS, LOCK, LOG, META_PROPERTIES, TopicPartition, base_offset_of
@@ -62,7 +62,7 @@ class Handover:
     missing: tuple[TopicPartition, ...]  # partitions without a folder: Kafka creates them, empty
     unclean: tuple[Path, ...]  # folders without a clean shutdown: Kafka checks their logs when it starts
     settings: Mapping[str, str]  # for server.properties
-    differences: tuple[Difference, ...] = ()  # settings that differ from what Kafka was running with
+    differences: tuple[ChangedSetting, ...] = ()  # settings that differ from what Kafka was running with
 
 
 def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:

@@ -16,7 +16,7 @@ _PLAINTEXT: Final = "PLAINTEXT"
 _PORT: Final = 9092
 
 
-class Difference(NamedTuple):
+class ChangedSetting(NamedTuple):
     """A setting for which Kafka gets another value than it was running with."""
 
     name: str  # name of the setting
@@ -45,29 +45,29 @@ def needed_settings(store: MetadataStore, folders: Sequence[Path]) -> dict[str, 
     return settings
 
 
-def differences(store: MetadataStore) -> Iterator[Difference]:
+def differences(store: MetadataStore) -> Iterator[ChangedSetting]:
     """Yield where `needed_settings` differ from what Kafka was running with, as far as the metadata tell."""
     broker = None if store.node_id is None else store.image.brokers.get(store.node_id)
     if broker is not None:
         yield from _other_folders(store, {*broker.log_dirs})
         served = [f"{each.name}://{each.host}:{each.port}" for each in broker.end_points]
         if served != [f"{_PLAINTEXT}://{_HOST}:{_PORT}"]:
-            yield Difference("listeners", f"clients were told {', '.join(served) or 'none'}")
+            yield ChangedSetting("listeners", f"clients were told {', '.join(served) or 'none'}")
         if broker.rack is not None:
-            yield Difference("broker.rack", f"it was {broker.rack}")
+            yield ChangedSetting("broker.rack", f"it was {broker.rack}")
     controller = None if store.node_id is None else store.image.controllers.get(store.node_id)
     if controller is not None:
         reached = [f"{each.name}://{each.host}:{each.port}" for each in controller.end_points]
         if reached != [f"{LISTENER}://{_HOST}:{CONTROLLER_PORT}"]:
-            yield Difference("controller.listener.names", f"the controller was reached at {', '.join(reached)}")
+            yield ChangedSetting("controller.listener.names", f"the controller was reached at {', '.join(reached)}")
 
 
-def _other_folders(store: MetadataStore, before: set[UUID]) -> Iterator[Difference]:
+def _other_folders(store: MetadataStore, before: set[UUID]) -> Iterator[ChangedSetting]:
     if not before:
         return
     ids = {folder: store.identity[folder].directory_id for folder in store.placement.log_dirs}
     for folder, directory in ids.items():
         if directory not in before:
-            yield Difference("log.dirs", f"{folder} was not among them")
+            yield ChangedSetting("log.dirs", f"{folder} was not among them")
     for directory in sorted(before.difference(filter(None, ids.values()))):
-        yield Difference("log.dirs", f"the folder with directory.id={write_uuid(directory)} was among them")
+        yield ChangedSetting("log.dirs", f"the folder with directory.id={write_uuid(directory)} was among them")

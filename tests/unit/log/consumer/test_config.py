@@ -9,7 +9,7 @@ import pytest
 from octavo.errors import InvalidConfig
 from octavo.log import DataDirectory, Isolation
 from octavo.log.consumer import Consumer, ConsumerConfig
-from octavo.log.consumer.config import Reset
+from octavo.log.consumer.config import OffsetReset
 
 
 def test_it_is_read_from_text_or_given_as_it_is() -> None:
@@ -24,16 +24,16 @@ def test_it_is_read_from_text_or_given_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("earliest", Reset("earliest")),
-        ("latest", Reset("latest")),
-        ("none", Reset("none")),
-        ("by_duration:PT1H", Reset("by_duration:", 3_600_000)),
-        ("by_duration:P1DT2H3M4.5S", Reset("by_duration:", 93_784_500)),
-        ("by_duration:pt0.001s", Reset("by_duration:", 1)),
-        ("by_duration:P2D", Reset("by_duration:", 172_800_000)),
+        ("earliest", OffsetReset("earliest")),
+        ("latest", OffsetReset("latest")),
+        ("none", OffsetReset("none")),
+        ("by_duration:PT1H", OffsetReset("by_duration:", 3_600_000)),
+        ("by_duration:P1DT2H3M4.5S", OffsetReset("by_duration:", 93_784_500)),
+        ("by_duration:pt0.001s", OffsetReset("by_duration:", 1)),
+        ("by_duration:P2D", OffsetReset("by_duration:", 172_800_000)),
     ],
 )
-def test_where_to_begin(text: str, expected: Reset) -> None:
+def test_where_to_begin(text: str, expected: OffsetReset) -> None:
     assert ConsumerConfig.of(auto_offset_reset=text).auto_offset_reset == expected
 
 
