@@ -8,6 +8,7 @@ lines, each once, and many moments.
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -78,7 +79,7 @@ def append_under_fire(world: Path, folder: Path, count: int) -> int:
 
     for number in range(count):
         try:
-            landed += timer.interrupt(lambda first=number * 1000: append(first), 1e-3)  # type: ignore[misc]
+            landed += timer.interrupt(partial(append, number * 1000), 1e-3)
         except LogError:  # it has failed, and says so
             data.close()
             data = open_directory(folder)

@@ -12,7 +12,7 @@ from octavo.records.control import end_transaction_marker
 from octavo.records.layout import BATCH_HEADER
 from tests.batches import TIME_MS, build, generate
 from tests.corruption import forge
-from tests.kafka.answers import BatchSpec, RecordSpec
+from tests.kafka.answers import BatchSpec, Codec, RecordSpec
 from tests.kafka.log.conftest import OpenBoth
 from tests.kafka.log.samples import batch, changed, forged, keyed, stamped
 from tests.kafka.log.side_by_side import Refusal, outcome_of
@@ -231,12 +231,12 @@ def test_a_batch_that_claims_append_time(kind: str, codec: str, open_both: OpenB
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
-def test_compacted_topics_want_keys(policy: str, codec: str, open_both: OpenBoth) -> None:
+def test_compacted_topics_want_keys(policy: str, codec: Codec, open_both: OpenBoth) -> None:
     both = open_both(cleanup_policy=policy)
     assert both.append(keyed(b"", b"k", codec=codec)) == Appended(0, 1, -1, 0)
     assert both.append(keyed(b"", None, b"k", None, codec=codec)) == Refusal(INVALID, (1, 3))
     records = [RecordSpec(timestamp_ms=t, key=key) for key, t in ((None, TIME_MS), (b"k", 2**60), (None, 2**60))]
-    assert both.append(build(BatchSpec(records=records, codec=codec))) == Refusal(TIMESTAMP, (0, 1, 2))  # type: ignore[arg-type]
+    assert both.append(build(BatchSpec(records=records, codec=codec))) == Refusal(TIMESTAMP, (0, 1, 2))
     both = open_both(cleanup_policy="delete")
     assert both.append(keyed(None, codec=codec)) == Appended(0, 0, -1, 0)
 

@@ -65,14 +65,14 @@ def test_fields_are_checked_as_properties_are() -> None:
     with pytest.raises(InvalidConfig, match=r"max\.compaction\.lag\.ms, which is 4"):
         LogConfig(min_compaction_lag_ms=5, max_compaction_lag_ms=4)
     with pytest.raises(InvalidConfig, match="true or false"):
-        LogConfig(preallocate=1)  # type: ignore[arg-type]
+        LogConfig(preallocate=1)  # type: ignore[arg-type]  # what is refused is the point
     with pytest.raises(InvalidConfig, match="a whole number"):
-        LogConfig.from_properties({"segment.ms": 5})  # type: ignore[dict-item]
+        LogConfig.from_properties({"segment.ms": 5})  # type: ignore[dict-item]  # what is refused is the point
 
 
 def test_it_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
-        LogConfig().segment_ms = 5  # type: ignore[misc]
+        LogConfig().segment_ms = 5  # type: ignore[misc]  # what is refused is the point
 
 
 def test_small_segments_are_kafkas_internal_ones() -> None:

@@ -181,7 +181,10 @@ def test_a_policy_that_is_none_is_named(installed: Any, value: str, problem: str
     assert len(policies_for(LogConfig(cleanup_policy=frozenset({"compact"})))) == 1  # is not even looked for
 
 
-@pytest.mark.parametrize("answer", [None, 5, Expiry(-1), (1, "x"), Expiry("1")])  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "answer",
+    [None, 5, Expiry(-1), (1, "x"), Expiry("1")],  # type: ignore[arg-type]  # what is refused is the point
+)
 def test_a_policy_that_fails_is_named(answer: Any) -> None:
     with pytest.raises(BadPolicy, match="'broken'"):
         expired_segments(view(), NOW_MS, [Broken(answer)])

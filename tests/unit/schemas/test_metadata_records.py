@@ -99,7 +99,10 @@ def test_a_field_is_not_written_in_a_version_that_has_no_place_for_it() -> None:
         (ZkMigrationStateRecord(zk_migration_state=128), None),
         (TopicRecord(name="x" * 0x8000, topic_id=TOPIC_ID), None),
         (TopicRecord(name="\ud800", topic_id=TOPIC_ID), None),
-        (ConfigRecord(resource_type=2, resource_name=None, name="a", value="b"), None),  # type: ignore[arg-type]
+        (
+            ConfigRecord(resource_type=2, resource_name=None, name="a", value="b"),  # type: ignore[arg-type]  # refused
+            None,
+        ),
         (NoOpRecord(), 1),
     ],
 )

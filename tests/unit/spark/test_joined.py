@@ -16,7 +16,7 @@ from octavo.records import BatchBuilder, to_arrow
 from octavo.records.layout import BATCH_HEADER
 from octavo.spark import tasks
 from octavo.spark.joined import group_small, join_batches
-from octavo.spark.slices import Slice
+from octavo.spark.slices import Slice, Task
 from tests.unit.spark.queries import Rows, plan, read, read_tasks
 from tests.unit.spark.topics import SMALL, write_topic
 
@@ -135,7 +135,8 @@ def test_a_segment_that_is_replaced_is_read_from_what_took_its_place(tmp_path: P
 def test_large_slices_are_read_alone(tmp_path: Path) -> None:
     write_topic(tmp_path, batches=40)
     _, (task,), _ = plan(tmp_path)
-    small = task.slices  # type: ignore[attr-defined]
+    assert isinstance(task, Task)
+    small = task.slices
     large = small[0]._replace(end=1 << 20)
     groups = list(group_small([*small[:2], large, *small[2:]], 1 << 20))
     assert groups == [list(small[:2]), [large], list(small[2:])]

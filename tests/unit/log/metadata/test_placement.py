@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -17,9 +18,10 @@ from tests.unit.log.logs import make_batch
 from tests.unit.log.metadata.forging import add_metadata, registered_broker
 
 
-def directory_id(folder: Path) -> object:
+def directory_id(folder: Path) -> UUID:
     identity = read_meta_properties(DISK, folder)
     assert identity is not None
+    assert identity.directory_id is not None
     return identity.directory_id
 
 
@@ -125,7 +127,7 @@ def test_a_handover_says_where_its_lines_are_not_what_kafka_was_running_with(
 ) -> None:
     c, meta = make_pair(tmp_path)
     log_dir = directory_id(c)
-    add_metadata(meta, registered_broker(1, log_dir, host="broker1.example", port=9094))  # type: ignore[arg-type]
+    add_metadata(meta, registered_broker(1, log_dir, host="broker1.example", port=9094))
     DataDirectory.open([c, meta, tmp_path / "new"]).close()
     done = handover([c, meta, tmp_path / "new"])
     assert done.differences == (

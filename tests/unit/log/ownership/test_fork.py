@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -164,32 +165,40 @@ def test_what_writes_is_refused_in_a_child(data: DataDirectory, tmp_path: Path, 
     check_goes_on(data, tmp_path)
 
 
+class ForkOnce:
+    """A callback that forks at its first call: the child exits through all that goes on, and the parent waits."""
+
+    def __init__(self) -> None:
+        self.parent = os.getpid()
+        self.code: int | None = None  # of the child, once it has ended
+
+    def __call__(self, _: object) -> None:
+        if self.code is None:
+            self.code = -1
+            child = os.fork()
+            if not child:
+                sys.exit(0)
+            self.code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    @contextmanager
+    def ending_child(self) -> Iterator[None]:
+        """Has the child end where it leaves this block, and not go on with the tests."""
+        try:
+            yield
+        finally:
+            if os.getpid() != self.parent:
+                os._exit(0)
+
+
 def test_a_fork_in_the_middle_of_a_clean_leaves_its_files_to_the_parent(data: DataDirectory, tmp_path: Path) -> None:
     log = data.log(*EVENTS)
     for number in range(10):
         log.append(make_batch(first=number, size=300))
     log.roll()
-    codes: list[int] = []
-
-    def leave_a_child(_: object) -> None:
-        if not codes:
-            codes.append(-1)
-            child = os.fork()
-            if not child:
-                sys.exit(0)
-            codes[0] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-    def compact() -> None:
-        """In the child this is left by an exception, through all that a clean takes back when it fails."""
-        parent = os.getpid()
-        try:
-            log.compact(2**60, on_progress=leave_a_child)
-        finally:
-            if os.getpid() != parent:
-                os._exit(0)
-
-    compact()
-    assert codes == [0]
+    fork = ForkOnce()
+    with fork.ending_child():  # by way of all that a clean takes back when it fails
+        log.compact(2**60, on_progress=fork)
+    assert fork.code == 0
     assert sorted(keys(log)) == list(range(11))
     data.close()
     with DataDirectory.open(tmp_path) as again:
@@ -201,26 +210,12 @@ def test_a_fork_while_a_directory_is_opened_does_not_close_it(data: DataDirector
     data.close()
     (tmp_path / ".kafka_cleanshutdown").unlink()
     (tmp_path / "recovery-point-offset-checkpoint").unlink()
-    codes: list[int] = []
-    parent = os.getpid()
-
-    def leave_a_child(_: object) -> None:
-        if not codes:
-            codes.append(-1)
-            child = os.fork()
-            if not child:
-                sys.exit(0)
-            codes[0] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            assert not (tmp_path / ".kafka_cleanshutdown").exists()
-
-    try:
-        with DataDirectory.open(tmp_path, on_progress=leave_a_child) as again:
-            assert codes == [0]
-            assert lock_owner(tmp_path) == parent
-            assert keys(again.log(*EVENTS)) == list(range(11))
-    finally:
-        if os.getpid() != parent:
-            os._exit(0)
+    fork = ForkOnce()
+    with fork.ending_child(), DataDirectory.open(tmp_path, on_progress=fork) as again:
+        assert fork.code == 0
+        assert not (tmp_path / ".kafka_cleanshutdown").exists()
+        assert lock_owner(tmp_path) == fork.parent
+        assert keys(again.log(*EVENTS)) == list(range(11))
 
 
 def fork_in_c() -> int:
@@ -367,4 +362,6 @@ def test_a_consumer_in_a_child_commits_nothing(data: DataDirectory) -> None:
     assert run_in_fork(consumer.commit).startswith("WrongProcess")
     assert consumer.committed([EVENTS]) == {EVENTS: None}
     consumer.close()
-    assert data.coordinator.committed("g")[EVENTS].offset == 5  # type: ignore[union-attr]
+    committed = data.coordinator.committed("g")[EVENTS]
+    assert committed is not None
+    assert committed.offset == 5
