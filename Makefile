@@ -19,7 +19,7 @@ PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_inf
 		$$python -c "import ensurepip, sys, venv; version = '%d.%d' % sys.version_info[:2]; sys.exit(not ($$check))" \
 			2>/dev/null && echo $$python && exit; done; done)
 
-.PHONY: help setup run test lint docs kafka golden bench soak versions clean
+.PHONY: help setup run check test lint docs kafka golden bench soak versions clean
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -29,6 +29,9 @@ setup: $(VENV)/ready-to-test ## create .venv and install Octavo with all that it
 
 run: $(VENV)/ready-to-run ## show what Octavo does
 	@$(BIN)/octavo demo
+
+check: lint ## lint, types, layers, unit and damage tests: two minutes, and no Java
+	$(BIN)/pytest $(TESTS) -m 'not java and not soak' tests/unit tests/corruption
 
 test: lint kafka ## lint, types, layers, then all tests
 	$(BIN)/pytest $(TESTS)

@@ -1,7 +1,10 @@
-"""Fixtures that all tests share: Apache Kafka as the judge, and the two kinds of kernels.
+"""Fixtures that all tests share: Java, Apache Kafka as the judge, and the two kinds of kernels.
 
-A test that asks for one of Kafka's is marked `kafka`. Where Kafka cannot be had such tests are skipped with the
-reason; where `CI` is set they fail, so that no green run ever went without its judge.
+A test that needs Java asks for the fixture `java`, or for one that does so: those of Kafka and of Spark. That marks it
+`java`, which `make check` leaves out. A test that is not marked cannot start Java, whatever machine it runs on.
+
+A test that asks for one of Kafka's is marked `kafka` too. Where Java or Kafka cannot be had such tests are skipped with
+the reason; where `CI` is set they fail, so that no green run ever went without its judge.
 """
 
 from __future__ import annotations
@@ -9,16 +12,20 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 
+from tests.kafka import releases
 from tests.kafka.judge import Judge
 from tests.kafka.releases import KafkaUnavailable, Name
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_JUDGES = {"kafka", "kafka_broker", "kafka39"}
+_KAFKAS: Final = {"kafka", "kafka_broker", "kafka39", "new_broker", "topics"}
+_NO_JAVA: Final = Path(__file__).parent / "no_java"  # a `java` that only says what to do
 
 
 @pytest.fixture(params=["interpreted", "compiled"])
@@ -31,36 +38,52 @@ def each_kind_of_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if _JUDGES & set(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if "java" in fixtures:
+            item.add_marker("java")
+        if _KAFKAS & fixtures:
             item.add_marker("kafka")
 
 
-def _judge(name: Name) -> Iterator[Judge]:
-    missing = ""
-    try:
-        with Judge(name) as judge:
-            yield judge
-    except KafkaUnavailable as reason:
-        missing = str(reason)
-    if missing and os.environ.get("CI"):
-        pytest.fail(missing, pytrace=False)
-    elif missing:
-        pytest.skip(missing)
+@pytest.fixture(autouse=True)
+def no_java_unasked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has a test fail that starts Java and is not marked so: `make check` would need Java for it."""
+    if request.node.get_closest_marker("java") is None:
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        monkeypatch.setenv("PATH", str(_NO_JAVA), prepend=os.pathsep)
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[Judge]:
+def java() -> str:
+    """The program that runs Java."""
+    try:
+        return releases.java()
+    except KafkaUnavailable as reason:
+        releases.do_without(reason)
+
+
+def _judge(name: Name) -> Iterator[Judge]:
+    try:
+        judge = Judge(name)
+    except KafkaUnavailable as reason:
+        releases.do_without(reason)
+    with judge:
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def kafka(java: str) -> Iterator[Judge]:
     """The newest client library: reads and writes everything."""
     yield from _judge("newest")
 
 
 @pytest.fixture(scope="session")
-def kafka_broker() -> Iterator[Judge]:
+def kafka_broker(java: str) -> Iterator[Judge]:
     """The newest release that comes with a broker: `validate` as well."""
     yield from _judge("broker")
 
 
 @pytest.fixture(scope="session")
-def kafka39() -> Iterator[Judge]:
+def kafka39(java: str) -> Iterator[Judge]:
     """Kafka 3.9: `validate` and `down_convert` as well."""
     yield from _judge("legacy")

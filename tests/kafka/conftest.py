@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.kafka.broker import Broker
-from tests.kafka.releases import KafkaUnavailable
+from tests.kafka.releases import KafkaUnavailable, do_without
 
 NewBroker = Callable[..., Broker]  # takes what Broker takes
 
 
 @pytest.fixture
-def new_broker() -> Iterator[NewBroker]:
+def new_broker(java: str) -> Iterator[NewBroker]:
     """Makes brokers, each on folders of its own, and ends all of them after the test."""
     with ExitStack() as brokers:
 
-        def make(*arguments: object, **options: object) -> Broker:
+        def make(*folders: Path, **options: Any) -> Broker:
             try:
-                return brokers.enter_context(Broker(*arguments, **options))  # type: ignore[arg-type]
+                return brokers.enter_context(Broker(*folders, **options))
             except KafkaUnavailable as reason:
-                if os.environ.get("CI"):
-                    pytest.fail(str(reason), pytrace=False)
-                pytest.skip(str(reason))
+                do_without(reason)
 
         yield make
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "new_broker" in getattr(item, "fixturenames", ()):
-            item.add_marker("kafka")

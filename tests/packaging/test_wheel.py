@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import tarfile
 import zipfile
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import octavo
-from tests.kafka.releases import KafkaUnavailable, java
 from tests.packaging.environment import ROOT, Environment, build
 from tests.spark import sessions
 
@@ -104,11 +102,8 @@ def test_the_command_is_there(environment: Environment, written: Path) -> None:
     assert [json.loads(line)["offset"] for line in dumped.stdout.splitlines()] == [0, 1, 2]
 
 
+@pytest.mark.usefixtures("java")
 def test_spark_finds_and_reads_it_without_being_told(environment: Environment, written: Path) -> None:
-    try:
-        java()
-    except KafkaUnavailable as missing:
-        pytest.fail(str(missing)) if os.environ.get("CI") else pytest.skip(str(missing))
     settings = shlex.join(f"--conf={name}={value}" for name, value in sessions.settings().items())
     done = environment.run(
         "python",

@@ -5,27 +5,18 @@ Without the connector or Kafka such tests are skipped with the reason; where `CI
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.kafka.releases import KafkaUnavailable
+from tests.kafka.releases import KafkaUnavailable, do_without
 from tests.spark import sessions
 from tests.spark.broker import Topics, fill, started
 
-_JUDGED = {"topics"}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if _JUDGED & set(getattr(item, "fixturenames", ())):
-            item.add_marker("kafka")
-
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(java: str) -> Iterator[SparkSession]:
     """A session with Spark's Kafka connector on its class path, if that is to be had."""
     try:
         path = sessions.connector_path()
@@ -37,7 +28,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
+def topics(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
     """Topics of every kind in a running broker, whose checkpoint has caught up."""
     try:
         sessions.connector_path()
@@ -46,6 +37,4 @@ def topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
             yield topics
             topics.close()
     except KafkaUnavailable as reason:
-        if os.environ.get("CI"):
-            pytest.fail(str(reason), pytrace=False)
-        pytest.skip(str(reason))
+        do_without(reason)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.kafka.releases import KafkaUnavailable, java
 from tests.spark import sessions
 from tests.unit.test_documents import blocks, run
 
@@ -19,13 +17,9 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def test_the_example_of_the_readme_runs_from_a_file_and_prints_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    java: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The environment is not activated: the `python3` of the PATH is one that does not have Octavo."""
-    try:
-        java()
-    except KafkaUnavailable as missing:
-        pytest.fail(str(missing)) if os.environ.get("CI") else pytest.skip(str(missing))
     found = blocks("README.md")
     number, example = next((at, block) for at, block in enumerate(found) if block.kind == "python spark")
     monkeypatch.chdir(tmp_path)
@@ -34,7 +28,7 @@ def test_the_example_of_the_readme_runs_from_a_file_and_prints_what_it_says(
     done = subprocess.run(
         [sys.executable, "orders.py"],
         cwd=tmp_path,
-        env=environment(tmp_path / "bin"),
+        env=environment(java, tmp_path / "bin"),
         capture_output=True,
         text=True,
         timeout=500,
@@ -44,20 +38,18 @@ def test_the_example_of_the_readme_runs_from_a_file_and_prints_what_it_says(
     assert done.stdout == found[number + 1].content
 
 
-def environment(folder: Path) -> dict[str, str]:
+def environment(java: str, folder: Path) -> dict[str, str]:
     """What a shell has in which no environment is active, and where Spark is to be small."""
     folder.mkdir()
     python = folder / "python3"
     python.write_text(f'#!/bin/sh\nexec env -u PYTHONPATH {shlex.quote(str(bare_python()))} -S "$@"\n')
     python.chmod(0o755)
-    java_path = shutil.which("java")
-    assert java_path is not None
     settings = shlex.join(f"--conf={name}={value}" for name, value in sessions.settings().items())
     taken = ("PYSPARK_", "VIRTUAL_ENV", "SPARK_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(taken)}
     return {
         **kept,
-        "PATH": f"{folder}:{Path(java_path).parent}:/usr/bin:/bin",
+        "PATH": f"{folder}:{Path(java).parent}:/usr/bin:/bin",
         "PYSPARK_SUBMIT_ARGS": f"{settings} pyspark-shell",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "TZ": "UTC",

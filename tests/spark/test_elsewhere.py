@@ -16,7 +16,7 @@ from octavo.records import from_arrow
 from tests.spark import sessions
 from tests.unit.spark.topics import write_topic
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("java")]
 
 
 def run(program: str, *arguments: object) -> dict[str, Any]:

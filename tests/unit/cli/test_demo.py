@@ -46,8 +46,9 @@ def test_every_chapter_fits_and_is_plain_in_a_pipe(
 
 
 def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
-    environment = {**os.environ, "COLUMNS": "80"}
-    environment["PATH"] = ":".join(["/usr/bin", "/bin"])  # no octavo there: the commands must say where it is
+    """On a machine without Java. What Spark answers, where there is one: `tests/spark/test_demo.py`."""
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    environment |= {"COLUMNS": "80", "PATH": ""}  # no octavo there: the commands must say where it is
     done = subprocess.run(
         [*OCTAVO, "demo", "--dir", str(tmp_path)], capture_output=True, text=True, env=environment, timeout=240
     )
@@ -55,6 +56,7 @@ def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
     rates = [int(rate.replace(",", "")) for rate in re.findall(r"^ +(?:none|lz4|zstd) .* ([\d,]+)$", done.stdout, re.M)]
     assert len(rates) == 3
     assert "pyarrow.RecordBatch, about 8 MiB at a time" in done.stdout
+    assert "Not now: Spark needs Java, 17 or later, and there is none on the PATH." in " ".join(done.stdout.split())
     assert all(rate > 0 for rate in rates)
     commands = [line.strip() for line in done.stdout.splitlines() if line.startswith(f"  {sys.executable}")]
     assert len(commands) == 6

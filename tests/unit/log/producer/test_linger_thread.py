@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from octavo.log import DataDirectory, Producer
-from tests.clock import Clock
-from tests.unit.log.producer.producing import batches, directory, values
+from tests.unit.log.producer.producing import Clock, batches, directory, values
 
 
 @contextmanager

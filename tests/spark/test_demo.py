@@ -1,0 +1,25 @@
+"""The demo asks Spark SQL, and shows what it answers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from octavo.cli.demo import keeping, tables
+from octavo.cli.demo.stage import Stage
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("java")]
+
+
+def test_the_log_is_asked_as_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    keeping.write(tmp_path)
+    tables.show(Stage(), tmp_path)
+    out = capsys.readouterr().out
+    assert re.search(r"^ +topic +pages +orders +last *$", out, re.MULTILINE), out
+    assert len(re.findall(r"^ +(?:orders|returns) +\d+ +\d+ +\d{4}-\d\d-\d\d ", out, re.MULTILINE)) > 2, out
+    assert "No broker was asked" in " ".join(out.split())
