@@ -19,6 +19,10 @@ PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_inf
 		$$python -c "import ensurepip, sys, venv; version = '%d.%d' % sys.version_info[:2]; sys.exit(not ($$check))" \
 			2>/dev/null && echo $$python && exit; done; done)
 
+# Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+
 .PHONY: help setup run check test lint docs kafka golden bench soak versions clean
 .DEFAULT_GOAL := help
 
