@@ -16,10 +16,10 @@ from octavo.log import DataDirectory, Isolation, Log
 from octavo.log.coordinator import Coordinator, OffsetAndMetadata, ProducerIdentity
 from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from octavo.records import BatchBuilder
+from tests.clock import Clock
 from tests.crash.crashes import Cut
 from tests.crash.model import Expectations, History, Key, Transaction
 from tests.crash.storage import CrashStorage, FastStorage
-from tests.crash.workload import Clock
 
 IDS: Final = ("x", "y")
 GROUP: Final = "group"

@@ -14,10 +14,10 @@ from typing import NamedTuple, Protocol
 
 import pytest
 
+from tests.clock import Clock
 from tests.crash.disk import ANY_NAMES, POWER_CUTS, PROCESS_DIED, Image, Survival, write_image
 from tests.crash.model import Expectations, History
 from tests.crash.storage import CrashStorage, Moment, PowerCut
-from tests.crash.workload import Clock
 
 
 class Running(Protocol):

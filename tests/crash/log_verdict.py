@@ -12,6 +12,7 @@ from octavo.log import Isolation, Log
 from octavo.log.directory.data_folder import DataFolder
 from octavo.log.origin import Origin
 from octavo.records import BatchBuilder
+from tests.clock import Clock
 from tests.crash.compacted import check_compacted
 from tests.crash.crashes import Cut
 from tests.crash.knowledge import Line, check_knowledge, check_snapshots, lines_of
@@ -20,7 +21,7 @@ from tests.crash.producing import DELETE_RETENTION_MS, KEY, PARTITION, open_log
 from tests.crash.storage import FastStorage
 from tests.crash.truth import read
 from tests.crash.verdict import check_epochs, check_indexes, check_lookups
-from tests.crash.workload import Clock, stored, unassigned
+from tests.crash.workload import stored, unassigned
 
 RESENT: Final = 10  # batches, at the most
 

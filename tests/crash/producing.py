@@ -25,12 +25,13 @@ from octavo.log.storage import Storage
 from octavo.records import BatchBuilder
 from octavo.records.control import end_transaction_marker
 from octavo.records.layout import Codec
+from tests.clock import Clock
 from tests.crash.compacted import check_compacted
 from tests.crash.knowledge import Line, check_knowledge, check_producers, check_stable
 from tests.crash.model import Expectations, History, Key, Partition, Stored, Topic
 from tests.crash.storage import CrashStorage
 from tests.crash.truth import SEQUENCES, read, tell
-from tests.crash.workload import Clock, stored, unassigned
+from tests.crash.workload import stored, unassigned
 
 PARTITION: Final = TopicPartition("t", 0)
 KEY: Final[Key] = ("t", 0)

@@ -12,11 +12,11 @@ from typing import Final
 import pytest
 
 from octavo.log import DataDirectory
+from tests.clock import Clock
 from tests.crash.coordinating import CoordinatorWorkload, judge, make_disk
 from tests.crash.crashes import Kind, crash_often, crash_recoveries, die_and_go_on
 from tests.crash.model import Expectations
 from tests.crash.storage import CrashStorage
-from tests.crash.workload import Clock
 
 SEEDS: Final = range(4)
 CRASHES: Final = 60  # of each

@@ -12,10 +12,11 @@ from octavo.log import DataDirectory, Isolation, Log, Origin
 from octavo.records import BatchBuilder, read_batches
 from octavo.records.control import end_transaction_marker
 from tests.batches import TIME_MS
+from tests.clock import Clock
 from tests.crash.disk import PROCESS_DIED, Data, Names, Survival, write_image
 from tests.crash.knowledge import Line, check_producers
 from tests.crash.storage import CrashStorage, FastStorage, Moment, PowerCut
-from tests.crash.workload import Clock, stored
+from tests.crash.workload import stored
 
 CONFIG: Final = {"internal.segment.bytes": "400", "file.delete.delay.ms": "0"}
 COMPACTED: Final = CONFIG | {"internal.segment.bytes": "10000", "cleanup.policy": "compact"}

@@ -12,11 +12,12 @@ from typing import Final
 import pytest
 
 from octavo.log import DataDirectory
+from tests.clock import Clock
 from tests.crash.crashes import Cut, Kind, crash_often, crash_recoveries, die_and_go_on
 from tests.crash.model import Expectations
 from tests.crash.storage import CrashStorage
 from tests.crash.verdict import judge
-from tests.crash.workload import Clock, Workload, paths
+from tests.crash.workload import Workload, paths
 
 SEEDS: Final = range(10)
 CRASHES: Final = 205  # of each

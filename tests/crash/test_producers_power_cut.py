@@ -12,12 +12,12 @@ from typing import Final
 
 import pytest
 
+from tests.clock import Clock
 from tests.crash.crashes import Kind, crash_often, crash_recoveries, die_and_go_on
 from tests.crash.log_verdict import judge
 from tests.crash.model import Expectations
 from tests.crash.producing import DELETED, ProducerWorkload, open_log
 from tests.crash.storage import CrashStorage
-from tests.crash.workload import Clock
 
 SEEDS: Final = range(9)
 CRASHES: Final = 100  # of each: with those of compaction and of the coordinator more than 2,000

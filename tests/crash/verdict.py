@@ -10,9 +10,10 @@ from random import Random
 from octavo.log import DataDirectory, Isolation, Log
 from octavo.log.storage import Storage
 from octavo.records import Batch, BatchBuilder, read_batches
+from tests.clock import Clock
 from tests.crash.model import Expectations, Key, Partition, Stored
 from tests.crash.storage import FastStorage
-from tests.crash.workload import Clock, paths, stored
+from tests.crash.workload import paths, stored
 
 
 def judge(folder: Path, expected: Expectations, clock: Clock, *, power_cut: bool, seed: int = 0) -> None:

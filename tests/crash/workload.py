@@ -17,7 +17,7 @@ from octavo.log import Background, DataDirectory, Isolation, Log
 from octavo.log.readable_log import ReadableLog
 from octavo.records import BatchBuilder, read_batches
 from octavo.records.layout import Codec
-from tests.batches import TIME_MS
+from tests.clock import Clock
 from tests.crash.model import Expectations, History, Key, Partition, Stored, Topic
 from tests.crash.storage import CrashStorage
 
@@ -33,16 +33,6 @@ CONFIGS: Final = (
     _COMMON | {"internal.segment.bytes": "5000", "index.interval.bytes": "0", "segment.index.bytes": "10000"},
 )
 _CODECS: Final = (Codec.NONE, Codec.NONE, Codec.NONE, Codec.NONE, Codec.LZ4)
-
-
-class Clock:
-    """A clock that goes when it is told to."""
-
-    def __init__(self, now_ms: int = TIME_MS) -> None:
-        self.now_ms = now_ms
-
-    def __call__(self) -> int:
-        return self.now_ms
 
 
 class Workload:

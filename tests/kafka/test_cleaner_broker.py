@@ -12,14 +12,16 @@ from octavo.log import DataDirectory, Isolation, Log, Origin
 from octavo.log.metadata import handover
 from octavo.records import read_batches
 from tests.kafka.broker import Broker
-from tests.kafka.client import OLD_RESOURCES, KafkaConsumer, KafkaProducer, TopicPartition
+from tests.kafka.client import OLD_RESOURCES, KafkaProducer
 from tests.kafka.conftest import NewBroker
-from tests.kafka.serving import WRONG, Seen, assert_at_home, dump_log, read_by_octavo
+from tests.kafka.consuming import read_by_client
+from tests.kafka.serving import WRONG, assert_at_home, dump_log, read_by_octavo
 from tests.workload.generator import CODECS, Shape, Workload
 
 pytestmark = OLD_RESOURCES
 
 TOPIC: Final = "table"
+PLACE: Final = (TOPIC, 0)
 CHECKPOINT: Final = "cleaner-offset-checkpoint"
 COMPACTED: Final = {
     "cleanup.policy": "compact",
@@ -76,29 +78,6 @@ def _check_files(broker: Broker, partition: Path) -> None:
     assert [line for line in told.splitlines() if WRONG.search(line) and "is followed by" not in line] == []
 
 
-def _consume(broker: Broker, isolation: str) -> list[Seen]:
-    consumer: Any = KafkaConsumer(bootstrap_servers=broker.address, group_id=None, isolation_level=isolation)
-    place = TopicPartition(TOPIC, 0)
-    consumer.assign([place])
-    consumer.seek_to_beginning(place)
-    end = consumer.end_offsets([place])[place]
-    seen: list[Seen] = []
-    while consumer.position(place) < end:
-        for records in consumer.poll(5_000).values():
-            seen += [
-                Seen(
-                    each.offset,
-                    each.timestamp,
-                    each.key,
-                    each.value,
-                    tuple((key, value or b"") for key, value in each.headers),
-                )
-                for each in records
-            ]
-    consumer.close()
-    return seen
-
-
 def test_a_broker_cleans_as_we_do_and_each_serves_what_the_other_cleaned(tmp_path: Path, new_broker: NewBroker) -> None:
     by_kafka, by_octavo = tmp_path / "kafka", tmp_path / "octavo"
     workload = Workload(5, Shape(codecs=CODECS, largest_batch=30), time_ms=time.time_ns() // 1_000_000 - HOUR_MS)
@@ -114,7 +93,7 @@ def test_a_broker_cleans_as_we_do_and_each_serves_what_the_other_cleaned(tmp_pat
     broker = new_broker(by_kafka, settings=CLEANER)
     broker.start()
     _wait_until_cleaned(broker, by_kafka, base)
-    seen = {isolation: _consume(broker, isolation) for isolation in ("read_committed", "read_uncommitted")}
+    seen = {isolation: read_by_client(broker, PLACE, isolation) for isolation in ("read_committed", "read_uncommitted")}
     broker.stop()
     assert_at_home(broker)
 
@@ -142,10 +121,10 @@ def test_a_broker_cleans_as_we_do_and_each_serves_what_the_other_cleaned(tmp_pat
     broker = new_broker(by_octavo, settings=CLEANER)
     _check_files(broker, by_octavo / f"{TOPIC}-0")
     broker.start()
-    assert {isolation: _consume(broker, isolation) for isolation in seen} == seen
+    assert {isolation: read_by_client(broker, PLACE, isolation) for isolation in seen} == seen
     producer: Any = KafkaProducer(bootstrap_servers=broker.address)
     producer.send(TOPIC, partition=0, key=b"key-0", value=b"from a client").get(30)
     producer.close()
-    assert _consume(broker, "read_committed")[-1].value == b"from a client"
+    assert read_by_client(broker, PLACE, "read_committed")[-1].value == b"from a client"
     broker.stop()
     assert_at_home(broker)

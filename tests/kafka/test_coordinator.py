@@ -27,9 +27,14 @@ from octavo.schemas.transaction_state import TransactionLogKey, TransactionLogVa
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
 from tests.kafka import releases
 from tests.kafka.broker import Broker
-from tests.kafka.client import OLD_RESOURCES, CoordinatorLoadInProgressError, KafkaAdminClient, KafkaConsumer
-from tests.kafka.client import TopicPartition as ClientPartition
+from tests.kafka.client import (
+    OLD_RESOURCES,
+    CoordinatorLoadInProgressError,
+    KafkaAdminClient,
+    KafkaConsumer,
+)
 from tests.kafka.conftest import NewBroker
+from tests.kafka.consuming import read_by_client
 
 pytestmark = OLD_RESOURCES
 
@@ -111,21 +116,9 @@ def committed_values(data: DataDirectory, place: TopicPartition) -> list[bytes |
     return [record.value for record in data.log(*place).reader(isolation=Isolation.READ_COMMITTED).records()]
 
 
-def seen_by_client(broker: Broker, place: TopicPartition) -> list[bytes]:
+def seen_by_client(broker: Broker, place: TopicPartition) -> list[bytes | None]:
     """What a client that reads committed data gets, up to what is decided."""
-    consumer: Any = KafkaConsumer(
-        bootstrap_servers=broker.address, group_id=None, isolation_level="read_committed", auto_offset_reset="earliest"
-    )
-    at = ClientPartition(*place)
-    consumer.assign([at])
-    consumer.seek_to_beginning(at)
-    end = consumer.end_offsets([at])[at]
-    values: list[bytes] = []
-    while consumer.position(at) < end:
-        for records in consumer.poll(5_000).values():
-            values += [record.value for record in records]
-    consumer.close()
-    return values
+    return [record.value for record in read_by_client(broker, place, "read_committed")]
 
 
 def transactional(broker: Broker, transactional_id: str = ID) -> Any:

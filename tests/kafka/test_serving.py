@@ -14,8 +14,9 @@ from octavo.log.readable_log import ReadableLog
 from octavo.records import BatchBuilder, Codec, TimestampType
 from tests.kafka import releases
 from tests.kafka.broker import Broker
-from tests.kafka.client import OLD_RESOURCES, KafkaConsumer, KafkaProducer, TopicPartition
+from tests.kafka.client import OLD_RESOURCES, KafkaProducer
 from tests.kafka.conftest import NewBroker
+from tests.kafka.consuming import read_by_client
 from tests.kafka.serving import Seen, assert_at_home, check_files, read_by_octavo
 
 pytestmark = OLD_RESOURCES
@@ -51,24 +52,6 @@ def seen_by_octavo(log: ReadableLog) -> list[Seen]:
     return read_by_octavo(log, Isolation.LOG_END).records
 
 
-def seen_by_client(broker: Broker, topic: str, partition: int) -> list[Seen]:
-    """All that a consumer gets, from the first offset to the last that there is."""
-    consumer: Any = KafkaConsumer(bootstrap_servers=broker.address, group_id=None, consumer_timeout_ms=20_000)
-    place = TopicPartition(topic, partition)
-    consumer.assign([place])
-    consumer.seek_to_beginning(place)
-    end = consumer.end_offsets([place])[place]
-    seen: list[Seen] = []
-    while consumer.position(place) < end:
-        for records in consumer.poll(5_000).values():
-            seen += [
-                Seen(each.offset, each.timestamp, each.key, each.value, tuple(map(tuple, each.headers)))
-                for each in records
-            ]
-    consumer.close()
-    return seen
-
-
 def produce(broker: Broker, topic: str, partition: int, numbers: Iterable[int], codec: str | None) -> None:
     producer: Any = KafkaProducer(bootstrap_servers=broker.address, compression_type=codec, linger_ms=5)
     for number in numbers:
@@ -94,10 +77,10 @@ def test_what_octavo_wrote_kafka_serves_and_adds_to_and_both_go_on(tmp_path: Pat
     broker = new_broker(folder)
     check_files(broker, folder)
     broker.start()
-    assert {place: seen_by_client(broker, *place) for place in places} == expected
+    assert {place: read_by_client(broker, place) for place in places} == expected
     for topic, partition in places:
         produce(broker, topic, partition, range(30), None if topic == "none" else topic)
-    after = {place: seen_by_client(broker, *place) for place in places}
+    after = {place: read_by_client(broker, place) for place in places}
     broker.stop()
     assert_at_home(broker)
 
@@ -118,7 +101,7 @@ def test_what_octavo_wrote_kafka_serves_and_adds_to_and_both_go_on(tmp_path: Pat
 
     handover([folder])
     broker.start()
-    assert {place: seen_by_client(broker, *place) for place in places} == expected
+    assert {place: read_by_client(broker, place) for place in places} == expected
     broker.stop()
     assert_at_home(broker)
 
@@ -134,7 +117,7 @@ def test_a_live_broker_is_watched_and_a_killed_ones_logs_are_recovered(tmp_path:
         for round_ in range(5):
             produce(broker, "live", 0, range(20), "lz4" if round_ % 2 else None)
             assert len(seen_by_octavo(watched.log("live", 0))) == 20 * (round_ + 1)
-        expected = seen_by_client(broker, "live", 0)
+        expected = read_by_client(broker, ("live", 0))
         assert seen_by_octavo(watched.log("live", 0)) == expected
     broker.kill()
     with DataDirectory.open(folder) as data:
@@ -146,7 +129,7 @@ def test_a_live_broker_is_watched_and_a_killed_ones_logs_are_recovered(tmp_path:
         expected = seen_by_octavo(data.log("live", 0))
     handover([folder])
     broker.start()
-    assert seen_by_client(broker, "live", 0) == expected
+    assert read_by_client(broker, ("live", 0)) == expected
     broker.stop()
     assert_at_home(broker)
 
@@ -165,7 +148,7 @@ def test_kafka_recovers_what_an_octavo_that_crashed_left(tmp_path: Path, new_bro
     handover([folder])
     broker = new_broker(folder)
     broker.start()
-    assert seen_by_client(broker, "crashed", 0) == expected
+    assert read_by_client(broker, ("crashed", 0)) == expected
     broker.stop()
     check_files(broker, folder)
 
@@ -178,7 +161,7 @@ def test_logs_of_an_older_kafka_open(tmp_path: Path, new_broker: NewBroker, rele
     old.start()
     for codec in ("gzip", "lz4", "snappy", None):
         produce(old, "old", 0, range(25), codec)
-    expected = seen_by_client(old, "old", 0)
+    expected = read_by_client(old, ("old", 0))
     old.stop()
     with DataDirectory.open(folder) as data:
         log = data.log("old", 0)
@@ -189,6 +172,6 @@ def test_logs_of_an_older_kafka_open(tmp_path: Path, new_broker: NewBroker, rele
         log.append(batch(Codec.NONE, 100, 5))
         expected = seen_by_octavo(log)
     old.start()
-    assert seen_by_client(old, "old", 0) == expected
+    assert read_by_client(old, ("old", 0)) == expected
     old.stop()
     assert_at_home(old)

@@ -8,6 +8,7 @@ import pytest
 
 from octavo.records import read_batches
 from tests.batches import TIME_MS
+from tests.clock import Clock
 from tests.kafka.judge import Judge
 from tests.kafka.log.samples import batch, changed, keyed, marker, replicated, transacted
 from tests.kafka.log_answers import AbortedEntry, CachedBatch, Part, ProducerState
@@ -25,15 +26,6 @@ from tests.kafka.unified_log import (
 )
 
 ONE = batch()
-
-
-class Clock:
-    """Says what it is told to."""
-
-    now_ms = TIME_MS
-
-    def __call__(self) -> int:
-        return self.now_ms
 
 
 def _open(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from tests.batches import TIME_MS
+from tests.clock import Clock
 from tests.kafka.judge import Judge
 from tests.kafka.log.conftest import OpenBoth
 from tests.kafka.log.samples import batch
 from tests.kafka.log.side_by_side import SideBySide
 from tests.kafka.unified_log import CLEAN_SHUTDOWN, RECOVERY_POINTS, START_OFFSETS, UnifiedLog
+from tests.workload.generator import Step
 
 CONFIG: Final = {"internal.segment.bytes": "900", "index.interval.bytes": "150"}
 SETTINGS: Final = {"internal_segment_bytes": 900, "index_interval_bytes": 150}
@@ -72,3 +74,17 @@ def judged(open_both: OpenBoth, source: Path, damage: Damage) -> None:
     both.open()
     both.append(batch(2))
     both.close()
+
+
+def write_by_kafka(judge: Judge, folder: Path, steps: Iterable[Step]) -> None:
+    """Have Kafka write a log, in a new folder, each step at its time."""
+    folder.parent.mkdir()
+    clock = Clock()
+    log = UnifiedLog.open(judge, folder, {}, clock=clock)
+    for step in steps:
+        clock.now_ms = step.time_ms
+        if step.rolls:
+            log.roll()
+        else:
+            log.append(step.batches, origin=step.origin)
+    log.close()

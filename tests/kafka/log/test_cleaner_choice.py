@@ -9,14 +9,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.batches import TIME_MS
 from tests.kafka.judge import Judge
 from tests.kafka.log.conftest import OpenCompacting
-from tests.kafka.log.damage import bases_of, start_at
+from tests.kafka.log.damage import bases_of, start_at, write_by_kafka
 from tests.kafka.log.producing import Compacting
 from tests.kafka.log.samples import keyed
 from tests.kafka.log.side_by_side import FOLDER
-from tests.kafka.unified_log import UnifiedLog
 from tests.workload.generator import Shape, Workload
 from tests.workload.legacy import DAY_MS, plant
 
@@ -28,16 +26,7 @@ FOREVER: Final = 2**63 - 1
 def source(kafka_broker: Judge, memory_path: Path) -> Path:
     """A log of several segments, a step a second, with a transaction open in its last part."""
     folder = memory_path / "choice" / FOLDER
-    folder.parent.mkdir()
-    now_ms = TIME_MS
-    log = UnifiedLog.open(kafka_broker, folder, {}, clock=lambda: now_ms)
-    for step in Workload(3, Shape(rolls=0.12, step_ms=1000, hangs=True)).take(120):
-        now_ms = step.time_ms
-        if step.rolls:
-            log.roll()
-        else:
-            log.append(step.batches, origin=step.origin)
-    log.close()
+    write_by_kafka(kafka_broker, folder, Workload(3, Shape(rolls=0.12, step_ms=1000, hangs=True)).take(120))
     assert len(bases_of(folder)) > 6
     return folder
 

@@ -8,12 +8,10 @@ from typing import Final
 
 import pytest
 
-from tests.batches import TIME_MS
 from tests.kafka.judge import Judge
 from tests.kafka.log.conftest import OpenProducing
-from tests.kafka.log.damage import unclean
+from tests.kafka.log.damage import unclean, write_by_kafka
 from tests.kafka.log.side_by_side import FOLDER
-from tests.kafka.unified_log import UnifiedLog
 from tests.workload.generator import Shape, Workload
 
 Damage = Callable[[Path], object]
@@ -23,16 +21,7 @@ Damage = Callable[[Path], object]
 def source(kafka_broker: Judge, memory_path: Path) -> Path:
     """A log of several segments, cleanly closed, with a transaction open at its end."""
     folder = memory_path / "source" / FOLDER
-    folder.parent.mkdir()
-    now_ms = TIME_MS
-    log = UnifiedLog.open(kafka_broker, folder, {}, clock=lambda: now_ms)
-    for step in Workload(2, Shape(rolls=0.05, hangs=True)).take(120):
-        now_ms = step.time_ms
-        if step.rolls:
-            log.roll()
-        else:
-            log.append(step.batches, origin=step.origin)
-    log.close()
+    write_by_kafka(kafka_broker, folder, Workload(2, Shape(rolls=0.05, hangs=True)).take(120))
     assert len(_snapshots(folder)) > 2
     assert list(folder.glob("*.txnindex"))
     return folder

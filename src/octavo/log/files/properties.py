@@ -16,7 +16,6 @@ from typing import Final
 
 from octavo.errors import Corrupt
 
-_BLANK: Final = " \t\f"
 _LINE: Final = re.compile(
     r"""
     (?: [ \t\f\r\n]                            # blanks, and lines of nothing else

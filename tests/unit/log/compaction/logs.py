@@ -10,6 +10,7 @@ from octavo.log import Log, LogConfig
 from octavo.log.storage import DISK, Storage
 from octavo.records import Batch, BatchBuilder, Codec, read_batches
 from octavo.records.layout import BatchHeader
+from tests.clock import Clock
 
 TIME_MS: Final = 1_700_000_000_000
 RETENTION_MS: Final = 1000  # of tombstones
@@ -21,16 +22,6 @@ CONFIG: Final = {
 }
 
 Pair = tuple[bytes | None, bytes | None]
-
-
-class Clock:
-    """A time that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now_ms = TIME_MS
-
-    def __call__(self) -> int:
-        return self.now_ms
 
 
 def open_log(folder: Path, *, clock: Clock | None = None, storage: Storage = DISK, **config: str) -> Log:

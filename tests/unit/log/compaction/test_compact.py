@@ -13,10 +13,10 @@ from octavo.log.compaction import CompactionProgress
 from octavo.log.origin import Origin
 from octavo.records import BatchBuilder, Codec, end_transaction_marker
 from octavo.records.layout import Attributes, TimestampType
+from tests.clock import Clock
 from tests.unit.log.compaction.logs import (
     RETENTION_MS,
     TIME_MS,
-    Clock,
     append,
     bases,
     batch_of,

@@ -12,9 +12,10 @@ import pytest
 from octavo.errors import ChecksumMismatch, CompactionAborted, CorruptFile, FormatError
 from octavo.log import Background, DataDirectory, Log
 from octavo.log.compaction import CompactionProgress
+from tests.clock import Clock
 from tests.crash.disk import ANY_NAMES, POWER_CUTS, PROCESS_DIED, write_image
 from tests.crash.storage import CrashStorage, FastStorage
-from tests.unit.log.compaction.logs import CONFIG, RETENTION_MS, TIME_MS, Clock, append, bases, held, open_log, told
+from tests.unit.log.compaction.logs import CONFIG, RETENTION_MS, TIME_MS, append, bases, held, open_log, told
 from tests.unit.log.failing import FailingDisk
 
 

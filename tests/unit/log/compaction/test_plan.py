@@ -7,7 +7,8 @@ from pathlib import Path
 from octavo.log.compaction.grouping import group_segments
 from octavo.log.compaction.scheduling import filthiest
 from octavo.log.config import LogConfig
-from tests.unit.log.compaction.logs import TIME_MS, Clock, append, open_log
+from tests.clock import Clock
+from tests.unit.log.compaction.logs import TIME_MS, append, open_log
 
 
 def test_dirt_is_what_is_behind_the_checkpoint(tmp_path: Path) -> None:

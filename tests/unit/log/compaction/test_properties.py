@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from octavo.log.compaction.offset_map import LOAD_FACTOR, SLOT_SIZE
 from octavo.records import Codec
+from tests.clock import Clock
 from tests.crash.storage import FastStorage
-from tests.unit.log.compaction.logs import RETENTION_MS, TIME_MS, Clock, Pair, batch_of, held, open_log
+from tests.unit.log.compaction.logs import RETENTION_MS, TIME_MS, Pair, batch_of, held, open_log
 from tests.unit.log.compaction.model import ModelBatch, ModelLog
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"", b"long" * 5, b"12345678", b"x" * 300])

@@ -10,11 +10,11 @@ from octavo.log import DataDirectory, Log
 from octavo.log.consumer import ConsumerRecord
 from octavo.records import BatchBuilder, Codec
 from octavo.records.v2 import HeaderLike
+from tests.clock import Clock
 from tests.crash.storage import FastStorage
 from tests.unit.log.coordinator.parts import T0 as T0
 from tests.unit.log.coordinator.parts import T1 as T1
 from tests.unit.log.coordinator.parts import TIME_MS as TIME_MS
-from tests.unit.log.coordinator.parts import Clock as Clock
 
 
 @contextmanager

@@ -10,7 +10,8 @@ import pytest
 from octavo.errors import ConsumerError, InvalidInput, NoOffset, OffsetOutOfRange, UnknownPartition
 from octavo.log.consumer import Consumer, OffsetAndMetadata
 from octavo.log.names import TopicPartition
-from tests.unit.log.consumer.parts import T0, T1, TIME_MS, Clock, numbers, opened, write
+from tests.clock import Clock
+from tests.unit.log.consumer.parts import T0, T1, TIME_MS, numbers, opened, write
 
 EARLIEST = {"auto.offset.reset": "earliest"}
 

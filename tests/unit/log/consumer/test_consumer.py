@@ -23,8 +23,9 @@ from octavo.log.consumer import Consumer, ConsumerRecord, OffsetAndMetadata
 from octavo.log.names import LOG, TopicPartition, file_name
 from octavo.records import BatchBuilder, Codec, Header, TimestampType
 from octavo.records.compression import compress
+from tests.clock import Clock
 from tests.corruption import forge
-from tests.unit.log.consumer.parts import T0, T1, TIME_MS, Clock, numbers, opened, write
+from tests.unit.log.consumer.parts import T0, T1, TIME_MS, numbers, opened, write
 
 EARLIEST = {"auto.offset.reset": "earliest"}
 

@@ -11,21 +11,12 @@ from octavo.log import DataDirectory, Isolation
 from octavo.log.coordinator import ProducerIdentity
 from octavo.log.names import TopicPartition
 from octavo.records import BatchBuilder
+from tests.clock import Clock
 from tests.crash.storage import FastStorage
 
 T0: Final = TopicPartition("t", 0)
 T1: Final = TopicPartition("t", 1)
 TIME_MS: Final = 1_700_000_000_000
-
-
-class Clock:
-    """A clock that goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.now_ms = TIME_MS
-
-    def __call__(self) -> int:
-        return self.now_ms
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from octavo.log.origin import Origin
 from octavo.records import BatchBuilder
 from octavo.schemas.consumer_offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
 from octavo.schemas.versioned import read_value, write_key
-from tests.unit.log.coordinator.parts import T0, T1, TIME_MS, Clock, opened, send
+from tests.clock import Clock
+from tests.unit.log.coordinator.parts import T0, T1, TIME_MS, opened, send
 
 
 def test_what_was_committed_is_there_again(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from octavo.errors import LogError
 from octavo.log import Background
-from tests.unit.log.coordinator.parts import T0, T1, Clock, is_decided, opened, send
+from tests.clock import Clock
+from tests.unit.log.coordinator.parts import T0, T1, is_decided, opened, send
 
 
 def test_a_transaction_whose_time_is_over_is_aborted_in_the_background(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ from octavo.schemas.transaction_state import (
     read_transaction_key,
 )
 from octavo.schemas.versioned import read_value, write_key, write_value
-from tests.unit.log.coordinator.parts import T0, T1, TIME_MS, Clock, committed, is_decided, opened, send
+from tests.clock import Clock
+from tests.unit.log.coordinator.parts import T0, T1, TIME_MS, committed, is_decided, opened, send
 
 
 def states(data: DataDirectory) -> list[TransactionState]:

@@ -10,18 +10,9 @@ from typing import Any, Final
 from octavo.log import DataDirectory, Isolation, Producer
 from octavo.log.storage import DISK, Storage
 from octavo.records import Batch, Record, read_batches
+from tests.clock import Clock
 
 TIME_MS: Final = 1_700_000_000_000
-
-
-class Clock:
-    """Milliseconds that pass when somebody says so."""
-
-    def __init__(self, now_ms: int = 0) -> None:
-        self.now_ms = now_ms
-
-    def __call__(self) -> int:
-        return self.now_ms
 
 
 @contextmanager

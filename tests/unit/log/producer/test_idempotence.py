@@ -14,8 +14,9 @@ from octavo.log.coordinator import ProducerIdentity
 from octavo.log.names import TopicPartition
 from octavo.log.producer import deliverer
 from octavo.records.layout import MAX_INT16, MAX_SEQUENCE
+from tests.clock import Clock
 from tests.unit.log.failing import FailingDisk
-from tests.unit.log.producer.producing import Clock, batches, directory, producing, values
+from tests.unit.log.producer.producing import batches, directory, producing, values
 
 PARTITION = TopicPartition("t", 0)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from octavo.log import DataDirectory, Producer
-from tests.unit.log.producer.producing import Clock, batches, directory, values
+from tests.clock import Clock
+from tests.unit.log.producer.producing import batches, directory, values
 
 
 @contextmanager

@@ -23,7 +23,8 @@ from octavo.errors import (
 from octavo.log import DataDirectory, Producer
 from octavo.log.producer import RecordMetadata, SendFuture
 from octavo.records import Codec
-from tests.unit.log.producer.producing import TIME_MS, Clock, batches, directory, producing, records, values
+from tests.clock import Clock
+from tests.unit.log.producer.producing import TIME_MS, batches, directory, producing, records, values
 
 
 @pytest.mark.usefixtures("each_kind_of_kernel")

@@ -19,7 +19,8 @@ from octavo.errors import (
 from octavo.log import DataDirectory, Isolation, Producer
 from octavo.log.coordinator import Coordinator, OffsetAndMetadata
 from octavo.log.names import TopicPartition
-from tests.unit.log.producer.producing import TIME_MS, Clock, batches, directory
+from tests.clock import Clock
+from tests.unit.log.producer.producing import TIME_MS, batches, directory
 
 
 def transactional(data: DataDirectory, transactional_id: str = "mine", **settings: Any) -> Producer:
