@@ -25,25 +25,15 @@ def packages() -> tuple[ModuleType, ...]:
 
 
 def exported_names(module: ModuleType) -> list[str]:
-    """Return `__all__`; without it, the public classes and functions that `module` itself defines."""
-    listed: list[str] | None = getattr(module, "__all__", None)
-    if listed is not None:
-        return listed
-    return [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-    ]
+    """Return `__all__`. A package without it is described as a whole."""
+    names: list[str] = getattr(module, "__all__", [])
+    return names
 
 
 @cache
 def by_name() -> dict[str, str]:
-    """Return the full names of what is exported, by the names that only one package exports."""
-    found: dict[str, list[str]] = {}
-    for module in packages():
-        for name in exported_names(module):
-            found.setdefault(name, []).append(f"{module.__name__}.{name}")
-    return {name: full[0] for name, full in found.items() if len(full) == 1}
+    """Return the full names of what is exported, by name."""
+    return {name: f"{module.__name__}.{name}" for module in packages() for name in exported_names(module)}
 
 
 @cache
@@ -53,9 +43,14 @@ def _classes() -> frozenset[type]:
     return frozenset(value for value in values if isinstance(value, type))
 
 
+def is_alias(name: str, value: Any) -> bool:
+    """Whether `name` is another name of a class, or stands for a type such as `Callable[..., None]`."""
+    return getattr(value, "__name__", None) != name
+
+
 def description(name: str, value: Any) -> str:
-    """Return the docstring; for an alias of a type, such as `Name = Callable[..., None]  # what it is`, the comment."""
-    if inspect.isclass(value) or inspect.isroutine(value):
+    """Return the docstring; for an alias, the comment behind `Name = Callable[..., None]  # what it is`."""
+    if not is_alias(name, value):
         return inspect.getdoc(value) or ""
     assigned = re.compile(rf"^{name}(?:: \w+)? = .*  # (.+)$", re.MULTILINE)
     for module in [module for full, module in sys.modules.items() if full.startswith("octavo.")]:

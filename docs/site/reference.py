@@ -6,44 +6,46 @@ import inspect
 from collections.abc import Iterator
 from types import ModuleType
 
-from exported import description, exported_names, is_shown_as_base
+from exported import description, exported_names, is_alias, is_shown_as_base
 
 
 def pages(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """Yield the place and text of each page: one for the module and, for a package, one for each name in it."""
+    """Yield the place and text of each page: one for the module with its exceptions, and one for each other name."""
     name = module.__name__
-    names = exported_names(module)
     page = [f"# {name}", _directive("py:module", name), _directive("markdown", "", inspect.getdoc(module) or "")]
-    if names:
-        rows = [
-            f"| {{py:obj}}`{one} <{name}.{one}>` | {_summary(description(one, getattr(module, one)))} |"
-            for one in names
-        ]
+    values = {one: getattr(module, one) for one in exported_names(module)}
+    rows = [f"| {{py:obj}}`{one} <{name}.{one}>` | {_summary(one, value)} |" for one, value in values.items()]
+    if rows:
         page.append("\n".join(["| name | what it is |", "|---|---|", *rows]))
-    if not hasattr(module, "__path__"):
-        page += [_documented(module, one) for one in names]
-    elif names:
-        page.append(_directive("toctree", "", "\n".join([":hidden:", "", *(f"{name}/{one}" for one in names)])))
-        for one in names:
-            yield f"{name}/{one}.md", f"# {one}\n\n{_documented(module, one)}"
+    with_page = []
+    for one, value in values.items():
+        documented = _documented(f"{name}.{one}", value)
+        if inspect.isclass(value) and issubclass(value, BaseException):
+            page.append(documented)
+        else:
+            with_page.append(f"{name}/{one}")
+            yield f"{name}/{one}.md", f"# {one}\n\n{documented}"
+    if with_page:
+        page.append(_directive("toctree", "", "\n".join([":hidden:", "", *with_page])))
     yield f"{name}.md", "\n\n".join(page)
 
 
-def _documented(module: ModuleType, name: str) -> str:
-    value = getattr(module, name)
-    options = ""
-    if inspect.isclass(value):
-        kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
-        if any(map(is_shown_as_base, vars(value).get("__orig_bases__", value.__bases__))):
-            options = "\n   :show-inheritance:"
-    else:
-        kind = "autofunction" if inspect.isroutine(value) else "autodata"
-    return _directive("eval-rst", "", f".. {kind}:: {module.__name__}.{name}{options}")
+def _documented(name: str, value: object) -> str:
+    if is_alias(name.rpartition(".")[2], value):
+        alias = _directive("eval-rst", "", f".. autodata:: {name}\n   :no-value:")
+        if not inspect.isclass(value):
+            return alias
+        return f"{alias}\n\n{_documented(f'{value.__module__}.{value.__name__}', value)}"
+    if not inspect.isclass(value):
+        return _directive("eval-rst", "", f".. autofunction:: {name}")
+    kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
+    shows_bases = any(map(is_shown_as_base, vars(value).get("__orig_bases__", value.__bases__)))
+    return _directive("eval-rst", "", f".. {kind}:: {name}" + "\n   :show-inheritance:" * shows_bases)
 
 
-def _summary(text: str) -> str:
-    """Return the first paragraph, for a cell of a table."""
-    paragraph, _, _ = text.partition("\n\n")
+def _summary(name: str, value: object) -> str:
+    """Return the first paragraph of the description, for a cell of a table."""
+    paragraph, _, _ = description(name, value).partition("\n\n")
     return " ".join(paragraph.split()).replace("|", r"\|")
 
 

@@ -13,17 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import octavo
-from octavo import errors
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACKAGES: Final = [import_module(f"octavo.{found.name}") for found in pkgutil.iter_modules(octavo.__path__)]
-ERRORS: Final = [
-    name for name, value in inspect.getmembers(errors, inspect.isclass) if value.__module__ == errors.__name__
-]
 EXPORTED: Final[dict[str, Any]] = {
     f"{package.__name__}.{name}": getattr(package, name)
     for package in PACKAGES
-    for name in getattr(package, "__all__", ERRORS if package is errors else [])
+    for name in getattr(package, "__all__", [])
 }
 CLASSES: Final = {name: value for name, value in EXPORTED.items() if inspect.isclass(value)}
 

@@ -92,6 +92,7 @@ class ByStartOffset:
     name: Final = "start-offset"
 
     def expired(self, log: LogView, now_ms: int) -> Expiry:
+        """Count the segments that end before the start offset."""
         count = 0
         while count < len(log.segments) - 1 and log.segments[count].next_offset <= log.start_offset:
             count += 1
@@ -104,6 +105,7 @@ class BySize:
     name: Final = "size"
 
     def expired(self, log: LogView, now_ms: int) -> Expiry:
+        """Count the oldest segments without which at least `retention.bytes` are left."""
         limit = log.config.retention_bytes
         surplus = log.size - limit
         count = 0
@@ -120,6 +122,7 @@ class ByTime:
     name: Final = "time"
 
     def expired(self, log: LogView, now_ms: int) -> Expiry:
+        """Count the oldest segments, up to the first that is not older than `retention.ms`."""
         limit = log.config.retention_ms
         count = 0
         if limit >= 0:
