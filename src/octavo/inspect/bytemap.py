@@ -19,11 +19,10 @@ from octavo.records.compression import DEFAULT_LIMIT, decompress
 from octavo.records.kernels import rules
 from octavo.records.kernels.machine import wrap64
 from octavo.records.kernels.record import MIN_RECORD_SIZE, walk_header, walk_record
-from octavo.records.kernels.scan import BROKEN, DONE, TORN, entry_extent
+from octavo.records.kernels.scan import BROKEN, DONE, MORE, TORN, entry_extent
 from octavo.records.kernels.varint import read_varint, read_varlong
 from octavo.records.layout import (
     BATCH_HEADER,
-    LOG_OVERHEAD,
     MAGIC_AT,
     Attributes,
     BatchHeader,
@@ -49,7 +48,9 @@ def explain(buffer: Buffer | mmap.mmap, position: int = 0, *, max_decompressed: 
     if outcome == DONE:
         return fields
     section = Section(view, fields)
-    end = position + size if size else len(view)
+    end = len(view)
+    if outcome == MORE or rule == rules.ENTRY_MAGIC:
+        end = min(end, position + size)
     torn = "the bytes end inside it" if outcome == TORN else None
     if outcome == BROKEN:
         _map_broken(section, position, end, rule)
@@ -67,7 +68,6 @@ def _map_broken(section: Section, start: int, end: int, rule: int) -> None:
     broken = "length"
     if rule == rules.ENTRY_MAGIC:
         broken = "magic"
-        end = min(end, start + LOG_OVERHEAD + header.length)
     section.group("batch", start, end, "", 0)
     values = descriptions.batch_values(header)
     at = start

@@ -142,7 +142,8 @@ assert LOG_OVERHEAD == 12
 # No entry of a log is shorter than a message of magic 0 with a null key and a null value.
 MIN_LENGTH: Final = MESSAGE_V0.size - LOG_OVERHEAD + 4 + 4
 assert MIN_LENGTH == 14
-assert MESSAGE_V1.size <= LOG_OVERHEAD + MIN_LENGTH  # so the fields before a key can be read unchecked
+MIN_SIZE: Final = LOG_OVERHEAD + MIN_LENGTH  # of a whole batch
+assert MESSAGE_V1.size <= MIN_SIZE  # so the fields before a key can be read unchecked
 
 MAX_SIZE: Final = MAX_INT32  # Java holds a batch in one array, and a segment's size in an int
 

@@ -11,7 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import BadRecord
-from octavo.records.layout import LENGTH_AT, MAGIC_AT, MIN_LENGTH
+from octavo.records.kernels import rules
+from octavo.records.kernels.machine import read_i64
+from octavo.records.kernels.scan import entry_extent
+from octavo.records.layout import MAGIC_AT
 
 if TYPE_CHECKING:
     from mmap import mmap
@@ -28,11 +31,8 @@ def base_offset_at(data: bytes | memoryview | mmap, position: int) -> int | None
 
     The batch may be incomplete. There may be zeros after the last batch of a file.
     """
-    head = data[position : position + HEAD_SIZE]
-    if len(head) < HEAD_SIZE or head[MAGIC_AT] > 2:
-        return None
-    length = int.from_bytes(head[LENGTH_AT : LENGTH_AT + 4], "big", signed=True)
-    return int.from_bytes(head[:LENGTH_AT], "big", signed=True) if length >= MIN_LENGTH else None
+    _, size, rule = entry_extent(data, position, len(data))
+    return read_i64(data, position) if size and rule != rules.ENTRY_MAGIC else None
 
 
 def is_misplaced(base_offset: int, last_offset: int, before: int, behind: int | None) -> bool:

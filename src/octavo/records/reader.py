@@ -108,7 +108,7 @@ class BatchReader(Iterator[Batch]):
         else:
             error = rules.broken(rule, position)
         if self._resync is not None:
-            return self._next_behind_damage(self._resync, error, size)
+            return self._next_behind_damage(self._resync, error, size if outcome == MORE else 0)
         if outcome == TORN:
             self.torn_tail = position
             raise StopIteration

@@ -25,8 +25,6 @@ from octavo.records.kernels import Kernel, scan, validate
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.layout import (
     BATCH_HEADER,
-    LENGTH_AT,
-    LOG_OVERHEAD,
     MAGIC_AT,
     Attributes,
     Buffer,
@@ -85,15 +83,14 @@ class AppendRules:
         records are `wanted`, and then a failure raises `AppendRefused`. They are also `wanted` if they are not
         compressed but must be.
         """
-        left = len(view) - position
-        if left < _HEADER_SIZE or view[position + MAGIC_AT] != CURRENT_MAGIC:
+        outcome, size, _ = scan.entry_extent(view, position, len(view))
+        if outcome != scan.MORE or view[position + MAGIC_AT] != CURRENT_MAGIC:
             return NO_BYTES, validate.AS_IT_IS
-        size = int.from_bytes(view[position + LENGTH_AT : position + LOG_OVERHEAD], "big") + LOG_OVERHEAD
         codec = view[position + _ATTRIBUTES_AT] & _CODEC
         records = view[position + _HEADER_SIZE : position + size]
         if codec == _NONE and wanted:
             return np.frombuffer(records, np.uint8), validate.IN_PLAIN
-        if codec == _NONE or size > left or size > self.max_size:
+        if codec == _NONE or size > self.max_size:
             return NO_BYTES, validate.AS_IT_IS
         inflater = SCRATCH.inflater
         inflater.clear()
@@ -249,8 +246,7 @@ class LeaderAppend:
 
     def _batch_size(self) -> int:
         """Return the size of the current batch, which is complete."""
-        at = self._position + LENGTH_AT
-        return int.from_bytes(self._view[at : at + 4], "big") + LOG_OVERHEAD
+        return scan.entry_extent(self._view, self._position, len(self._view))[1]
 
     def _records_refused(self, plain: Bytes) -> AppendRefused:
         """Return the refusal of the current batch because of its records."""

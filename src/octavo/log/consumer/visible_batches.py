@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from octavo.log.producer_state.aborted import AbortedRanges
 from octavo.records.checksum import crc_of, stored_crc_at
-from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MIN_LENGTH, Attributes, Buffer
+from octavo.records.kernels.scan import BROKEN, MORE, header_extent
+from octavo.records.layout import BATCH_HEADER, MIN_SIZE, Attributes, Buffer
 from octavo.records.offset_order import base_offset_at, is_misplaced
 
 _HEADER: Final = BATCH_HEADER.only("base_offset", "length", "magic", "attributes", "last_offset_delta", "producer_id")
@@ -14,7 +15,6 @@ _CONTROL: Final = int(Attributes.CONTROL)
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _NO_DATA: Final = _CONTROL | _TRANSACTIONAL
 _CRC_AT: Final = stored_crc_at(2)
-_SMALLEST: Final = LOG_OVERHEAD + MIN_LENGTH
 
 
 class Visible(NamedTuple):
@@ -35,16 +35,15 @@ def visible(data: bytes, offset: int, aborted: AbortedRanges, *, verify: bool = 
     begin = 0  # start of the visible batches since the last hidden one
     parts: list[memoryview] = []
     unpack = _HEADER.unpack_from
-    while end - position >= _SMALLEST:
-        if end - position < _HEADER.size:  # only an old message is this short
+    while (left := end - position) >= MIN_SIZE:
+        if left < _HEADER.size:  # only an old message is this short
             base_offset, length, magic, attributes, delta, producer_id = unpack(data[position:] + bytes(_HEADER.size))
         else:
             base_offset, length, magic, attributes, delta, producer_id = unpack(data, position)
-        size = length + LOG_OVERHEAD
-        if length < MIN_LENGTH or not 0 <= magic <= 2:
-            position = end
-            break
-        if size > end - position:
+        outcome, size, _ = header_extent(length, magic, left)
+        if outcome != MORE:
+            if outcome == BROKEN:
+                position = end
             break
         last_offset = base_offset if magic < 2 else base_offset + delta
         if base_offset != offset and position and not _is_next(data, position + size, base_offset, last_offset, offset):
@@ -56,7 +55,8 @@ def visible(data: bytes, offset: int, aborted: AbortedRanges, *, verify: bool = 
             if begin < position:
                 parts.append(memoryview(data)[begin:position])
             begin = position + size
-        offset = max(offset, last_offset + 1)
+        if last_offset >= offset:
+            offset = last_offset + 1
         position += size
     if not parts and begin == 0:
         return Visible(memoryview(data)[:position], offset)

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 from octavo.errors import ChecksumMismatch, CorruptFile
 from octavo.log.storage import File
 from octavo.records.checksum import covered_from, crc32, crc32c, stored_crc_at
-from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_AT, MESSAGE_V1, MIN_LENGTH, NO_TIMESTAMP
+from octavo.records.kernels.scan import BROKEN, MORE, header_extent
+from octavo.records.layout import BATCH_HEADER, MAGIC_AT, MESSAGE_V1, MIN_SIZE, NO_TIMESTAMP
 from octavo.records.offset_order import RULE
 
 _FIRST_BLOCK: Final = 256  # bytes of the first read, doubled with each further one: enough for a header
@@ -20,7 +21,7 @@ _BLOCK: Final = 8192  # bytes of the largest read: a bit more than there is betw
 _PIECE: Final = 1 << 20  # bytes of a batch in memory at a time, while its checksum is computed
 _HEADER: Final = BATCH_HEADER.only("base_offset", "length", "magic", "last_offset_delta", "max_timestamp_ms")
 _MESSAGE: Final = MESSAGE_V1.only("timestamp_ms")
-_SMALLEST: Final = LOG_OVERHEAD + MIN_LENGTH
+_NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
 CUT: Final = "the bytes end inside a batch"
 
 
@@ -47,27 +48,27 @@ def walk(file: File, position: int, end: int) -> Iterator[Entry]:
     block = b""
     block_at = position
     block_size = _FIRST_BLOCK
-    while end - position >= _SMALLEST:
+    while (left := end - position) >= MIN_SIZE:
         at = position - block_at
         if at + _HEADER.size > len(block):
-            block = file.read_at(min(block_size, end - position), position)
+            block = file.read_at(min(block_size, left), position)
             block_size = min(2 * block_size, _BLOCK)
-            if len(block) < _SMALLEST:
+            if len(block) < MIN_SIZE:
                 return  # the file was truncated meanwhile
             if len(block) < _HEADER.size:
                 block += bytes(_HEADER.size - len(block))
             block_at = position
             at = 0
         base_offset, length, magic, delta, max_timestamp_ms = _HEADER.unpack_from(block, at)
-        size = length + LOG_OVERHEAD
-        if length < MIN_LENGTH or not 0 <= magic <= 2 or (magic == 2 and size < BATCH_HEADER.size):
-            raise CorruptFile(file.path, position, "there is no batch where there should be one")
-        if position + size > end:
+        outcome, size, _ = header_extent(length, magic, left)
+        if outcome != MORE:
+            if outcome == BROKEN:
+                raise CorruptFile(file.path, position, "there is no batch where there should be one")
             return
         if magic < 2:
             delta = 0
             max_timestamp_ms = _MESSAGE.unpack_from(block, at)[0] if magic else NO_TIMESTAMP
-        yield Entry(position, size, base_offset, base_offset + delta, max_timestamp_ms)
+        yield _NEW(Entry, (position, size, base_offset, base_offset + delta, max_timestamp_ms))
         position += size
 
 
@@ -103,4 +104,4 @@ def check_between(file: File, position: int, end: int) -> None:
         raise CorruptFile(file.path, position, CUT)
 
 
-assert MAGIC_AT < _SMALLEST
+assert MAGIC_AT < MIN_SIZE

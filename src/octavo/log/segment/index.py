@@ -19,9 +19,8 @@ from typing import Final, NamedTuple
 
 from octavo.log.segment.open_files import LazyFile
 from octavo.log.storage import Storage
-from octavo.records.layout import LOG_OVERHEAD, MAX_INT32, MIN_LENGTH, NO_TIMESTAMP
+from octavo.records.layout import MAX_INT32, MIN_SIZE, NO_TIMESTAMP
 
-_SMALLEST_BATCH: Final = LOG_OVERHEAD + MIN_LENGTH
 _BLOCK: Final = 1024  # bytes of entries that a search reads; one number for each block is kept in memory
 
 
@@ -197,7 +196,7 @@ class Index:
 
 def _most_entries(segment_size: int | None) -> int:
     """Return the most entries possible: one for each batch, and one that sealing adds to the time index."""
-    return MAX_INT32 if segment_size is None else segment_size // _SMALLEST_BATCH + 1
+    return MAX_INT32 if segment_size is None else segment_size // MIN_SIZE + 1
 
 
 class OffsetIndex(Index):

@@ -22,13 +22,12 @@ from octavo.log.segment.open_files import LazyFile
 from octavo.log.segment.transaction_index import TransactionIndex
 from octavo.log.storage import File, Storage
 from octavo.records import read_batches
+from octavo.records.kernels.machine import read_i64
+from octavo.records.kernels.scan import entry_extent
 from octavo.records.layout import (
-    LENGTH_AT,
-    LOG_OVERHEAD,
     MAGIC_AT,
     MAX_INT32,
     MIN_INT64,
-    MIN_LENGTH,
     NO_TIMESTAMP,
     Buffer,
 )
@@ -349,10 +348,9 @@ class Segment:
         """
         head = self.file.read_at(MAGIC_AT + 1, 0)
         if len(head) > MAGIC_AT and 2 < head[MAGIC_AT] <= _FUTURE_MAGIC:
-            length = int.from_bytes(head[LENGTH_AT : LENGTH_AT + 4], "big", signed=True)
-            offset = int.from_bytes(head[:8], "big", signed=True)
-            could_be = MIN_LENGTH <= length <= self.size - LOG_OVERHEAD and self.takes(offset)
-            if could_be and not self._is_of_magic_2(length + LOG_OVERHEAD):
+            _, size, _ = entry_extent(head, 0, self.size)
+            could_be = 0 < size <= self.size and self.takes(read_i64(head, 0))
+            if could_be and not self._is_of_magic_2(size):
                 raise Unsupported(0, f"{self.path}: batches of magic {head[MAGIC_AT]} are not known here")
         end_offset = self.sound_end_offset()
         if end_offset is None or (end_limit is not None and end_offset > end_limit):

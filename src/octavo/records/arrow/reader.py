@@ -23,7 +23,7 @@ from octavo.records.compression import DEFAULT_LIMIT, Inflater
 from octavo.records.fields import check_range
 from octavo.records.kernels import decode, kernels, rules, scan
 from octavo.records.kernels.batch_checksums import checksum_tables, first_mismatch, mismatch
-from octavo.records.kernels.message import MIN_MESSAGE_SIZE, walk_message
+from octavo.records.kernels.message import walk_message
 from octavo.records.kernels.record import MIN_RECORD_SIZE, walk_record
 from octavo.records.layout import (
     BATCH_HEADER,
@@ -31,6 +31,7 @@ from octavo.records.layout import (
     MAX_SEQUENCE,
     MAX_SIZE,
     MIN_INT64,
+    MIN_SIZE,
     NO_SEQUENCE,
     Attributes,
     Buffer,
@@ -373,7 +374,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         """Return the most that the loaded batches can need, within the limits of a chunk."""
         rest = self._table[int(self._cursor[decode.BATCH]) : self._loaded]
         sizes = rest[:, scan.END] - rest[:, scan.START]
-        smallest = np.where(rest[:, scan.MAGIC] == 2, MIN_RECORD_SIZE, MIN_MESSAGE_SIZE)
+        smallest = np.where(rest[:, scan.MAGIC] == 2, MIN_RECORD_SIZE, MIN_SIZE)
         most = sizes // smallest
         counted = (rest[:, scan.COUNT] >= 0) & (rest[:, scan.COUNT] < most)
         total = int(np.where(counted, rest[:, scan.COUNT], most).sum())

@@ -22,8 +22,6 @@ from octavo.records.layout import (
     Codec,
 )
 
-MIN_MESSAGE_SIZE = LOG_OVERHEAD + MIN_LENGTH
-
 _ATTRIBUTES = MESSAGE_V0.at("attributes")
 _TIMESTAMP = MESSAGE_V1.at("timestamp_ms")
 _SIZE_V0 = MESSAGE_V0.size

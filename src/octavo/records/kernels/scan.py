@@ -66,27 +66,35 @@ _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 def entry_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
     """Return how far the batch at `position` reaches: (outcome, size, broken rule).
 
+    `MORE` is a batch that ends at or before `end`. The size is the one that the header declares, whatever the outcome;
+    0 if the length is impossible, or the header is cut before its magic. Only the beginning of the header has to be in
+    `data`: `end` may be that of a file.
+
     The order of the checks is Kafka's (`ByteBufferLogInputStream`). An impossible length is damage even if the buffer
     ends before it would matter. An incomplete batch is a torn tail.
     """
     left = end - position
+    if left > MAGIC_AT:
+        return header_extent(read_i32(data, position + LENGTH_AT), data[position + MAGIC_AT], left)
     if left == 0:
         return DONE, 0, rules.OK
-    if left < LOG_OVERHEAD:
-        return TORN, 0, rules.OK
-    length = read_i32(data, position + LENGTH_AT)
+    if left >= LOG_OVERHEAD and read_i32(data, position + LENGTH_AT) < MIN_LENGTH:
+        return BROKEN, 0, rules.ENTRY_LENGTH
+    return TORN, 0, rules.OK
+
+
+def header_extent(length: int, magic: int, left: int) -> tuple[int, int, int]:
+    """Return what `entry_extent` does, from two fields of the header and the bytes that are left from its beginning."""
     if length < MIN_LENGTH:
         return BROKEN, 0, rules.ENTRY_LENGTH
-    if left <= MAGIC_AT:
-        return TORN, 0, rules.OK
-    magic = data[position + MAGIC_AT]
-    if magic > 2:
-        return BROKEN, 0, rules.ENTRY_MAGIC
     size = length + LOG_OVERHEAD
-    if magic == 2 and size < _HEADER_SIZE:
-        return BROKEN, 0, rules.BATCH_LENGTH
+    if magic == 2:
+        if size < _HEADER_SIZE:
+            return BROKEN, size, rules.BATCH_LENGTH
+    elif not 0 <= magic < 2:
+        return BROKEN, size, rules.ENTRY_MAGIC
     if size > left:
-        return TORN, 0, rules.OK
+        return TORN, size, rules.OK
     return MORE, size, rules.OK
 
 

@@ -17,8 +17,6 @@ from octavo.records.kernels.skim import any_record, quick_record
 from octavo.records.kernels.varint import write_i16, write_i64, write_u32
 from octavo.records.layout import (
     BATCH_HEADER,
-    LENGTH_AT,
-    LOG_OVERHEAD,
     MAGIC_AT,
     MAX_INT64,
     MAX_SIZE,
@@ -115,14 +113,11 @@ def next_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
     """
     outcome, size, rule = entry_extent(data, position, end)
     if outcome == BROKEN and rule == rules.BATCH_LENGTH:
-        size = read_i32(data, position + LENGTH_AT) + LOG_OVERHEAD
         if size > end - position:
-            return TORN, 0, rules.OK
+            return TORN, size, rules.OK
         return BROKEN, size, UNREADABLE if size < _LAST_OFFSET_DELTA_AT + 4 else rule
-    if outcome == TORN and end - position > MAGIC_AT:
-        size = read_i32(data, position + LENGTH_AT) + LOG_OVERHEAD
-        if size > MAX_SIZE:
-            return BROKEN, size, UNREADABLE
+    if outcome == TORN and size > MAX_SIZE:
+        return BROKEN, size, UNREADABLE
     return outcome, size, rule
 
 
