@@ -29,11 +29,10 @@ from octavo.records.batch import Batch
 from octavo.records.compression import DEFAULT_LIMIT, compress, decompress
 from octavo.records.kernels import kernels, rules, scan
 from octavo.records.kernels.batch_checksums import first_mismatch, mismatch
+from octavo.records.kernels.batch_table import BatchTable
 from octavo.records.layout import (
     BATCH_HEADER,
-    MAX_INT64,
     MAX_SIZE,
-    MIN_INT64,
     NO_LEADER_EPOCH,
     NO_PRODUCER_ID,
     Attributes,
@@ -52,7 +51,6 @@ Int64s = npt.NDArray[np.int64]
 _TOGETHER: Final = 1 << 20  # bytes of messages that become one batch, just below Kafka's default batch size limit
 _TABLE_ROWS: Final = 8192  # batches in one table, and
 _WINDOW: Final = 8 << 20  # bytes, that are scanned together
-_EVERYTHING: Final = (MIN_INT64, MAX_INT64)  # range of all offsets or of all timestamps
 
 
 @dataclass(slots=True)
@@ -165,20 +163,18 @@ def _windows(view: memoryview) -> Iterator[Int64s]:
     """Yield non-empty tables of the next batches, with their checksums verified. Raises at the first damage."""
     data = np.frombuffer(view, np.uint8)
     kernel_set = kernels(len(view))
-    table = np.empty((_TABLE_ROWS, scan.COLUMNS), np.int64)
-    position, outcome = 0, scan.MORE
+    table = BatchTable(kernel_set, _TABLE_ROWS)
+    outcome = scan.MORE
     while outcome == scan.MORE:
-        position, rows, outcome, rule = kernel_set.scan(
-            data, position, len(view), table, _WINDOW, *_EVERYTHING, *_EVERYTHING
-        )
-        found = table[:rows]
+        outcome = table.scan(data, table.position, len(view), _WINDOW)
+        found = table.batches
         wrong = first_mismatch(kernel_set, data, found)
         if wrong is not None:
             raise mismatch(data, found[wrong])
-        if rows:
+        if len(found):
             yield found
         if outcome == scan.BROKEN:
-            raise rules.broken(rule, position)
+            raise rules.broken(table.rule, table.position)
 
 
 def _ways(table: Int64s, magic: int | None, codec: Codec | None) -> Int64s:

@@ -29,12 +29,13 @@ from octavo.log.names import SNAPSHOT, base_offset_of, file_name
 from octavo.log.producer_state.aborted import AbortedRanges, Decider, TransactionScan
 from octavo.log.producer_state.snapshot import read_snapshot
 from octavo.log.segment.damage import BatchSearch, OnDamage, refuse
-from octavo.log.segment.header_scan import BlockFile, Table, scan_headers
+from octavo.log.segment.header_scan import BlockFile, scan_headers
 from octavo.log.storage import File, Storage
 from octavo.log.watched.found_transactions import FoundTransactions
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.records.arrow.reader import Keep
 from octavo.records.kernels import scan
+from octavo.records.kernels.batch_table import Table
 from octavo.records.layout import MAX_INT64, Attributes
 from octavo.spark.options import OnCorruption, Options
 from octavo.spark.partitions import Replica

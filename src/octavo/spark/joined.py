@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.records.kernels import kernels, scan
-from octavo.records.layout import MAX_INT64, MIN_INT64, Attributes
+from octavo.records.kernels.batch_table import BatchTable
+from octavo.records.layout import Attributes
 from octavo.spark.slices import Slice
 
 Int64s = npt.NDArray[np.int64]
@@ -27,7 +28,6 @@ SMALL: Final = 256 << 10  # the most bytes of a slice that is read together with
 _FEW_ROWS: Final = 4096  # batches with fewer are joined before Spark gets them
 _FEW_BYTES: Final = 1 << 20
 _ROWS: Final = 4096  # rows of a table of headers
-_EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
 _HEADER: Final = [scan.POSITION, scan.BASE_OFFSET, scan.LAST_OFFSET, scan.MAGIC, scan.ATTRIBUTES]
@@ -101,14 +101,13 @@ class Window:
 
 def _scan(data: npt.NDArray[np.uint8]) -> tuple[Int64s, int]:
     """Scan the headers; return their fields, and where the last valid batch ends."""
-    table = np.empty((_ROWS, scan.COLUMNS), np.int64)
+    table = BatchTable(kernels(len(data)), _ROWS)
     found = []
-    at, outcome = 0, scan.MORE
-    kernel = kernels(len(data)).scan
+    outcome = scan.MORE
     while outcome == scan.MORE:
-        at, rows, outcome, _ = kernel(data, at, len(data), table, MAX_INT64, *_EVERYTHING)
-        found.append(table[:rows, _HEADER])
-    return np.concatenate(found), at
+        outcome = table.scan(data, table.position, len(data))
+        found.append(table.batches[:, _HEADER])
+    return np.concatenate(found), table.position
 
 
 def join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -19,9 +19,9 @@ from pyspark import TaskContext
 
 from octavo.errors import BadDirectory, CorruptFile, FormatError, Truncated
 from octavo.log.names import LOG, file_name
+from octavo.log.segment.block_reader import LARGE, Blocks
 from octavo.log.storage import File
 from octavo.records.arrow.reader import to_arrow
-from octavo.records.layout import LENGTH_AT, LOG_OVERHEAD
 from octavo.records.offset_order import HEAD_SIZE
 from octavo.spark.committed import decided_end, filter_for, no_control
 from octavo.spark.corruption import Corruption
@@ -48,7 +48,7 @@ class TaskReader:
         self._options: Final = options
         self._columns: Final = Columns(schema)
         self._corruption: Final = Corruption(options)
-        self._memory = np.empty(_WINDOW, np.uint8)
+        self._blocks: Final = Blocks(_WINDOW)
         self._joined = np.empty(0, np.uint8)  # for several small slices at once
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
@@ -176,18 +176,19 @@ class TaskReader:
     def _read_windows(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
         self._columns.begin(piece)
         keep = filter_for(self._options, file, piece)
-        position = piece.position
+        blocks = self._blocks
+        blocks.begin(file, piece.position, piece.end)
         last_offset = max(piece.base_offset - 1, piece.last_offset)  # of the last valid batch
-        while position < piece.end:
-            window = self._fill(file, position, piece.end)
+        while blocks.position < piece.end:
+            position = blocks.position
             reader = to_arrow(
-                window,
+                self._fill(),
                 columns=self._columns.stored,
                 offsets=(piece.first_offset, piece.end_offset),
                 max_rows=BATCH_ROWS,
                 keep=keep,
                 follows=last_offset,
-                end=min(len(window), piece.end - position),
+                end=blocks.size,
             )
             try:
                 for batch in reader:
@@ -196,12 +197,16 @@ class TaskReader:
                 raise
             except FormatError as error:
                 last_offset = reader.last_offset
-                position = self._corruption.meet(file, piece, position + error.position, error)
+                blocks.position = self._corruption.meet(file, piece, position + error.position, error)
                 continue
             last_offset = reader.last_offset
-            if reader.position == 0:
-                position = self._make_room(file, piece, position, window)
-            position += reader.position
+            if reader.position:
+                blocks.position += reader.position
+            elif blocks.meet_cut() == LARGE:
+                blocks.grow()
+            else:
+                cut = Truncated(position, "the bytes end inside a batch")
+                blocks.position = self._corruption.meet(file, piece, position, cut)
 
     def _decided(self, piece: Slice) -> Slice:
         """Cut a slice at the last stable offset.
@@ -219,26 +224,17 @@ class TaskReader:
             lose(self._options, piece.partition, first, piece.end_offset, reason)
         return piece._replace(end_offset=end)
 
-    def _fill(self, file: File, position: int, end: int) -> memoryview:
-        """Read from `position` as many bytes as fit, up to and including the head of a batch that begins at `end`."""
-        room = self._memory.data[: end - position + HEAD_SIZE]
+    def _fill(self) -> memoryview:
+        """Read the next block, up to and including the head of a batch that begins at the end of the slice."""
+        position, path = self._blocks.position, self._blocks.file.path
         try:
-            size = file.read_into(room, position)
+            window = self._blocks.read(behind=HEAD_SIZE)
         except OSError as error:
             # An object may have been removed since it was opened. The next attempt reports that, or finds another one.
-            raise BadDirectory(file.path, f"the file cannot be read any more at byte {position}: {error}") from None
-        if not size:
-            raise BadDirectory(file.path, f"the file was cut at byte {position} or before while it was read")
-        return room[:size]
-
-    def _make_room(self, file: File, piece: Slice, position: int, window: memoryview) -> int:
-        """Enlarge the window for the batch at `position`, which does not fit; return the position where to go on."""
-        size = int.from_bytes(window[LENGTH_AT : LENGTH_AT + 4], "big") + LOG_OVERHEAD
-        if len(window) < len(self._memory) or position + size > piece.end:
-            error = Truncated(position, "the bytes end inside a batch")
-            return self._corruption.meet(file, piece, position, error)
-        self._memory = np.empty(size, np.uint8)
-        return position
+            raise BadDirectory(path, f"the file cannot be read any more at byte {position}: {error}") from None
+        if not window:
+            raise BadDirectory(path, f"the file was cut at byte {position} or before while it was read")
+        return window
 
 
 @cache

@@ -20,10 +20,10 @@ from octavo.log.producer_state.producer_batch import producer_batches
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.records.kernels import kernels, rules, scan, validate
 from octavo.records.kernels.batch_checksums import first_mismatch
-from octavo.records.layout import MAX_INT64, MIN_INT64, NO_TIMESTAMP, Attributes, Buffer, Codec
+from octavo.records.kernels.batch_table import BatchTable
+from octavo.records.layout import NO_TIMESTAMP, Attributes, Buffer, Codec
 
 _ROWS: Final = 256  # batches per call of the kernel
-_EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 _COLUMNS: Final = [  # columns of the table of `scan`: position, attributes, then the fields of `BatchSpan`
     scan.POSITION,
     scan.ATTRIBUTES,
@@ -51,14 +51,14 @@ def numbered(
     view = memoryview(data).cast("B")
     array = np.frombuffer(view, np.uint8)
     kernel_set = kernels(len(array))
-    table = np.empty((_ROWS, scan.COLUMNS), np.int64)
+    found = BatchTable(kernel_set, _ROWS)
     spans: list[BatchSpan] = []
     size, outcome, last_offset, has_producers = 0, scan.MORE, -1, False
     while outcome == scan.MORE:
-        position, rows, outcome, _ = kernel_set.scan(array, size, len(array), table, MAX_INT64, *_EVERYTHING)
-        has_producers |= bool((table[:rows, scan.PRODUCER_ID] >= 0).any())
-        wrong = first_mismatch(kernel_set, array, table[:rows])
-        for row, (start, attributes, *fields) in enumerate(table[:rows, _COLUMNS].tolist()):
+        outcome = found.scan(array, size, len(array))
+        has_producers |= bool((found.batches[:, scan.PRODUCER_ID] >= 0).any())
+        wrong = first_mismatch(kernel_set, array, found.batches)
+        for row, (start, attributes, *fields) in enumerate(found.batches[:, _COLUMNS].tolist()):
             span = BatchSpan._make(fields)
             if span.leader_epoch > max_epoch:
                 outcome = scan.DONE
@@ -74,9 +74,9 @@ def numbered(
             spans.append(span)
             size += span.size
         if outcome == scan.BROKEN:
-            outcome, _, rule = validate.next_extent(view, position, len(view))
+            outcome, _, rule = validate.next_extent(view, found.position, len(view))
             if outcome == scan.BROKEN:
-                raise refused(rule, position)
+                raise refused(rule, found.position)
     if spans and spans[0].base_offset < end_offset:
         raise out_of_order(0, spans[0].base_offset, end_offset)
     parts: list[Buffer] = [view[:size]] if size else []

@@ -17,10 +17,10 @@ from octavo.log.segment.index_entries import packed_offsets, packed_times
 from octavo.log.segment.transaction_index import TransactionIndex
 from octavo.log.storage import Storage
 from octavo.records.kernels import Kernels, index, scan
-from octavo.records.layout import MAX_INT64, MIN_INT64, NO_TIMESTAMP, Buffer
+from octavo.records.kernels.batch_table import BatchTable, Table
+from octavo.records.layout import NO_TIMESTAMP, Buffer
 
 _ROWS: Final = 1 << 12
-_EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 
 
 class CleanedSegment:
@@ -39,7 +39,7 @@ class CleanedSegment:
         self._kernels = kernels
         self._offset_index = OffsetIndex(storage, self.paths[1], base_offset)
         self._time_index = TimeIndex(storage, self.paths[2], base_offset)
-        self._table: Final = np.empty((_ROWS, scan.COLUMNS), np.int64)
+        self._table: Final = BatchTable(kernels, _ROWS)
         self._entries: Final = np.empty((3, _ROWS, 2), np.int64)
         self._state: Final = np.zeros(index.STATE, np.int64)
         self._state[index.NEXT_OFFSET] = self._state[index.LARGEST_OFFSET] = base_offset
@@ -58,20 +58,21 @@ class CleanedSegment:
         data = np.frombuffer(batches, np.uint8)
         at = 0
         while at < len(data):
-            behind, rows, _, _ = self._kernels.scan(data, at, len(data), self._table, len(data), *_EVERYTHING)
-            assert rows, "the output of compaction is no batch"
-            self._index(rows)
-            at = behind
+            self._table.scan(data, at, len(data))
+            assert len(self._table.batches), "the output of compaction is no batch"
+            self._index(self._table.batches)
+            at = self._table.position
         self._file.write_at([batches], self.size)
         self.size += len(data)
 
-    def _index(self, rows: int) -> None:
+    def _index(self, table: Table) -> None:
         offsets, times, epochs = self._entries
+        rows = len(table)
         sound = self._kernels.index_batches(
-            self._table, rows, self.size, self.base_offset, self._interval, self._state, offsets, times, epochs
+            table, rows, self.size, self.base_offset, self._interval, self._state, offsets, times, epochs
         )
         if sound < rows:
-            at = self.size + int(self._table[sound, scan.POSITION])
+            at = self.size + int(table[sound, scan.POSITION])
             raise BadRecord(at, "the batch's offsets do not follow those before it, or are too far from the segment's")
         if count := int(self._state[index.OFFSET_ENTRIES]):
             self._offset_index.append_packed(packed_offsets(offsets[:count], self.base_offset))

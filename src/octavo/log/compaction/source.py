@@ -11,18 +11,18 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from octavo.errors import ChecksumMismatch, FormatError, Truncated
+from octavo.errors import FormatError
+from octavo.log.segment.block_reader import LARGE, BlockReader
 from octavo.log.storage import File
 from octavo.records.compression import Inflater
 from octavo.records.kernels import Kernels, rules, scan
 from octavo.records.kernels.batch_checksums import first_mismatch, mismatch
 from octavo.records.kernels.message import walk_message
-from octavo.records.layout import BATCH_HEADER, LENGTH_AT, LOG_OVERHEAD, MAX_INT64, MIN_INT64, Attributes
+from octavo.records.layout import BATCH_HEADER, Attributes
 
 BLOCK: Final = 4 << 20  # bytes: many batches per call, and still in the processor's cache when they are filtered
 _ROWS: Final = 1 << 14
 _INFLATED: Final = 8 << 20  # bytes of records decompressed at once, up to one batch more
-_EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 _CODEC: Final = int(Attributes.CODEC)
 _TO_INFLATE: Final = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
 
@@ -50,48 +50,27 @@ class Source:
 
     def __init__(self, kernels: Kernels, block_size: int = BLOCK) -> None:
         self._kernels = kernels
-        self._block_size = block_size
-        self._memory = np.empty(block_size, np.uint8)
-        self._table: Final = np.empty((_ROWS, scan.COLUMNS), np.int64)
+        self._reader: Final = BlockReader(kernels, block_size, _ROWS)
         self._inflater = Inflater()
 
     def blocks(self, file: File, position: int, end: int) -> Iterator[Block]:
         """Yield the batches between two positions, which must be batch boundaries. Raises `FormatError`."""
-        while position < end:
-            size = min(len(self._memory), end - position)
-            if file.read_into(self._memory.data[:size], position) < size:
-                raise Truncated(position, "the file ends inside a batch")
-            done = 0
-            outcome = scan.MORE
-            while outcome == scan.MORE:
-                behind, rows, outcome, rule = self._kernels.scan(
-                    self._memory, done, size, self._table, size, *_EVERYTHING
-                )
-                if rows:
-                    yield self._checked(rows, position, behind - done)
-                done = behind
-            if outcome == scan.BROKEN:
-                raise rules.broken(rule, position + done)
-            if done == 0:
-                self._make_room(position, size, end)
-            elif len(self._memory) > self._block_size:
-                self._memory = np.empty(self._block_size, np.uint8)
-            position += done
+        reader = self._reader
+        reader.begin(file, position, end)
+        while (met := reader.next()) != scan.DONE:
+            if met == scan.MORE:
+                yield self._checked(reader)
+            elif met == LARGE:
+                reader.grow()
+            else:
+                raise reader.error()
 
-    def _checked(self, rows: int, position: int, size: int) -> Block:
-        table = self._table[:rows]
-        wrong = first_mismatch(self._kernels, self._memory, table)
+    def _checked(self, reader: BlockReader) -> Block:
+        memory, table, shift = reader.memory, reader.table, reader.shift
+        wrong = first_mismatch(self._kernels, memory, table)
         if wrong is not None:
-            found = mismatch(self._memory, table[wrong])
-            raise ChecksumMismatch(position + found.position, found.stored, found.computed)
-        return Block(self._memory, table, position, size)
-
-    def _make_room(self, position: int, size: int, end: int) -> None:
-        """Allocate memory for a batch that is larger than a block but complete in the file."""
-        length = int.from_bytes(self._memory[LENGTH_AT : LENGTH_AT + 4].tobytes(), "big") if size >= LOG_OVERHEAD else 0
-        if length <= size - LOG_OVERHEAD or position + LOG_OVERHEAD + length > end:
-            raise Truncated(position, "the file ends inside a batch")
-        self._memory = np.empty(LOG_OVERHEAD + length, np.uint8)
+            raise mismatch(memory, table[wrong], shift)
+        return Block(memory, table, shift, reader.position - shift - int(table[0, scan.POSITION]))
 
     def inflate(self, block: Block, first: int, unwanted: Int64s) -> int:
         """Decompress batches from row `first` on, except `unwanted` ones. Return the row after the last.

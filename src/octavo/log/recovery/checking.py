@@ -1,7 +1,6 @@
 """Check every batch of a segment file, and compute what its indexes should hold: recovery's work on one file.
 
-The file is read in blocks into the same memory, and the kernels process one block of batches per call. The memory does
-not grow with the file, nor with the length that a damaged header claims.
+The kernels process one block of batches per call. Reading stops at the first batch that is not sound.
 """
 
 from __future__ import annotations
@@ -11,29 +10,18 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from octavo.errors import BadRecord, ChecksumMismatch, FormatError, Truncated
+from octavo.errors import BadRecord, FormatError
 from octavo.log.files.leader_epochs import EpochEntry
+from octavo.log.segment.block_reader import LARGE, BlockReader
 from octavo.log.segment.index import TimeEntry
 from octavo.log.segment.index_entries import Int64s, packed_offsets, packed_times
 from octavo.log.storage import File
-from octavo.records.checksum import covered_from, crc32, crc32c
-from octavo.records.kernels import index, kernels, rules, scan
+from octavo.records.kernels import index, kernels, scan
 from octavo.records.kernels.batch_checksums import first_mismatch, mismatch
-from octavo.records.layout import (
-    BATCH_HEADER,
-    LENGTH_AT,
-    LOG_OVERHEAD,
-    MAGIC_AT,
-    MAX_INT64,
-    MIN_INT64,
-    MIN_LENGTH,
-    NO_LEADER_EPOCH,
-    NO_TIMESTAMP,
-)
+from octavo.records.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 
 _BLOCK: Final = 4 << 20  # bytes: many batches per call, still in the processor's cache when they are checked
 _ROWS: Final = 1 << 15
-_EVERYTHING: Final = (MIN_INT64, MAX_INT64, MIN_INT64, MAX_INT64)
 
 OnTable = Callable[[Int64s, int], None]
 
@@ -52,14 +40,13 @@ class Scanner:
     def __init__(self, file: File, base_offset: int, *, interval: int, latest_epoch: int = NO_LEADER_EPOCH) -> None:
         self.position = 0  # all batches before it are sound
         self.error: FormatError | None = None  # what is wrong with the batch there
-        self._file = file
-        self._end = file.size()
+        end = file.size()
         self._base_offset = base_offset
         self._interval = interval
         self._on_table: OnTable | None = None
-        self._kernels = kernels(self._end)
-        self._memory = np.empty(min(_BLOCK, max(self._end, 1)), np.uint8)
-        self._table = np.empty((_ROWS, scan.COLUMNS), np.int64)
+        self._kernels = kernels(end)
+        self._reader = BlockReader(self._kernels, min(_BLOCK, max(end, 1)), _ROWS)
+        self._reader.begin(file, 0, end)
         self._offset_entries = np.empty((_ROWS, 2), np.int64)
         self._time_entries = np.empty((_ROWS, 2), np.int64)
         self._epochs = np.empty((_ROWS, 2), np.int64)
@@ -88,44 +75,35 @@ class Scanner:
         gets the headers of sound batches (see `kernels.scan`), and the file position from which their positions count.
         """
         self._on_table = on_table
-        while self.error is None and self.position < self._end:
+        reader = self._reader
+        while self.error is None and (met := reader.next()) != scan.DONE:
             before = self.position
-            size = self._file.read_into(self._memory.data, before)
-            self._scan_block(min(size, self._end - before), take)
-            on_bytes(self.position - before)
+            if met == scan.MORE:
+                self._index(self._verified(), take)
+            elif met == LARGE:
+                self.error = reader.check_large()
+                if self.error is None:
+                    self._index(1, take)
+                    reader.pass_large()
+            else:
+                self.error = reader.error()
+            if self.position > before:
+                on_bytes(self.position - before)
 
-    def _scan_block(self, size: int, take: Callable[[Found], None]) -> None:
-        """Process the batches in the first `size` bytes of the memory, which come from `position` of the file."""
-        shift = self.position
-        at = 0
-        outcome = scan.MORE
-        while outcome == scan.MORE:
-            behind, rows, outcome, rule = self._kernels.scan(self._memory, at, size, self._table, size, *_EVERYTHING)
-            if rows:
-                at = self._take_rows(rows, shift, take)
-            if self.error is None and outcome == scan.BROKEN:
-                self.error = rules.broken(rule, shift + behind)
-            if self.error is not None:
-                return
-        if outcome != scan.TORN:
-            return
-        if shift + size == self._end:
-            self.error = Truncated(self.position, "the file ends inside a batch")
-        elif at == 0:
-            self._take_large(shift, take)
+    def _verified(self) -> int:
+        """Return the number of batches in the table before the first whose checksum is wrong."""
+        memory, table = self._reader.memory, self._reader.table
+        wrong = first_mismatch(self._kernels, memory, table)
+        if wrong is None:
+            return len(table)
+        self.error = mismatch(memory, table[wrong], self._reader.shift)
+        return wrong
 
-    def _take_rows(self, rows: int, shift: int, take: Callable[[Found], None]) -> int:
-        """Process the batches of the table up to the first that is not sound. Returns where in memory they end."""
-        table = self._table[:rows]
-        wrong = first_mismatch(self._kernels, self._memory, table)
-        if wrong is not None:
-            found = mismatch(self._memory, table[wrong])
-            self.error = ChecksumMismatch(shift + found.position, found.stored, found.computed)
-        return self._index(rows if wrong is None else wrong, shift, take)
-
-    def _index(self, rows: int, shift: int, take: Callable[[Found], None]) -> int:
+    def _index(self, rows: int, take: Callable[[Found], None]) -> None:
+        """Process the first `rows` batches of the table, up to the first whose offsets make no sense."""
+        table, shift = self._reader.table, self._reader.shift
         sound = self._kernels.index_batches(
-            self._table,
+            table,
             rows,
             shift,
             self._base_offset,
@@ -136,7 +114,7 @@ class Scanner:
             self._epochs,
         )
         if sound < rows:
-            at = shift + int(self._table[sound, scan.POSITION])
+            at = shift + int(table[sound, scan.POSITION])
             self.error = BadRecord(at, "the batch's offsets do not follow those before it")
         offset_count, time_count, epoch_count = self._state[index.OFFSET_ENTRIES : index.STATE].tolist()
         if offset_count or epoch_count:
@@ -147,35 +125,7 @@ class Scanner:
                     [EpochEntry(*entry) for entry in self._epochs[:epoch_count].tolist()],
                 )
             )
-        if sound == 0:
-            return int(self._table[0, scan.POSITION])
-        if self._on_table is not None:
-            self._on_table(self._table[:sound], shift)
-        end = int(self._table[sound - 1, scan.POSITION] + self._table[sound - 1, scan.SIZE])
-        self.position = shift + end
-        return end
-
-    def _take_large(self, position: int, take: Callable[[Found], None]) -> None:
-        """Process one batch that is larger than the memory. Its header is in memory; the file may end inside it."""
-        header = bytes(self._memory[: BATCH_HEADER.size])
-        size = int.from_bytes(header[LENGTH_AT : LENGTH_AT + 4], "big", signed=True) + LOG_OVERHEAD
-        assert size >= MIN_LENGTH  # the scan has checked that
-        if position + size > self._end:
-            self.error = Truncated(position, "the file ends inside a batch")
-            return
-        scan.read_row(memoryview(header), 0, size, self._table.data, 0)
-        magic = header[MAGIC_AT]
-        checksum = 0
-        at = covered_from(magic)
-        while at < size:
-            got = self._file.read_into(self._memory.data[: size - at], position + at)
-            if not got:
-                self.error = Truncated(position, "the file ends inside a batch")
-                return
-            checksum = (crc32c if magic == 2 else crc32)(self._memory.data[:got], checksum)
-            at += got
-        stored = int(self._table[0, scan.CRC])
-        if checksum != stored:
-            self.error = ChecksumMismatch(position, stored, checksum)
-            return
-        self._index(1, position, take)
+        if sound:
+            if self._on_table is not None:
+                self._on_table(table[:sound], shift)
+            self.position = shift + int(table[sound - 1, scan.POSITION] + table[sound - 1, scan.SIZE])

@@ -16,8 +16,8 @@ from octavo.log.view import View
 from octavo.records.layout import NO_OFFSET
 
 if TYPE_CHECKING:
-    from octavo.log.segment.header_scan import Table
     from octavo.log.storage import File
+    from octavo.records.kernels.batch_table import Table
 
 
 class FoundTransactions:

@@ -37,7 +37,7 @@ def first_mismatch(kernels: Kernels, data: Bytes, table: Int64s) -> int | None:
     return None
 
 
-def mismatch(data: Bytes, row: Int64s) -> ChecksumMismatch:
-    """Return the error for a row of a batch table whose checksum is wrong."""
+def mismatch(data: Bytes, row: Int64s, shift: int = 0) -> ChecksumMismatch:
+    """Return the error for a row of a batch table whose checksum is wrong. `shift`: where `data` begin in a file."""
     position, size, magic, stored = (int(row[at]) for at in (scan.POSITION, scan.SIZE, scan.MAGIC, scan.CRC))
-    return ChecksumMismatch(position, stored, crc_of(data.data[position : position + size], magic))
+    return ChecksumMismatch(shift + position, stored, crc_of(data.data[position : position + size], magic))
