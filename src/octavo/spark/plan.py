@@ -7,19 +7,15 @@ file first. So one large segment feeds many tasks. Small slices share a task, in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Final
 
 from octavo.errors import FormatError
-from octavo.log.segment.batch_walk import Entry, check, walk
-from octavo.log.segment.damage import BatchSearch
+from octavo.log.segment.batch_walk import walk
 from octavo.log.segment.segment import Segment
 from octavo.log.segment_portions import portions
-from octavo.log.storage import File
 from octavo.log.view import View
 from octavo.records import Batch, read_batches
 from octavo.records.layout import BATCH_HEADER, MIN_INT64
-from octavo.records.offset_order import is_misplaced
 from octavo.spark.options import Options
 from octavo.spark.ranges import OffsetRange, SourceLog, Sources
 from octavo.spark.slices import Slice, Task
@@ -133,7 +129,7 @@ def _position_of(segment: Segment, first: int, size: int) -> tuple[int, int]:
     If they may lie in damage, that is where the damage begins, and the task reports it. Also return the last offset
     before the position, where it is known.
     """
-    found, damage = _find(segment, first, size)
+    found, damage = segment.find_past_damage(first, size)
     if damage is not None and (found is None or found.base_offset > first):
         return damage
     return (size if found is None else found.position), MIN_INT64
@@ -144,7 +140,7 @@ def _end_before(segment: Segment, end: int, size: int) -> int:
 
     It stops before the batch that has `end`, or behind that batch if some of its offsets are below `end`.
     """
-    found, _ = _find(segment, end, size)
+    found, _ = segment.find_past_damage(end, size)
     if found is None:
         return size
     try:
@@ -152,48 +148,6 @@ def _end_before(segment: Segment, end: int, size: int) -> int:
     except FormatError:
         return found.end
     return found.position if batch is None or batch.base_offset >= end else found.end
-
-
-def _find(segment: Segment, offset: int, size: int) -> tuple[Entry | None, tuple[int, int] | None]:
-    """Find the first batch whose last offset is at least `offset`, even behind damage.
-
-    If damage lies right before that batch, also return its position and the last offset before it.
-    """
-    with suppress(FormatError):
-        found = segment.find(offset, size)
-        if found is not None and _batch_at(segment, found.position, size) is not None:
-            return found, None
-    hint = segment.offset_index.lookup(offset)
-    if hint is not None:  # begin one entry earlier: the batch before shows whether a batch is in its place
-        hint = segment.offset_index.lookup(hint.offset - 1)
-    position = hint.position if hint is not None and segment.has_batch_at(hint) else 0
-    damage = None
-    file = segment.file
-    search = BatchSearch()
-    last_offset = MIN_INT64 if position else segment.base_offset - 1
-    while position < size:
-        with suppress(FormatError):
-            for entry in walk(file, position, size):
-                check(file, entry)
-                if _is_misplaced(file, entry, last_offset, size):
-                    break
-                if entry.last_offset >= offset:
-                    return entry, damage
-                position, damage, last_offset = entry.end, None, entry.last_offset
-        if position < size:
-            damage = position, last_offset
-            position = search.next_batch(file, position, size)
-    return None, damage
-
-
-def _is_misplaced(file: File, entry: Entry, before: int, end: int) -> bool:
-    """Whether a batch cannot belong where it is, behind one whose last offset is `before`."""
-    if entry.base_offset == before + 1:
-        return False
-    behind = None
-    with suppress(FormatError):
-        behind = next(walk(file, entry.end, end), None)
-    return is_misplaced(entry.base_offset, entry.last_offset, before, None if behind is None else behind.base_offset)
 
 
 def _split(slices: Iterable[Slice], size: int, sources: Sources) -> Iterator[Slice]:
@@ -298,7 +252,7 @@ def _halves(piece: Slice, segment: Segment) -> list[Slice]:
     Where there is no such batch, both halves read the same bytes, and each takes its own offsets.
     """
     middle = (piece.first_offset + piece.end_offset) // 2
-    found, _ = _find(segment, middle, piece.end)
+    found, _ = segment.find_past_damage(middle, piece.end)
     for position in () if found is None else (found.position, found.end):
         if piece.position < position < piece.end:
             batch = _batch_at(segment, position, piece.end)

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from octavo.errors import CorruptFile, FormatError, Truncated
-from octavo.log.segment.batch_walk import Entry, walk
-from octavo.log.segment.damage import BatchSearch
+from octavo.errors import CorruptFile, FormatError
+from octavo.log.segment.batch_walk import walk
+from octavo.log.segment.damage import pass_over, refuse
+from octavo.log.segment.find import find_timestamp
 from octavo.log.segment.segment import Segment
-from octavo.log.storage import File
-from octavo.records import read_batches
 
 
 def offset_at(segments: Iterable[Segment], timestamp_ms: int, start: int, *, skips: bool) -> int | None:
@@ -29,9 +28,10 @@ def offset_at(segments: Iterable[Segment], timestamp_ms: int, start: int, *, ski
             found = segment.find_timestamp(timestamp_ms, start)
             if found is not None or _leads_to_its_end(segment):
                 return None if found is None else found[0]
-        offset = _search(segment, timestamp_ms, start, skips=skips)
-        if offset is not None:
-            return offset
+        damage = pass_over() if skips else refuse
+        found = find_timestamp(segment.file, 0, segment.size, timestamp_ms, start, damage)
+        if found is not None:
+            return found[0]
     return None
 
 
@@ -63,36 +63,3 @@ def _leads_to_its_end(segment: Segment) -> bool:
     for entry in walk(segment.file, 0, segment.size):
         position = entry.end
     return position == segment.size
-
-
-def _search(segment: Segment, timestamp_ms: int, start: int, *, skips: bool) -> int | None:
-    """Find the offset without an index, batch by batch, with checksums; pass over damage, or raise at it.
-
-    Without checksums, a wrong length would lead past other batches, and to bytes that only look like a batch.
-    """
-    file, size = segment.file, segment.size
-    search = BatchSearch()
-    position = 0
-    while position < size:
-        try:
-            for entry in walk(file, position, size):
-                found = _first_in(file, entry, timestamp_ms, start)
-                if found is not None:
-                    return found
-                position = entry.end
-            if position < size:
-                raise Truncated(position, "the bytes end inside a batch")
-        except FormatError as error:
-            if not skips:
-                raise CorruptFile(file.path, position, error.rule) from None
-            position = search.next_batch(file, position, size)
-    return None
-
-
-def _first_in(file: File, entry: Entry, timestamp_ms: int, start: int) -> int | None:
-    for batch in read_batches(file.read_at(entry.size, entry.position)):
-        if entry.max_timestamp_ms >= timestamp_ms and entry.last_offset >= start:
-            for record in batch:
-                if record.timestamp_ms >= timestamp_ms and record.offset >= start:
-                    return record.offset
-    return None

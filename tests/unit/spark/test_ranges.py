@@ -257,7 +257,7 @@ def on_first_call(monkeypatch: pytest.MonkeyPatch, name: str, do: Callable[[], o
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("find", {"startingOffsets": '{"events":{"0":1}}'}),
+        ("find_past_damage", {"startingOffsets": '{"events":{"0":1}}'}),
         ("largest_timestamp_ms", {"startingTimestamp": str(TIME_MS + 10)}),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_file_that_goes_between_look_and_plan_is_looked_for_again(
     starts = []
     on_first_call(monkeypatch, name, lambda: starts.append(delete_oldest(tmp_path / "events-0", 2)))
     assert offsets(tmp_path, failOnDataLoss="false", **options) == list(range(starts[0], 500))
-    on_first_call(monkeypatch, "find", lambda: starts.append(delete_oldest(tmp_path / "events-0", 2)))
+    on_first_call(monkeypatch, "find_past_damage", lambda: starts.append(delete_oldest(tmp_path / "events-0", 2)))
     with pytest.raises(DataLoss):
         offsets(tmp_path, startingOffsets=json.dumps({"events": {"0": starts[0] + 1}}))
 

@@ -1,7 +1,7 @@
 """Walk the batches of a segment file by their headers, a block of bytes at a time.
 
 This finds one batch among the few after an index entry, in microseconds and without heavy imports. Whole segments are
-scanned by kernels (`octavo.log.recovery.checking`).
+scanned by kernels (`block_reader`).
 """
 
 from __future__ import annotations

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from octavo.errors import CorruptFile, FormatError, Unsupported
 from octavo.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from octavo.log.segment.batch_span import BatchSpan
-from octavo.log.segment.batch_walk import CUT, Entry, check, check_between, walk
+from octavo.log.segment.batch_walk import Entry, walk
+from octavo.log.segment.find import DamageBefore, batches_from, find, find_past_damage, find_timestamp
 from octavo.log.segment.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
 from octavo.log.segment.open_files import LazyFile
 from octavo.log.segment.transaction_index import TransactionIndex
@@ -27,11 +28,9 @@ from octavo.records.kernels.scan import entry_extent
 from octavo.records.layout import (
     MAGIC_AT,
     MAX_INT32,
-    MIN_INT64,
     NO_TIMESTAMP,
     Buffer,
 )
-from octavo.records.offset_order import RULE, is_misplaced
 
 _FUTURE_MAGIC: Final = 8  # larger numbers are more likely garbage than a future format
 _FILES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)
@@ -283,7 +282,8 @@ class Segment:
 
     def end_offset(self) -> tuple[int, int]:
         """Return the offset after the last complete batch, and the position where that batch ends."""
-        start = self._start(self.offset_index.last, self.size)
+        last = self.offset_index.last
+        start = last.position if last is not None and 0 < last.position < self.size else 0
         found = self._last_entry(start)
         if found is None and start:
             found = self._last_entry(0)
@@ -303,12 +303,10 @@ class Segment:
     def has_batch_at(self, entry: OffsetEntry, end: int | None = None) -> bool:
         """Return whether there is a batch where an index entry says. `end`: where batches end, `size` by default."""
         end = self.size if end is None else end
-        start = self._start(entry, end)
         try:
-            found = next(walk(self.file, start, end), None)
+            return batches_from(self.file, entry, end) is not None
         except CorruptFile:
             return False
-        return start > 0 and found is not None and found.base_offset <= found.last_offset <= entry.offset
 
     def sound_end_offset(self) -> int | None:
         """Return the offset after the last batch; None if the file does not end with a complete batch."""
@@ -392,48 +390,14 @@ class Segment:
 
         Raises `CorruptFile` for damage on the way.
         """
-        hint = self.offset_index.lookup(offset)
-        start = self._start(hint, end)
-        if hint is not None and start:
-            with contextlib.suppress(CorruptFile):
-                batches = walk(self.file, start, end)
-                entry = next(batches, None)
-                if entry is not None and entry.base_offset <= entry.last_offset <= hint.offset:
-                    return self._find(batches, entry, offset, end)
-            # The index lies. The data do not.
-        batches = walk(self.file, 0, end)
-        entry = next(batches, None)
-        if entry is None and end:
-            raise CorruptFile(self.path, 0, CUT)
-        return None if entry is None else self._find(batches, entry, offset, end)
+        return find(self.file, self.offset_index, self.base_offset, offset, end)
 
-    def _find(self, batches: Iterator[Entry], entry: Entry, offset: int, end: int) -> Entry | None:
-        """Return the first batch from `entry` on whose last offset is `offset` or larger. Raises `CorruptFile`."""
-        start = entry.position
-        found: Entry | None = entry
-        before: Entry | None = None
-        last_offset = earlier = self.base_offset - 1 if start == 0 else MIN_INT64  # of `before`, of the batch before it
-        while found is not None and found.last_offset < offset:
-            before, found = found, next(batches, None)
-            last_offset, earlier = before.last_offset, last_offset
-        passed = end if found is None else found.position
-        if found is None or found.base_offset > offset:
-            if before is not None and before.end == passed and last_offset == offset - 1:
-                check(self.file, before)
-                if before.base_offset <= earlier:
-                    raise CorruptFile(self.path, before.position, RULE)
-            else:
-                check_between(self.file, start, passed)
-        if found is None:
-            return None
-        if found.base_offset != last_offset + 1:
-            behind = None
-            with contextlib.suppress(CorruptFile):
-                behind = next(batches, None)
-            next_offset = None if behind is None else behind.base_offset
-            if is_misplaced(found.base_offset, found.last_offset, last_offset, next_offset):
-                raise CorruptFile(self.path, found.position, RULE)
-        return found
+    def find_past_damage(self, offset: int, end: int) -> tuple[Entry | None, DamageBefore | None]:
+        """Return what `find` does, but go on after damage, and only with batches whose checksums are right.
+
+        If damage lies right before the batch, or before `end` if there is none, return that, too.
+        """
+        return find_past_damage(self.file, self.offset_index, self.base_offset, offset, end)
 
     def find_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int, int] | None:
         """Return the first record from `start_offset` on with this timestamp or a larger one.
@@ -448,18 +412,7 @@ class Segment:
             if found is None:
                 return None
             start = max(start, found.position)
-        return self._search_timestamp(timestamp_ms, start_offset, start)
-
-    def _search_timestamp(self, timestamp_ms: int, start_offset: int, start: int) -> tuple[int, int, int] | None:
-        for entry in walk(self.file, start, self.size):
-            if entry.max_timestamp_ms < timestamp_ms:
-                check(self.file, entry)  # it is skipped only because its header says so
-                continue
-            for batch in read_batches(self.file.read_at(entry.size, entry.position)):
-                for record in batch:
-                    if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
-                        return record.offset, record.timestamp_ms, batch.leader_epoch
-        return None
+        return find_timestamp(self.file, start, self.size, timestamp_ms, start_offset)
 
     def find_largest_timestamp(self) -> tuple[int, int, int] | None:
         """Return the first record with the segment's largest timestamp: its offset, timestamp and leader epoch."""
@@ -467,7 +420,8 @@ class Segment:
         if largest.timestamp_ms < 0:
             return None
         entry = self._has_timestamp(largest)
-        return self._search_timestamp(largest.timestamp_ms, self.base_offset, 0 if entry is None else entry.position)
+        start = 0 if entry is None else entry.position
+        return find_timestamp(self.file, start, self.size, largest.timestamp_ms, self.base_offset)
 
     def _find_largest(self) -> TimeEntry:
         """Find the largest timestamp. The time index covers all batches but the last few."""
@@ -479,8 +433,3 @@ class Segment:
             if entry.max_timestamp_ms > largest.timestamp_ms and self.takes(entry.last_offset):
                 largest = TimeEntry(entry.max_timestamp_ms, entry.last_offset)
         return largest
-
-    @staticmethod
-    def _start(hint: OffsetEntry | None, end: int) -> int:
-        """Return where to begin a search: at the index entry, or at 0 if there is none or it is impossible."""
-        return hint.position if hint is not None and 0 < hint.position < end else 0
