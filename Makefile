@@ -3,7 +3,8 @@
 
 VENV  := .venv
 BIN   := $(VENV)/bin
-# Two workers, as many as the smallest machine that this is tested on has cores; each starts its own Kafka.
+# Two workers, as many as the smallest machine that this is tested on has cores: tests/conftest.py has one start Spark, and
+# the other ask Kafka.
 TESTS := --numprocesses 2 --dist worksteal
 # Build tools are installed like the rest, not into a place of their own, so that the constraints hold for them too:
 # Octavo's own (hatchling, editables), and setuptools and wheel for what comes as an sdist (PySpark).

@@ -25,6 +25,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _KAFKAS: Final = {"kafka", "kafka_broker", "kafka39", "new_broker", "topics"}
+_SPARKS: Final = {"spark", "topics"}
 _NO_JAVA: Final = Path(__file__).parent / "no_java"  # a `java` that only says what to do
 
 
@@ -36,13 +37,34 @@ def each_kind_of_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
     return kind
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
-        fixtures = set(getattr(item, "fixturenames", ()))
+        fixtures = _fixtures(item)
         if "java" in fixtures:
             item.add_marker("java")
         if _KAFKAS & fixtures:
             item.add_marker("kafka")
+    yield
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items[:] = _spread(items)
+
+
+def _fixtures(item: pytest.Item) -> set[str]:
+    return set(getattr(item, "fixturenames", ()))
+
+
+def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Tests in an order in which one of two workers starts Spark, and the other asks Kafka.
+
+    `worksteal` gives each worker one half of the tests, and who has done its own takes what the other would do last. So
+    what is slow to start stands first in a half, and what anybody can do quickly stands last.
+    """
+    spark = [item for item in items if _SPARKS & _fixtures(item)]
+    kafka = [item for item in items if _KAFKAS & _fixtures(item) and not _SPARKS & _fixtures(item)]
+    rest = [item for item in items if not (_SPARKS | _KAFKAS) & _fixtures(item)]
+    beside_spark = max(0, len(items) // 2 - len(spark))
+    return [*spark, *rest[:beside_spark], *kafka, *rest[beside_spark:]]
 
 
 @pytest.fixture(autouse=True)
