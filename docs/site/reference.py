@@ -14,20 +14,20 @@ def pages(module: ModuleType) -> Iterator[tuple[str, str]]:
     name = module.__name__
     page = [f"# {name}", _directive("py:module", name), _directive("markdown", "", inspect.getdoc(module) or "")]
     values = {one: getattr(module, one) for one in exported_names(module)}
-    rows = [f"| {{py:obj}}`{one} <{name}.{one}>` | {_summary(one, value)} |" for one, value in values.items()]
-    if rows:
+    exceptions = {one: value for one, value in values.items() if _is_exception(value)}
+    others = {one: value for one, value in values.items() if one not in exceptions}
+    if others:
+        rows = [f"| {{py:obj}}`{one} <{name}.{one}>` | {_summary(one, value)} |" for one, value in others.items()]
         page.append("\n".join(["| name | what it is |", "|---|---|", *rows]))
-    with_page = []
-    for one, value in values.items():
-        documented = _documented(f"{name}.{one}", value)
-        if inspect.isclass(value) and issubclass(value, BaseException):
-            page.append(documented)
-        else:
-            with_page.append(f"{name}/{one}")
-            yield f"{name}/{one}.md", f"# {one}\n\n{documented}"
-    if with_page:
-        page.append(_directive("toctree", "", "\n".join([":hidden:", "", *with_page])))
+        page.append(_directive("toctree", "", "\n".join([":hidden:", "", *(f"{name}/{one}" for one in others)])))
+    page += [_documented(f"{name}.{one}", value) for one, value in exceptions.items()]
     yield f"{name}.md", "\n\n".join(page)
+    for one, value in others.items():
+        yield f"{name}/{one}.md", f"# {one}\n\n{_documented(f'{name}.{one}', value)}"
+
+
+def _is_exception(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, BaseException)
 
 
 def _documented(name: str, value: object) -> str:
@@ -38,9 +38,12 @@ def _documented(name: str, value: object) -> str:
         return f"{alias}\n\n{_documented(f'{value.__module__}.{value.__name__}', value)}"
     if not inspect.isclass(value):
         return _directive("eval-rst", "", f".. autofunction:: {name}")
-    kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
-    shows_bases = any(map(is_shown_as_base, vars(value).get("__orig_bases__", value.__bases__)))
-    return _directive("eval-rst", "", f".. {kind}:: {name}" + "\n   :show-inheritance:" * shows_bases)
+    lines = [f".. autoclass:: {name}"]
+    if _is_exception(value):  # whose bases stand on the same page
+        lines = [f".. autoexception:: {name}", "   :no-inherited-members:"]
+    if any(map(is_shown_as_base, vars(value).get("__orig_bases__", value.__bases__))):
+        lines.append("   :show-inheritance:")
+    return _directive("eval-rst", "", "\n".join(lines))
 
 
 def _summary(name: str, value: object) -> str:
