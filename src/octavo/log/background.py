@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 
 from octavo.errors import FormatError, OctavoError
 from octavo.log.clock import Clock, wall_clock_ms
-from octavo.log.compaction.compactable import MAP_MEMORY
+from octavo.log.compaction.compacting import MAP_MEMORY
 from octavo.log.compaction.scheduling import clean, filthiest
 from octavo.log.compaction.stats import CompactionStats
 from octavo.log.compaction.throttle import Throttle

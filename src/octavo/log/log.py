@@ -1,6 +1,6 @@
 """The log of one partition: `Log`.
 
-Appending, rolling and flushing are in `appendable`. This module opens and closes a log, and removes records from it, by
+Appending, rolling and flushing are in `log_state`. This module opens and closes a log, and removes records from it, by
 truncation, retention and deletion. A truncation is on the disk before anything is written in its place. A new start
 offset is on the disk before the segments below it are deleted. So no crash leaves a hole, and none brings back what was
 cut.
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import InvalidInput, OctavoError, OffsetOutOfRange, PolicyViolation
-from octavo.log.appendable import NOT_UNDOABLE, SETTLED, Appended
 from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.clock import Clock, wall_clock_ms
-from octavo.log.compaction.compactable import CompactableLog
+from octavo.log.compaction.compacting import CompactableLog
 from octavo.log.config import LogConfig
 from octavo.log.files.leader_epochs import LeaderEpochs
+from octavo.log.log_state import NOT_UNDOABLE, SETTLED, Appended
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.recovery.loading import Loader

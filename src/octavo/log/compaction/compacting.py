@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import CompactionAborted, FormatError, LogError, PolicyViolation
-from octavo.log.appendable import NOT_UNDOABLE, SETTLED, AppendableLog
 from octavo.log.checkpoints import Checkpoints
 from octavo.log.compaction.plan import CompactionPlan, LastBatch, make_plan
 from octavo.log.compaction.stats import CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
+from octavo.log.log_state import NOT_UNDOABLE, SETTLED, AppendableLog
 from octavo.log.names import CLEANED
 from octavo.log.segment.segment import Segment
 from octavo.log.view import View
