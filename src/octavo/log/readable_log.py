@@ -29,7 +29,10 @@ class TimestampOffset(NamedTuple):
 class ReadableLog(ABC):
     """Queries that any thread may make at any time, while another thread changes the log."""
 
-    _view: View
+    @property
+    @abstractmethod
+    def _view(self) -> View:
+        """The log at this moment."""
 
     @abstractmethod
     def close(self) -> None:

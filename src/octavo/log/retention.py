@@ -23,6 +23,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 from octavo.errors import BadPolicy
 from octavo.log.config import LogConfig
 from octavo.log.names import TopicPartition
+from octavo.log.view import View
 
 ENTRY_POINTS: Final = "octavo.retention"
 
@@ -53,6 +54,27 @@ class LogView:
     end_offset: int
     high_watermark: int
     segments: tuple[SegmentView, ...]
+
+    @classmethod
+    def of(cls, partition: TopicPartition, config: LogConfig, view: View) -> LogView:
+        """Return what policies are to know of a log."""
+        return cls(
+            partition=partition,
+            config=config,
+            start_offset=view.start_offset,
+            end_offset=view.end_offset,
+            high_watermark=view.high_watermark,
+            segments=tuple(
+                SegmentView(
+                    base_offset=segment.base_offset,
+                    next_offset=view.segment_end(number),
+                    size=segment.size,
+                    largest_timestamp_ms=segment.largest.timestamp_ms,
+                    last_modified_ms=segment.modified_ms(),
+                )
+                for number, segment in enumerate(view.segments)
+            ),
+        )
 
     @property
     def size(self) -> int:

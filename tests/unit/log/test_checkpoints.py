@@ -26,7 +26,7 @@ def test_nothing_older_is_put_in_place_of_what_is_newer(tmp_path: Path, monkeypa
         log = data.log("events", 0)
         log.append(make_batch(10))
         other = threading.Thread(target=log.delete_records_before, args=(5,))
-        kept = log.kept
+        kept = log._state.kept
 
         def kept_while_another_writes() -> Kept:
             now = kept()
@@ -35,7 +35,7 @@ def test_nothing_older_is_put_in_place_of_what_is_newer(tmp_path: Path, monkeypa
             other.join(0.3)  # it has to wait until this is on the disk
             return now
 
-        monkeypatch.setattr(log, "kept", kept_while_another_writes)
+        monkeypatch.setattr(log._state, "kept", kept_while_another_writes)
         data.write_checkpoints()
         other.join()
         assert log.start_offset == 5
@@ -46,14 +46,14 @@ def test_topics_may_be_made_while_checkpoints_are_written(tmp_path: Path, monkey
     with DataDirectory.open(tmp_path) as data:
         data.create_topic("events", 2)
         log = data.log("events", 0)
-        kept = log.kept
+        kept = log._state.kept
 
         def kept_while_a_topic_is_made() -> Kept:
             monkeypatch.undo()
             data.create_topic("more", 3)
             return kept()
 
-        monkeypatch.setattr(log, "kept", kept_while_a_topic_is_made)
+        monkeypatch.setattr(log._state, "kept", kept_while_a_topic_is_made)
         data.write_checkpoints()
         assert read_offsets(DISK, tmp_path / RECOVERY_POINT).keys() >= {PARTITION, OTHER}
 

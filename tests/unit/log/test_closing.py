@@ -66,7 +66,7 @@ def test_a_log_that_has_failed_leaves_no_mark(tmp_path: Path) -> None:
     checkpoint = tmp_path / "replication-offset-checkpoint"
     assert "events 1 3" in checkpoint.read_text().splitlines()
     data.log("events", 1).append(make_batch(3))
-    data.log("events", 1).failure = OSError(errno.EIO, os.strerror(errno.EIO))
+    data.log("events", 1)._state.change.failure = OSError(errno.EIO, os.strerror(errno.EIO))
     data.close()
     assert not (tmp_path / MARK).exists()
     assert "events 1 3" in checkpoint.read_text().splitlines()  # what it was before

@@ -63,7 +63,7 @@ def test_a_file_that_a_reader_opens_while_a_writer_does_is_still_written(tmp_pat
     opened(tmp_path, disk).close()
     with opened(tmp_path, disk) as log:
         log.append(make_batch(1))
-        log.forget_files()
+        log._state.forget_files()
         disk.on_open = lambda: log.append(make_batch(1))
         assert log.read(0, 1000).size
         assert log.append(make_batch(1)).base_offset == 2
@@ -144,7 +144,7 @@ def test_a_segment_that_is_replaced_while_it_is_opened_is_the_old_one_to_who_has
         log.append(batch_of(1, 0, transactional=True))
         end(log, 1, commit=False)
         log.roll()
-        log.forget_files()
+        log._state.forget_files()
         segment = log.segments[0]
         before = segment.path.read_bytes()
         disk.before_open = suffix, lambda: replaced(segment)

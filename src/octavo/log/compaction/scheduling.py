@@ -20,7 +20,7 @@ OnError = Callable[[TopicPartition, FormatError | OSError], object]
 def filthiest(logs: Iterable[Log], now_ms: int, on_error: OnError = lambda _, __: None) -> Log | None:
     """Return the log to clean next, if any is due. Uncleanable logs, and logs being cleaned, are skipped.
 
-    `on_error` is called for logs that cannot even be examined. Those with damaged data become `uncleanable`.
+    `on_error` is called for logs that cannot even be examined. Those with damaged data are now `uncleanable`.
     """
     due: list[tuple[float, Log]] = []
     for log in logs:
@@ -31,8 +31,6 @@ def filthiest(logs: Iterable[Log], now_ms: int, on_error: OnError = lambda _, __
         except LogError:
             continue  # closed meanwhile, or waiting to be reopened
         except (FormatError, OSError) as error:
-            if isinstance(error, FormatError):
-                log.uncleanable = error
             on_error(log.partition, error)
             continue
         if plan.is_due(log.config):

@@ -279,11 +279,9 @@ class DataDirectory:
             LogConfig.from_properties({key: value for key, value in merged.items() if value is not None})
             self._metadata.set_config(name, config)
             changed = self._defaults.config_of(self.topics[name])
-            for log in self.logs:
-                if log.partition.topic == name:
-                    with log._lock:  # so that it does not count as known in between
-                        log.config = changed.config
-                        log.config_is_known = changed.is_known
+            for folder in self._folders:
+                for partition in [partition for partition in folder.partitions if partition.topic == name]:
+                    folder.set_config(partition, changed)
 
     def _adopt(self, name: str, config: Mapping[str, str]) -> None:
         from octavo.log.metadata.handover import adopt, write_lost_ids
@@ -312,7 +310,7 @@ class DataDirectory:
         """Return a partition's log. Raises `UnknownPartition`."""
         wanted = TopicPartition(topic, partition)
         for folder in self._folders:
-            log = folder.logs.get(wanted)
+            log = folder.log(wanted)
             if log is not None:
                 return log
         raise UnknownPartition(f"there is no partition {partition} of a topic {topic!r}")
@@ -320,7 +318,7 @@ class DataDirectory:
     @property
     def logs(self) -> list[Log]:
         """All open logs."""
-        return [log for folder in self._folders for log in list(folder.logs.values())]
+        return [log for folder in self._folders for log in folder.logs.values()]
 
     @property
     def reports(self) -> list[RecoveryReport]:

@@ -8,7 +8,7 @@ import os
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory, OctavoError
 from octavo.log.broker_defaults import TopicConfig
@@ -17,6 +17,7 @@ from octavo.log.clock import Clock
 from octavo.log.closing import Attempts
 from octavo.log.files.clean_shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
 from octavo.log.log import Log
+from octavo.log.log_state import LogState
 from octavo.log.names import META_PROPERTIES, Aside, AsideFolder, TopicPartition, aside_folder_name
 from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.ownership.owned_storage import OwnedStorage
@@ -28,13 +29,20 @@ from octavo.log.storage import Storage
 _TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
+class _Opened(NamedTuple):
+    """A log of the folder, and its state, by which the folder closes it and records what it needs to know."""
+
+    log: Log
+    state: LogState
+
+
 class DataFolder:
     """A folder of partitions that is open for writing."""
 
     def __init__(self, path: Path, storage: Storage) -> None:
         """Take the folder's lock and read what it holds. Changes nothing else yet. Raises `LogError`, `OSError`."""
         self.path: Final = path
-        self.logs: Final[dict[TopicPartition, Log]] = {}
+        self._opened: Final[dict[TopicPartition, _Opened]] = {}
         self._has_begun = False
         self._is_open = True
         self._is_loading = False  # a log is being opened, or an exception has interrupted that
@@ -80,11 +88,12 @@ class DataFolder:
         is_only_replica: bool = True,
         clock: Clock,
         on_progress: OnProgress | None,
+        is_for_log: bool = False,
     ) -> Log:
-        """Open the log of one of the partitions."""
+        """Open the log of one of the partitions. `is_for_log`: when the log is closed, close the folder too."""
         self._is_loading = True
         try:
-            log = self.logs[partition] = Log(
+            state = LogState.load(
                 self.partitions[partition],
                 partition,
                 topic.config,
@@ -97,11 +106,34 @@ class DataFolder:
                 config_is_known=topic.is_known,
                 on_progress=on_progress,
             )
+            log = Log(state, self.close if is_for_log else state.close)
+            self._opened[partition] = _Opened(log, state)
         except (OctavoError, OSError):
             self._is_loading = False  # opening the log again repeats all of this
             raise
         self._is_loading = False
         return log
+
+    def log(self, partition: TopicPartition) -> Log | None:
+        """Return the log of a partition; None if it is not open."""
+        opened = self._opened.get(partition)
+        return None if opened is None else opened.log
+
+    @property
+    def logs(self) -> dict[TopicPartition, Log]:
+        """The open logs."""
+        return {partition: opened.log for partition, opened in list(self._opened.items())}
+
+    def set_config(self, partition: TopicPartition, topic: TopicConfig) -> None:
+        """Give the log of a partition another configuration, if it is open."""
+        opened = self._opened.get(partition)
+        if opened is not None:
+            opened.state.set_config(topic.config, is_known=topic.is_known)
+
+    def forget_files(self) -> None:
+        """Close the files of all logs until they are needed again."""
+        for opened in list(self._opened.values()):
+            opened.state.forget_files()
 
     def make_partition(self, partition: TopicPartition) -> Path:
         """Make an empty folder for a partition. An unknown folder of the same name is renamed to a stray one."""
@@ -122,7 +154,7 @@ class DataFolder:
     def take_back(self, partition: TopicPartition) -> None:
         """Drop a partition that could not be made completely. If its folder cannot be removed, it is used later."""
         path = self.partitions.pop(partition, None)
-        self.logs.pop(partition, None)
+        self._opened.pop(partition, None)
         if path is not None:
             with contextlib.suppress(OSError):
                 self._remove_folder(path)
@@ -132,17 +164,17 @@ class DataFolder:
 
         If an exception interrupts this, it may be called again for the same partition.
         """
-        log = self.logs.get(partition)
+        opened = self._opened.get(partition)
         delay_ms = 0
-        if log is not None:
-            delay_ms = log.config.file_delete_delay_ms
+        if opened is not None:
+            delay_ms = opened.log.config.file_delete_delay_ms
             with contextlib.suppress(OSError):  # it is deleted in any case
-                log.close()
+                opened.state.close()
         if self.partitions[partition].exists():  # if not, it is renamed, and is removed after the next opening
             deleted = self.path / aside_folder_name(partition, Aside.DELETE)
             self.storage.rename(self.partitions[partition], deleted)
             self._deleted.append((now_ms + delay_ms, deleted))
-        self.logs.pop(partition, None)
+        self._opened.pop(partition, None)
         del self.partitions[partition]
         self.storage.sync_folder(self.path)
         self.checkpoints.forget([partition])
@@ -180,9 +212,9 @@ class DataFolder:
 
         A failed log is left out: what the disk has recorded of it is what it can be opened with.
         """
-        for partition, log in list(self.logs.items()):
-            if log.failure is None:
-                yield partition, log.kept()
+        for partition, opened in list(self._opened.items()):
+            if opened.log.failure is None:
+                yield partition, opened.state.kept()
 
     def close(self) -> None:
         """Close the logs, write the mark of a clean shutdown, and release the lock. Raises the first `OSError`.
@@ -194,20 +226,20 @@ class DataFolder:
         if not self._is_open:
             return
         if self.lock.is_elsewhere:
-            for log in list(self.logs.values()):
-                log.close_alone()
+            for opened in list(self._opened.values()):
+                opened.state.close()
             self.lock.release()
             self._is_open = False
             return
         attempts = Attempts()
-        for log in list(self.logs.values()):
-            attempts.insist(log.close_alone)
+        for opened in list(self._opened.values()):
+            attempts.insist(opened.state.close)
         with attempts:
             self.lock.check_lock()
             self.write_checkpoints()
-        is_well = attempts.error is None and all(log.failure is None for log in self.logs.values())
-        is_well = is_well and not self._is_loading  # such a log is not in `logs`, and is not closed
-        if is_well and (self.was_clean or self.logs.keys() == self.partitions.keys()):
+        is_well = attempts.error is None and all(opened.log.failure is None for opened in self._opened.values())
+        is_well = is_well and not self._is_loading  # such a log is not in `_opened`, and is not closed
+        if is_well and (self.was_clean or self._opened.keys() == self.partitions.keys()):
             with attempts:
                 write_mark(self.storage, self.path, self.broker_epoch)
         attempts.insist(self.lock.release)
@@ -239,8 +271,7 @@ def abandon(folders: Sequence[DataFolder], error: BaseException) -> None:
     if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
         traceback.clear_frames(error.__traceback__)  # frames of the failed opening still hold files
     for folder in folders:
-        for log in list(folder.logs.values()):
-            log.forget_files()  # of all logs, before any is closed: closing needs files
+        folder.forget_files()  # of all logs, before any is closed: closing needs files
     for folder in folders:
         with contextlib.suppress(OctavoError, OSError):
             folder.leave()

@@ -63,12 +63,12 @@ def open_partition(
             is_only_replica=metadata.others_decide() is None,
             clock=clock,
             on_progress=on_progress,
+            is_for_log=True,
         )
     except BaseException as error:
         abandon([folder], error)
         raise
     log.recovery.ignored.extend(folder.checkpoints.ignored)
-    log.on_close = folder.close
     return log
 
 

@@ -23,9 +23,9 @@ from octavo.records.layout import BATCH_HEADER, NO_TIMESTAMP, Buffer
 from octavo.records.sequence import increment_sequence
 
 if TYPE_CHECKING:
+    from octavo.log.appender import Appended
     from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.log import Log
-    from octavo.log.log_state import Appended
     from octavo.log.producer.transactional import Transactions
 
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)

@@ -63,7 +63,7 @@ class WatchedLog(ReadableLog):
         self._transactions = FoundTransactions()
         self._is_decided = False
         self._seen = self._look(None)
-        self._view = self._seen.view
+        self._shown = self._seen.view
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -73,7 +73,11 @@ class WatchedLog(ReadableLog):
     @property
     def view(self) -> View:
         """The log as it was at the last look."""
-        return self._view
+        return self._shown
+
+    @property
+    def _view(self) -> View:
+        return self._shown
 
     @property
     def recorded_high_watermark(self) -> int | None:
@@ -116,7 +120,7 @@ class WatchedLog(ReadableLog):
         if self._is_decided:
             self._decide()
         else:
-            self._view = self._seen.view
+            self._shown = self._seen.view
 
     @property
     def last_stable_offset(self) -> int:
@@ -158,7 +162,7 @@ class WatchedLog(ReadableLog):
                     if not self.finds_other_files():
                         raise
                 else:
-                    self._view = view._replace(first_unstable_offset=unstable)
+                    self._shown = view._replace(first_unstable_offset=unstable)
                     self._is_decided = True
                     return
             raise BadDirectory(self.folder, "its files change faster than they can be looked at")

@@ -33,7 +33,7 @@ def test_one_that_cannot_be_aborted_keeps_no_other_open(tmp_path: Path) -> None:
             producer = data.coordinator.init_producer_id(name, timeout_ms=15_000)
             data.coordinator.add_partitions(name, producer, [partition])
             send(data, producer, partition, b"v", 0)
-        data.log(*T0).failure = OSError("the disk is gone")
+        data.log(*T0)._state.change.failure = OSError("the disk is gone")
         with pytest.raises(LogError):
             data.coordinator.abort_timed_out(clock.now_ms + 20_000)
         assert not is_decided(data, T0)

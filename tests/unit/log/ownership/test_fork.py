@@ -321,7 +321,7 @@ def held_by_thread(locks: list[threading.RLock]) -> Iterator[None]:
 # Not forked in C: Python itself does not survive that beside threads, as its own lock may be held by one of them.
 def test_locks_that_a_thread_held_do_not_keep_a_child_from_closing(data: DataDirectory, tmp_path: Path) -> None:
     log = data.log(*EVENTS)
-    for _ in held_by_thread([data._lock, log._compacting, log._lock]):
+    for _ in held_by_thread([data._lock, log._state.compacting, log._state.lock]):
         assert run_in_fork(lambda: close_all(data)) == "None"
         assert run_in_fork(lambda: log.append(make_batch())).startswith("WrongProcess")
         assert run_in_fork(data.write_checkpoints).startswith("WrongProcess")

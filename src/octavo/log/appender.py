@@ -1,0 +1,198 @@
+"""Append validated batches to a log, and begin new segments: `Appender`.
+
+A roll flushes the old segment to the disk before it creates the new one, so that a power cut leaves a prefix of what
+was written. An append that fails is undone, also in the middle of several batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from octavo.errors import AppendRefused, ErrorCode
+from octavo.log.append.validated import Validated
+from octavo.log.config import LogConfig
+from octavo.log.log_state import LogState
+from octavo.log.origin import Origin
+from octavo.log.roll_limits import RollLimits
+from octavo.log.segment.batch_span import BatchSpan
+from octavo.log.truncation import truncate
+from octavo.log.unfinished import SETTLED
+from octavo.records.layout import MAX_INT32, NO_OFFSET, Buffer
+
+if TYPE_CHECKING:
+    from octavo.log.append.validator import Validator
+
+_NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
+
+
+class Appended(NamedTuple):
+    """The offsets of appended batches, or of the duplicate that was found; -1 and -1 if there were no batches."""
+
+    base_offset: int
+    last_offset: int
+    append_time_ms: int  # -1 unless the topic uses the time of appending; for a duplicate, its largest timestamp
+    log_start_offset: int
+    is_duplicate: bool = False  # it was appended before, and not again now
+
+
+class Appender:
+    """Appends to one log. The log's lock is held, and the log is ready for a change."""
+
+    def __init__(self, log: LogState) -> None:
+        self._log: Final = log
+        self._validator: Validator | None = None  # made late: it imports NumPy, which a reader does not need
+        self._validates_for: LogConfig | None = None  # the configuration of the validator
+
+    def append(self, batches: Buffer, origin: Origin, now_ms: int) -> Appended:
+        """Append as `Log.append` does."""
+        log = self._log
+        validator = self._validator
+        if validator is None or self._validates_for is not log.config:
+            validator = self._make_validator()
+        checked = validator.assign(
+            batches, offset=log.view.end_offset, leader_epoch=log.leader_epoch, now_ms=now_ms, origin=origin
+        )
+        if checked.producers:
+            duplicate = log.producers.admit(checked.producers, origin)
+            if duplicate is not None:
+                first, last, timestamp_ms = duplicate.first_offset, duplicate.last_offset, duplicate.timestamp_ms
+                return Appended(first, last, timestamp_ms, log.view.start_offset, is_duplicate=True)
+        return self._append(checked, now_ms)
+
+    def append_as_follower(self, batches: Buffer) -> Appended:
+        """Append as `Log.append_as_follower` does."""
+        validator = self._make_validator() if self._validator is None else self._validator
+        return self._append(validator.check(batches, end_offset=self._log.view.end_offset), self._log.clock())
+
+    def _make_validator(self) -> Validator:
+        from octavo.log.append.validator import Validator
+
+        config = self._log.config
+        self._validator = Validator(config)
+        self._validates_for = config  # last: after an exception in between, the next append makes another validator
+        return self._validator
+
+    def _append(self, checked: Validated, now_ms: int) -> Appended:
+        log = self._log
+        spans = checked.spans
+        view = log.view
+        if not spans:
+            return Appended(NO_OFFSET, NO_OFFSET, checked.append_time_ms, view.start_offset)
+        limit = log.config.segment_bytes
+        if checked.size > limit:
+            _check_sizes(spans, limit)
+        self._note_epochs(spans)
+        first, last = spans[0], spans[-1]
+        change = log.change
+        change.unfinished = view.end_offset
+        try:
+            if not log.limits.must_roll(view.segments[-1], checked.size, spans, now_ms):
+                log.write(checked.parts, checked.size, spans, checked.producers)
+            elif checked.size <= limit and last.last_offset - first.base_offset <= MAX_INT32:
+                self._roll(self._base_for(first), now_ms)
+                log.write(checked.parts, checked.size, spans, checked.producers)
+            else:
+                self._write_one_by_one(checked, now_ms)
+        except OSError:
+            if change.failure is None:
+                if log.view.end_offset != view.end_offset or self._is_ahead():
+                    truncate(log, view.end_offset, now_ms)
+                change.unfinished = SETTLED
+            raise
+        except BaseException:
+            log.settle()
+            raise
+        change.unfinished = SETTLED
+        if last.last_offset + 1 - log.segments.recovery_point >= log.config.flush_messages:
+            log.flush(now_ms)
+        return _NEW(Appended, (first.base_offset, last.last_offset, checked.append_time_ms, view.start_offset, False))
+
+    def _is_ahead(self) -> bool:
+        """Return whether the active segment holds more than readers see. Producer states may include it already."""
+        view = self._log.view
+        return view.segments[-1].size != view.size
+
+    def _write_one_by_one(self, checked: Validated, now_ms: int) -> None:
+        """Write batches that do not fit into one segment together."""
+        log = self._log
+        data = memoryview(b"".join(checked.parts))
+        at = 0
+        for span in checked.spans:
+            if log.limits.must_roll(log.view.segments[-1], span.size, (span,), now_ms):
+                self._roll(self._base_for(span), now_ms)
+            producers = [batch for batch in checked.producers if batch.base_offset == span.base_offset]
+            log.write((data[at : at + span.size],), span.size, (span,), producers)
+            at += span.size
+
+    def _note_epochs(self, spans: Sequence[BatchSpan]) -> None:
+        """Record the leader epochs of batches before these are written. Old messages have none, and clear them all."""
+        log = self._log
+        latest = log.epochs.latest
+        known = None if latest is None else latest.epoch
+        if spans[0].leader_epoch == known == spans[-1].leader_epoch:
+            return  # epochs never decrease: those in between are the same
+        for span in spans:
+            if span.magic < 2:
+                log.epochs.clear()
+                known = None
+            elif span.leader_epoch != known and span.leader_epoch >= 0:
+                log.epochs.assign(span.leader_epoch, span.base_offset)
+                known = span.leader_epoch
+                log.leader_epoch = max(log.leader_epoch, known)
+
+    # ----------------------------------------------------------------------------------------------------------- roll
+
+    def roll_at_end(self, now_ms: int) -> None:
+        """Roll at the end of the log, as a change of its own that is settled if it is interrupted."""
+        change = self._log.change
+        end_offset = change.unfinished = self._log.view.end_offset
+        try:
+            self._roll(end_offset, now_ms)
+        except OSError:
+            change.unfinished = SETTLED  # it has been undone, or the log has a failure
+            raise
+        except BaseException:
+            self._log.settle()
+            raise
+        change.unfinished = SETTLED
+
+    def _base_for(self, first: BatchSpan) -> int:
+        """Return the base offset for a segment that begins with this batch. Old ones do not tell their first offset."""
+        end_offset = self._log.view.end_offset
+        return end_offset if first.magic < 2 else max(first.base_offset, end_offset)
+
+    def _roll(self, base_offset: int, now_ms: int) -> None:
+        """Seal the active segment, flush it to the disk, and create a new one."""
+        log = self._log
+        log.owner.check_lock()
+        active = log.view.segments[-1]
+        if active.size == 0 and active.base_offset == base_offset:
+            active.created_ms = now_ms
+            return
+        if log.data_end is not None:
+            log.fill_hole(log.data_end)
+        active.seal()
+        log.flush(now_ms, also_active=True)
+        log.replay.take_snapshot(base_offset)
+        preallocate = log.config.segment_bytes if log.config.preallocate else 0
+        try:
+            new = log.segments.create(base_offset, created_ms=now_ms, preallocate=preallocate)
+        except OSError:
+            with log.change.or_fail():
+                log.segments.remove_half_made(base_offset)
+            raise
+        log.limits = RollLimits(log.config)
+        view = log.view
+        end_offset = max(view.end_offset, base_offset)
+        log.publish([*view.segments, new], view.start_offset, end_offset, view.high_watermark, view.generation)
+        active.forget()
+
+
+def _check_sizes(spans: Sequence[BatchSpan], limit: int) -> None:
+    for span in spans:
+        if span.size > limit:
+            raise AppendRefused(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a batch of {span.size:,} bytes does not fit into a segment of {limit:,}",
+            )

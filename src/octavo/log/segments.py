@@ -1,0 +1,140 @@
+"""The segment files of a log that is open for writing: `LogSegments`.
+
+It makes the files of new segments, writes segments to the disk and knows up to where that was done (the recovery
+point), and keeps those that have left the log until their files may be removed: first they are renamed, and after a
+delay (`file.delete.delay.ms`) removed. Readers that have such a segment in their view go on meanwhile.
+
+Which segments belong to the log says its view. The log's lock is held for everything except `sync`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from octavo.log.names import LOG, base_offset_of
+from octavo.log.segment.segment import Segment
+from octavo.log.storage import Storage
+from octavo.log.view import View
+
+
+class Synced(NamedTuple):
+    """A segment that was written to the disk, and how many names of its files it had before that."""
+
+    segment: Segment
+    name_count: int
+
+
+class LogSegments:
+    """The segment files of one log."""
+
+    def __init__(self, storage: Storage, folder: Path, *, recovery_point: int, now_ms: int) -> None:
+        self.storage: Final = storage
+        self.folder: Final = folder
+        self.recovery_point = recovery_point  # everything before it is on the disk
+        self.last_flush_ms = now_ms
+        self._leaving: list[Segment] = []  # segments that have left the log, files not yet renamed
+        self._deleted: list[tuple[int, Segment]] = []  # renamed segments, each with the time of its removal
+
+    # ----------------------------------------------------------------------------------------------------------- make
+
+    def create(self, base_offset: int, *, created_ms: int, preallocate: int = 0) -> Segment:
+        """Make the files of an empty segment. If this raises `OSError`, `remove_half_made` must follow."""
+        return Segment.create(self.storage, self.folder, base_offset, created_ms=created_ms, preallocate=preallocate)
+
+    def remove_half_made(self, base_offset: int) -> None:
+        """Remove the files of a half-made segment, which would hide what is appended to the old one."""
+        for path in Segment(self.storage, self.folder, base_offset, size=0, created_ms=0).files():
+            self.storage.remove(path)
+
+    def remove_after(self, base_offset: int) -> None:
+        """Remove the files of segments after the one that begins at `base_offset`: no view has them."""
+        for path in self.folder.glob("*" + LOG):
+            found = base_offset_of(path.name)
+            if found is not None and found > base_offset:
+                self.remove_half_made(found)
+
+    # ----------------------------------------------------------------------------------------------------------- sync
+
+    def sync(self, view: View, current: Callable[[], View], *, also_active: bool) -> list[Synced]:
+        """Write the segments that reach beyond the recovery point to the disk. `current` returns the view of now.
+
+        `also_active`: sync the active segment in any case, because its indexes have changed even if its data have not.
+        """
+        active = view.segments[-1]
+        behind = [
+            Synced(segment, segment.name_count)  # before the sync: more files may be made meanwhile
+            for number, segment in enumerate(view.segments)
+            if view.segment_end(number) > self.recovery_point or segment.is_new or (also_active and segment is active)
+        ]
+        for segment, _ in behind:
+            try:
+                segment.sync()
+            except FileNotFoundError:
+                if segment in current().segments:
+                    raise  # otherwise it was deleted meanwhile
+        if any(segment.is_new for segment, _ in behind):
+            self.sync_folder()
+        return behind
+
+    def note_synced(self, synced: Iterable[Synced], end_offset: int, now_ms: int) -> None:
+        """Note what `sync` has done, and that everything before `end_offset` is on the disk."""
+        for segment, name_count in synced:
+            segment.synced_names = name_count
+        self.recovery_point = max(self.recovery_point, end_offset)
+        self.last_flush_ms = now_ms
+
+    def sync_folder(self) -> None:
+        """Write the names of the files to the disk."""
+        self.storage.sync_folder(self.folder)
+
+    # --------------------------------------------------------------------------------------------------------- remove
+
+    @property
+    def has_leaving(self) -> bool:
+        """Whether files of segments that have left the log still have their names."""
+        return bool(self._leaving)
+
+    def leave(self, segments: Sequence[Segment]) -> None:
+        """Note that these segments are about to leave the log. `put_away_leaving` renames their files."""
+        self._leaving += segments
+
+    def put_away_leaving(self, due_ms: int) -> None:
+        """Rename the files of segments that have left the log, also those that could not be renamed before."""
+        while self._leaving:
+            segment = self._leaving[0]
+            segment.put_away()
+            self._deleted.append((due_ms, segment))
+            if len(self._leaving) == 1:
+                self.sync_folder()  # before the start offset is no longer recorded
+            del self._leaving[0]
+
+    def put_away(self, segment: Segment, due_ms: int) -> None:
+        """Rename the files of a segment, on the disk too."""
+        segment.put_away()
+        self._deleted.append((due_ms, segment))
+        self.sync_folder()
+
+    def remove_later(self, segments: Iterable[Segment], due_ms: int) -> None:
+        """Remove the files of segments that have been renamed already, when it is time."""
+        self._deleted += [(due_ms, segment) for segment in segments]
+
+    def due(self, now_ms: int) -> list[Segment]:
+        """Return the segments whose files may be removed."""
+        return [segment for due_ms, segment in self._deleted if due_ms <= now_ms]
+
+    def remove_due(self, now_ms: int) -> int:
+        """Remove the files of these segments. Returns their number."""
+        due = self.due(now_ms)
+        for segment in due:
+            segment.remove_deleted()
+        self._deleted = [(due_ms, segment) for due_ms, segment in self._deleted if due_ms > now_ms]
+        return len(due)
+
+    def remove_all(self, now_ms: int) -> None:
+        """Remove the files of all segments that have left the log, whatever their delay."""
+        self.put_away_leaving(now_ms)
+        for _, segment in self._deleted:
+            segment.remove_deleted()
+        self._deleted.clear()
