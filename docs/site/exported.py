@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import octavo
 
-_NO_API: Final = {"cli"}  # a command, not something to import
+_NO_API: Final = {"cli", "on_demand"}  # a command, and what only packages need: nothing that programs import
 
 
 @cache

@@ -129,7 +129,25 @@ def test_a_name_that_is_not_there_is_an_attribute_error(package: ModuleType) -> 
         _ = package.nothing_of_the_kind
 
 
-def test_importing_the_log_loads_nothing_that_takes_long() -> None:
-    script = "import octavo.log, sys; print({'numpy', 'numba', 'pyarrow', 'kio'} & set(sys.modules))"
+KIO: Final = ("Topic", "PartitionState", "Coordinator", "ProducerIdentity", "handover", "Handover", "ChangedSetting")
+
+
+def test_importing_from_the_log_loads_nothing_that_takes_long() -> None:
+    names = ", ".join(name for name in octavo.log.__all__ if name not in KIO)
+    script = (
+        f"from octavo.log import {names}; import sys; print({{'numpy', 'numba', 'pyarrow', 'kio'}} & {{*sys.modules}})"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_importing_a_name_of_the_log_imports_no_more_of_it_than_that_needs() -> None:
+    script = "from octavo.log import TopicPartition; import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ours = {name for name in done.stdout.split() if name.startswith("octavo.log")}
+    assert ours == {"octavo.log", "octavo.log.names", "octavo.log.storage"}
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_what_is_exported_is_listed(package: ModuleType) -> None:
+    assert set(package.__all__) <= set(dir(package))

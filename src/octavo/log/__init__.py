@@ -9,41 +9,51 @@
     handover         prepare a directory for a stock Apache Kafka
 
 Everything that the signatures of these mention can be imported from here. Errors are in `octavo.errors`, Kafka's own
-records in `octavo.schemas`. Importing this package imports neither NumPy nor Numba. What needs them imports them when
-there is much to do.
+records in `octavo.schemas`. Importing this package imports almost nothing: each name brings its module when it is first
+used. NumPy and Numba are imported when there is much to do.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from octavo.log.background import Background, BackgroundWork
-from octavo.log.compaction.plan import CompactionPlan
-from octavo.log.compaction.stats import CompactionProgress, CompactionStats
-from octavo.log.compaction.throttle import Throttle
-from octavo.log.config import LogConfig
-from octavo.log.consumer import Consumer, ConsumerConfig, ConsumerRecord, OffsetReset
-from octavo.log.directory.data_directory import DataDirectory
-from octavo.log.files.leader_epochs import EpochEnd
-from octavo.log.log import Appended, Log
-from octavo.log.log_reader import LogReader
-from octavo.log.names import TopicPartition
-from octavo.log.offset_and_metadata import OffsetAndMetadata
-from octavo.log.origin import Origin
-from octavo.log.producer import Producer, ProducerConfig, RecordMetadata, SendFuture
-from octavo.log.producer_state.aborted import AbortedRanges, AbortedTransaction
-from octavo.log.readable_log import ReadableLog, TimestampOffset
-from octavo.log.reading import FileSlice, ReadResult
-from octavo.log.recovery_report import Cut, IgnoredFile, Progress, RecoveryReport
-from octavo.log.retention import BySize, ByStartOffset, ByTime, Expired, Expiry, LogView, RetentionPolicy, SegmentView
-from octavo.log.storage import File, FileStatus, Storage
-from octavo.log.view import Isolation
-from octavo.log.watched.watched_directory import WatchedDirectory
-from octavo.log.watched.watched_log import WatchedLog
+from octavo.on_demand import on_demand
 
 if TYPE_CHECKING:
+    from octavo.log.background import Background, BackgroundWork
+    from octavo.log.compaction.plan import CompactionPlan
+    from octavo.log.compaction.stats import CompactionProgress, CompactionStats
+    from octavo.log.compaction.throttle import Throttle
+    from octavo.log.config import LogConfig
+    from octavo.log.consumer import Consumer, ConsumerConfig, ConsumerRecord, OffsetReset
     from octavo.log.coordinator import Coordinator, ProducerIdentity
+    from octavo.log.directory.data_directory import DataDirectory
+    from octavo.log.files.leader_epochs import EpochEnd
+    from octavo.log.log import Appended, Log
+    from octavo.log.log_reader import LogReader
     from octavo.log.metadata import ChangedSetting, Handover, PartitionState, Topic, handover
+    from octavo.log.names import TopicPartition
+    from octavo.log.offset_and_metadata import OffsetAndMetadata
+    from octavo.log.origin import Origin
+    from octavo.log.producer import Producer, ProducerConfig, RecordMetadata, SendFuture
+    from octavo.log.producer_state.aborted import AbortedRanges, AbortedTransaction
+    from octavo.log.readable_log import ReadableLog, TimestampOffset
+    from octavo.log.reading import FileSlice, ReadResult
+    from octavo.log.recovery_report import Cut, IgnoredFile, Progress, RecoveryReport
+    from octavo.log.retention import (
+        BySize,
+        ByStartOffset,
+        ByTime,
+        Expired,
+        Expiry,
+        LogView,
+        RetentionPolicy,
+        SegmentView,
+    )
+    from octavo.log.storage import File, FileStatus, Storage
+    from octavo.log.view import Isolation
+    from octavo.log.watched.watched_directory import WatchedDirectory
+    from octavo.log.watched.watched_log import WatchedLog
 
 __all__ = [
     "DataDirectory",
@@ -102,23 +112,42 @@ __all__ = [
     "ChangedSetting",
 ]
 
-_ON_DEMAND = {  # they need kio, which takes a moment to load
-    "Coordinator": "octavo.log.coordinator",
-    "ProducerIdentity": "octavo.log.coordinator",
-    "ChangedSetting": "octavo.log.metadata",
-    "Handover": "octavo.log.metadata",
-    "PartitionState": "octavo.log.metadata",
-    "Topic": "octavo.log.metadata",
-    "handover": "octavo.log.metadata",
-}
-
-
-def __getattr__(name: str) -> Any:
-    module = _ON_DEMAND.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = on_demand(
+    globals(),
+    {
+        "background": ("Background", "BackgroundWork"),
+        "compaction.plan": ("CompactionPlan",),
+        "compaction.stats": ("CompactionProgress", "CompactionStats"),
+        "compaction.throttle": ("Throttle",),
+        "config": ("LogConfig",),
+        "consumer": ("Consumer", "ConsumerConfig", "ConsumerRecord", "OffsetReset"),
+        "coordinator": ("Coordinator", "ProducerIdentity"),
+        "directory.data_directory": ("DataDirectory",),
+        "files.leader_epochs": ("EpochEnd",),
+        "log": ("Appended", "Log"),
+        "log_reader": ("LogReader",),
+        "metadata": ("ChangedSetting", "Handover", "PartitionState", "Topic", "handover"),
+        "names": ("TopicPartition",),
+        "offset_and_metadata": ("OffsetAndMetadata",),
+        "origin": ("Origin",),
+        "producer": ("Producer", "ProducerConfig", "RecordMetadata", "SendFuture"),
+        "producer_state.aborted": ("AbortedRanges", "AbortedTransaction"),
+        "readable_log": ("ReadableLog", "TimestampOffset"),
+        "reading": ("FileSlice", "ReadResult"),
+        "recovery_report": ("Cut", "IgnoredFile", "Progress", "RecoveryReport"),
+        "retention": (
+            "BySize",
+            "ByStartOffset",
+            "ByTime",
+            "Expired",
+            "Expiry",
+            "LogView",
+            "RetentionPolicy",
+            "SegmentView",
+        ),
+        "storage": ("File", "FileStatus", "Storage"),
+        "view": ("Isolation",),
+        "watched.watched_directory": ("WatchedDirectory",),
+        "watched.watched_log": ("WatchedLog",),
+    },
+)

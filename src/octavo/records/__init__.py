@@ -14,8 +14,9 @@ much to do. Importing the package imports neither pyarrow nor Numba; those three
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from octavo.on_demand import on_demand
 from octavo.records.batch import Batch
 from octavo.records.builder import BatchBuilder, empty_batch
 from octavo.records.control import (
@@ -87,22 +88,11 @@ __all__ = [
     "decrement_sequence",
 ]
 
-_ON_DEMAND = {
-    "ArrowReader": "octavo.records.arrow.reader",
-    "to_arrow": "octavo.records.arrow.reader",
-    "from_arrow": "octavo.records.arrow.writer",
-    "Converted": "octavo.records.conversion",
-    "Lost": "octavo.records.conversion",
-    "convert": "octavo.records.conversion",
-}
-
-
-def __getattr__(name: str) -> Any:
-    module = _ON_DEMAND.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = on_demand(
+    globals(),
+    {
+        "arrow.reader": ("ArrowReader", "to_arrow"),
+        "arrow.writer": ("from_arrow",),
+        "conversion": ("Converted", "Lost", "convert"),
+    },
+)

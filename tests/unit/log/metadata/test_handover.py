@@ -258,7 +258,7 @@ def test_the_command_refuses_with_one_sentence(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_the_log_needs_no_kio_before_there_are_metadata_to_read() -> None:
-    code = "import sys, octavo.log; print(*sys.modules)"
+    code = "import sys; from octavo.log import DataDirectory, Log, Producer, Consumer; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"kio", "octavo.log.metadata", "octavo.schemas"} & set(done.stdout.split())
 
