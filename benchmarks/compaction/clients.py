@@ -157,24 +157,24 @@ class _Ours:
 
     def poll_one_by_one(self, amount: int) -> float:
         with self._consumer() as consumer:
-            assert len(consumer.poll(_WAIT_S, 1)) == 1
+            assert len(consumer.poll(timeout=_WAIT_S, max_records=1)) == 1
 
             def work() -> None:
                 poll = consumer.poll
                 for _ in range(amount - 1):
-                    [record] = poll(_WAIT_S, 1)
+                    [record] = poll(timeout=_WAIT_S, max_records=1)
                     record.key, record.value  # noqa: B018 (accessing them is the point)
 
             return _measured(work)
 
     def poll(self, amount: int) -> float:
         with self._consumer() as consumer:
-            left = amount - len(consumer.poll(_WAIT_S, 1))
+            left = amount - len(consumer.poll(timeout=_WAIT_S, max_records=1))
 
             def work() -> None:
                 found = 0
                 while found < left:
-                    records = consumer.poll(_WAIT_S)
+                    records = consumer.poll(timeout=_WAIT_S)
                     for record in records:
                         record.key, record.value  # noqa: B018
                     found += len(records)
@@ -233,7 +233,7 @@ class _Theirs:
     def poll(self, amount: int) -> float:
         consumer = ConfluentConsumer({"group.id": "benchmark", "enable.auto.commit": False, **self._address})
         consumer.assign([ConfluentPartition(_READ, partition, OFFSET_BEGINNING) for partition in range(_PARTITIONS)])
-        assert consumer.poll(_WAIT_S) is not None
+        assert consumer.poll(timeout=_WAIT_S) is not None
 
         def work() -> None:
             poll = consumer.poll

@@ -51,7 +51,7 @@ def write_by_octavo(data: DataDirectory) -> None:
             consumer.subscribe([TOPIC])
             read: list[bytes] = []
             while len(read) < len(KEYS):
-                read += [record.value for record in consumer.poll(timeout_s=10)]
+                read += [record.value for record in consumer.poll(timeout=10)]
             assert read == [b"first"] * len(KEYS)
             consumer.commit({TopicPartition(TOPIC, 0): 0})
             consumer.commit()

@@ -48,6 +48,7 @@
     │       ├── WrongGroup             the group id is not valid
     │       └── MetadataTooLarge       the metadata of a committed offset are too long
     └── InvalidInput                   the caller asked for something that cannot be expressed; also a `ValueError`
+        ├── WrongCall                  a call as other Kafka clients have it; also a `TypeError`
         ├── InvalidConfig              a configuration has a name or value that Kafka does not accept
         ├── RecordTooLarge             a record is too large for any batch of this producer
         └── MissingPartitions          a query names topics or partitions that do not exist
@@ -99,6 +100,7 @@ from octavo.errors.invalid_input import (
     InvalidInput,
     MissingPartitions,
     RecordTooLarge,
+    WrongCall,
 )
 from octavo.errors.log_errors import (
     AppendRefused,
@@ -174,6 +176,7 @@ __all__ = [
     "WrongGroup",
     "MetadataTooLarge",
     "InvalidInput",
+    "WrongCall",
     "InvalidConfig",
     "RecordTooLarge",
     "MissingPartitions",

@@ -9,6 +9,10 @@ class InvalidInput(OctavoError, ValueError):
     """The caller asked for something that the format cannot express."""
 
 
+class WrongCall(InvalidInput, TypeError):
+    """A method was called as another Kafka client, or an older Octavo, wants it; the message says what to write."""
+
+
 class InvalidConfig(InvalidInput):
     """There is no configuration `name`, or it cannot have this `value`; `allowed` says which values it can have."""
 

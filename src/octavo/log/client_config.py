@@ -7,30 +7,45 @@ from typing import Any, Final
 
 NO_INTERCEPTORS: Final = "there are no interceptors here"
 
-# Options about brokers and connections. A name that ends in a dot stands for all that begin with it.
+# Options about brokers and connections, of Kafka, kafka-python (whose names are given with `_`) and librdkafka. A name
+# that ends in a dot stands for all that begin with it.
 _OF_CONNECTIONS: Final = (
+    "api.version",
+    "api.version.",
     "bootstrap.servers",
+    "bootstrap.timeout.ms",
+    "broker.",
     "client.dns.lookup",
     "config.providers",
     "connections.max.idle.ms",
     "enable.metrics.push",
+    "kafka.client",
     "metadata.",
     "metric.",
     "metrics.",
+    "proxy.url",
     "receive.buffer.bytes",
+    "receive.message.max.bytes",
     "reconnect.",
     "sasl.",
     "security.",
+    "selector",
     "send.buffer.bytes",
     "socket.",
+    "socks5.proxy",
     "ssl.",
 )
 
 
+# Callbacks that confluent-kafka takes as options, in a mapping or as keywords.
+_CALLBACKS: Final = ("error_cb", "logger", "oauth_cb", "on_commit", "stats_cb", "throttle_cb")
+
+
 def without_connections(client: str) -> dict[str, str]:
-    """Return the options about connections, with the reason why this kind of client refuses them."""
+    """Return options about connections, and callbacks, with the reason why this kind of client refuses them."""
     reason = f"it is about brokers and connections, and this {client} has none"
-    return dict.fromkeys(_OF_CONNECTIONS, reason)
+    callbacks = (*_CALLBACKS, *(name.replace("_", ".") for name in _CALLBACKS))
+    return dict.fromkeys(_OF_CONNECTIONS, reason) | dict.fromkeys(callbacks, "methods raise their errors here")
 
 
 def given(properties: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,12 +74,12 @@ def _polled(folder: Path, first: int, most: int) -> Iterator[Rows]:
         consumer.assign([PARTITION])
         consumer.seek(PARTITION, first)
         rows: Rows = []
-        while records := consumer.poll(timeout_s=0):
+        while records := consumer.poll(timeout=0):
             rows += [(record.offset, record.value[:1]) for record in records]
         yield rows
         consumer.seek(PARTITION, first)
         rows = []
-        while (chunk := consumer.poll_arrow(timeout_s=0)) is not None:
+        while (chunk := consumer.poll_arrow(timeout=0)) is not None:
             rows += [(row["offset"], row["value"][:1]) for row in chunk.to_pylist()]
         yield rows
 

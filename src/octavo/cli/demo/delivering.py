@@ -40,7 +40,7 @@ def seen(data: DataDirectory, isolation: str) -> int:
     """Count the payments that a consumer sees."""
     with Consumer(data, {"auto.offset.reset": "earliest", "isolation.level": isolation}) as consumer:
         consumer.subscribe([PAYMENTS])
-        return len(consumer.poll(timeout_s=0, max_records=1000))
+        return len(consumer.poll(timeout=0, max_records=1000))
 
 
 def _transactions(data: DataDirectory) -> Table:

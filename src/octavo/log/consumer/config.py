@@ -40,6 +40,14 @@ _ELSEWHERE: Final = {
     "key.deserializer": "give the consumer a function as key_deserializer",
     "value.deserializer": "give the consumer a function as value_deserializer",
     "interceptor.classes": NO_INTERCEPTORS,
+    "consumer.timeout.ms": "iterate over consumer.records(timeout=...), in seconds",
+    "default.offset.commit.callback": "commit() raises its errors",
+    "enable.auto.offset.store": "write enable.auto.commit, and commit({partition: offset})",
+    "enable.partition.eof": "poll returns an empty list at the end",
+    "fetch.message.max.bytes": "write max.partition.fetch.bytes",
+    "fetch.wait.max.ms": "write fetch.max.wait.ms",
+    "enable.incremental.fetch.sessions": _HERE,
+    "max.in.flight.requests.per.connection": _HERE,
 }
 
 _DURATION: Final = re.compile(

@@ -15,31 +15,44 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Never
 
 from octavo.errors import BadDirectory, FormatError, InvalidInput, LogError, UnknownPartition, WokenUp
+from octavo.log.client_arguments import FOREVER, deadline_after
 from octavo.log.consumer.assignment import Assigned
 from octavo.log.consumer.positioned import Handing, PositionedConsumer
 from octavo.log.consumer.record import ConsumerRecord
+from octavo.log.ported_calls import OF_CONSUMERS, answering, without, wrong_call
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FOREVER: Final = float("inf")
-_NO_TIME: Final = -_FOREVER
+_NO_TIME: Final = -FOREVER
+_OF_POLL: Final = {
+    "": "timeout, in seconds, and max_records, and returns a list of records",
+    "*": "write poll(timeout=1.0), in seconds. It returns a list of records",
+    "update_offsets": "leave it out",
+}
 
 
+@without(**OF_CONSUMERS)
 class Consumer(PositionedConsumer):
     """Reads partitions of a directory that is open in this process, or watched. `close` it, or use it in a `with`."""
 
-    def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
+    def poll(
+        self, *more: Never, timeout: float | None = 0.0, max_records: int | None = None, **others: Never
+    ) -> list[ConsumerRecord]:
         """Return the next records, at most `max.poll.records` or `max_records`; an empty list if none came in time.
+
+        Waits for records for `timeout` seconds; if it is None, for ever.
 
         Raises `NoOffset`, `OffsetOutOfRange`, `DeserializationFailed`, `FormatError` if a log is damaged, `WokenUp`,
         `Closed` if the consumer or its directory is closed, and `WrongProcess` in a fork of the process that opened it.
         """
+        if more or others:
+            wrong_call("Consumer.poll", more, others, _OF_POLL)
         if max_records == 1:
-            return self._poll_one(timeout_s)
+            return self._poll_one(timeout)
         limit = self.config.max_poll_records if max_records is None else max_records
         last = self._last
         if last is not None and self._handing is None and not self._woken.is_set() and not self._is_commit_due():
@@ -49,16 +62,16 @@ class Consumer(PositionedConsumer):
                 last.leader_epoch = records[-1].leader_epoch
                 last.go_on(fetched.next_offset)
                 return records
-        return self._poll(timeout_s, limit)
+        return self._poll(timeout, limit)
 
-    def _poll_one(self, timeout_s: float) -> list[ConsumerRecord]:
+    def _poll_one(self, timeout: float | None) -> list[ConsumerRecord]:
         """Return one record, from an iteration that each call advances by one."""
         if not self._is_commit_due():
             for record in self._single:
                 return [record]
         self._begin()
         self._commit_if_due()
-        state = self._next(self._fetcher.has_records, time.monotonic() + timeout_s)
+        state = self._next(self._fetcher.has_records, deadline_after(timeout))
         if state is None:
             return []
         self._single = left = self._hand_out(state)
@@ -73,13 +86,13 @@ class Consumer(PositionedConsumer):
         self._handing = Handing(state, records, iter(records))
         return self._handing.left
 
-    def _poll(self, timeout_s: float, limit: int) -> list[ConsumerRecord]:
+    def _poll(self, timeout: float | None, limit: int) -> list[ConsumerRecord]:
         if limit < 1:
             raise InvalidInput(f"a poll gives at least one record, not {limit}")
         self._begin()
         self._commit_if_due()
         records: list[ConsumerRecord] = []
-        deadline = time.monotonic() + timeout_s
+        deadline = deadline_after(timeout)
         while len(records) < limit:
             try:
                 state = self._next(self._fetcher.has_records, _NO_TIME if records else deadline)
@@ -96,8 +109,9 @@ class Consumer(PositionedConsumer):
             self._end_turn(state)
         return records
 
-    def poll_arrow(self, timeout_s: float = 0.0, max_records: int | None = None) -> pa.RecordBatch | None:
-        """Return the next records of one partition as Arrow columns; None if none came in time.
+    @answering()
+    def poll_arrow(self, *, timeout: float | None = 0.0, max_records: int | None = None) -> pa.RecordBatch | None:
+        """Return the next records of one partition as Arrow columns; None if none came in `timeout` seconds.
 
         The columns are those of `octavo.records.to_arrow`, with `topic` and `partition` in front. Without `max_records`
         it returns as many records as fit in `max.partition.fetch.bytes`. Raises as `poll`.
@@ -106,15 +120,16 @@ class Consumer(PositionedConsumer):
             raise InvalidInput(f"a poll gives at least one record, not {max_records}")
         self._begin()
         self._commit_if_due()
-        state = self._next(self._fetcher.has_columns, time.monotonic() + timeout_s)
+        state = self._next(self._fetcher.has_columns, deadline_after(timeout))
         if state is None or state.arrow is None:
             return None
         taken = self._fetcher.take_columns(state, max_records)
         self._end_turn(state)
         return taken
 
-    def records(self, timeout_s: float | None = None) -> Iterator[ConsumerRecord]:
-        """Yield record after record, until none comes for `timeout_s` seconds; without it, for ever.
+    @answering()
+    def records(self, timeout: float | None = None) -> Iterator[ConsumerRecord]:
+        """Yield record after record, until none comes for `timeout` seconds; without it, for ever.
 
         Every record that was yielded counts as read, and `commit` commits the position after it.
         """
@@ -122,8 +137,7 @@ class Consumer(PositionedConsumer):
         while self._is_open:
             self._begin()
             self._commit_if_due()
-            deadline = _FOREVER if timeout_s is None else time.monotonic() + timeout_s
-            state = self._next(self._fetcher.has_records, deadline)
+            state = self._next(self._fetcher.has_records, deadline_after(timeout))
             if state is None:
                 return
             yield from self._hand_out(state)

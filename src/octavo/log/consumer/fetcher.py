@@ -246,7 +246,7 @@ class Fetcher:
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The committed offsets of the group."""
-        return dict(self._positions.committed(self._group(), [TopicPartition(*each) for each in partitions]))
+        return dict(self._positions.committed(self._group(), list(partitions)))
 
     def _group(self) -> str:
         if self._config.group_id is None:

@@ -11,17 +11,29 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import length_hint
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, Self
 
-from octavo.errors import ConsumerClosed, InvalidInput
+from octavo.errors import ConsumerClosed, InvalidInput, WrongCall
+from octavo.log.client_arguments import (
+    OneByOne,
+    check_config,
+    check_function,
+    listed_partitions,
+    many_partitions,
+    offsets_by_partition,
+    one_partition,
+    partitions_of,
+    readable_directory,
+)
 from octavo.log.closing import keeping
 from octavo.log.consumer.assignment import Assigned, Assignment
 from octavo.log.consumer.config import ConsumerConfig
 from octavo.log.consumer.fetched_records import Deserializer
 from octavo.log.consumer.fetcher import Fetcher
 from octavo.log.consumer.record import ConsumerRecord
-from octavo.log.names import TopicPartition
+from octavo.log.names import TopicPartition, check_topic_name
 from octavo.log.offset_and_metadata import OffsetAndMetadata
+from octavo.log.ported_calls import NO_MEMBERS, NO_WAIT, answering
 from octavo.log.readable_log import TimestampOffset
 
 if TYPE_CHECKING:
@@ -54,17 +66,21 @@ class PositionedConsumer:
 
     def __init__(
         self,
-        data: DataDirectory | WatchedDirectory,
+        data: DataDirectory | WatchedDirectory | None = None,
         config: Mapping[str, Any] | None = None,
-        *,
+        *topics: Never,
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
         **more: Any,
     ) -> None:
         """`config` has Kafka's names; `more` has them with `_` for `.`. Raises `InvalidConfig`.
 
-        A deserializer converts the bytes of a key or value that is not null.
+        A deserializer converts the bytes of a key or value that is not null. Raises `WrongCall` without a directory.
         """
+        data = readable_directory(data)
+        check_config("Consumer", config, topics)
+        check_function("key_deserializer", key_deserializer, "key")
+        check_function("value_deserializer", value_deserializer, "value")
         self.config: Final = ConsumerConfig.of(config, **more)
         self._fetcher = Fetcher(data, self.config, (key_deserializer, value_deserializer))
         self._data = data
@@ -83,21 +99,23 @@ class PositionedConsumer:
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions and no others."""
         self._begin()
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        wanted = many_partitions(partitions)
         self._commit_by_itself()
         self._assignment.assign(wanted)
         self._last = None
 
-    def subscribe(self, topics: Sequence[str] | re.Pattern[str]) -> None:
+    @answering(listener=NO_MEMBERS, on_assign=NO_MEMBERS, on_revoke=NO_MEMBERS, on_lost=NO_MEMBERS)
+    def subscribe(
+        self, topics: Sequence[str] | re.Pattern[str] = (), *, pattern: str | re.Pattern[str] | None = None
+    ) -> None:
         """Read all partitions, also future ones, of these topics, or of those whose whole name the pattern matches."""
         self._begin()
-        if isinstance(topics, str):
-            raise InvalidInput(f"topics are named in a list, or by a pattern; not by {topics!r}")
-        if not isinstance(topics, re.Pattern) and not topics:
+        wanted = _wanted(topics, pattern)
+        if wanted == frozenset():
             self.unsubscribe()  # as in Kafka
             return
         self._commit_by_itself()
-        self._assignment.subscribe(topics if isinstance(topics, re.Pattern) else frozenset(topics))
+        self._assignment.subscribe(wanted)
         self._next_look = 0.0
         self._look()
 
@@ -118,18 +136,18 @@ class PositionedConsumer:
         return self._assignment.subscription
 
     def partitions_for(self, topic: str) -> list[TopicPartition]:
-        """The partitions of a topic; an empty list if there is no such topic."""
-        return [partition for partition in self._data.partitions() if partition.topic == topic]
+        """The partitions of a topic, in order. Raises `UnknownPartition` if there is no such topic."""
+        return partitions_of(self._data, topic)
 
-    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+    def pause(self, *partitions: OneByOne) -> None:
         """Hand out nothing from these partitions until they are resumed."""
         self._begin()
-        for state in self._states(partitions):
+        for state in self._states(listed_partitions(partitions)):
             state.is_paused = True
 
-    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+    def resume(self, *partitions: OneByOne) -> None:
         """Hand out records from these partitions again."""
-        for state in self._states(partitions):
+        for state in self._states(listed_partitions(partitions)):
             state.is_paused = False
 
     def paused(self) -> list[TopicPartition]:
@@ -138,67 +156,77 @@ class PositionedConsumer:
 
     # -------------------------------------------------------------------------------------------------------- positions
 
+    @answering()
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Continue from an offset.
 
         If the offset does not exist, this shows when it is read. `auto.offset.reset` applies then.
         """
         self._begin()
-        at = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
-        if at < 0:
-            raise InvalidInput(f"there is no offset {at}")
+        at: object = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
+        if not isinstance(at, int) or at < 0:
+            raise InvalidInput(f"there is no offset {at!r}")
         self._look()
-        self._assignment[partition].move(at)
+        self._assignment[one_partition(partition)].move(at)
 
-    def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+    def seek_to_beginning(self, *partitions: OneByOne) -> None:
         """Continue from the first offset of these partitions, or of all assigned ones."""
         self._begin()
-        for state in self._states(partitions):
+        for state in self._states(listed_partitions(partitions) if partitions else None):
             state.move(self._fetcher.start_offset(state.partition))
 
-    def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+    def seek_to_end(self, *partitions: OneByOne) -> None:
         """Continue from the end of these partitions, or of all assigned ones."""
         self._begin()
-        for state in self._states(partitions):
+        for state in self._states(listed_partitions(partitions) if partitions else None):
             state.move(self._fetcher.end_offset(state.partition))
 
     def seek_to_timestamp(self, timestamp_ms: int, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Continue from the first record with this timestamp or a later one; if there is none, from the end."""
         self._begin()
-        for state in self._states(partitions):
+        for state in self._states(None if partitions is None else many_partitions(partitions)):
             state.move(self._fetcher.offset_since(state.partition, timestamp_ms))
 
+    @answering(timeout_ms=NO_WAIT)
     def position(self, partition: TopicPartition) -> int:
         """The offset of the next record. Raises `NoOffset` if there is none to begin at."""
         self._look()
-        state = self._assignment[partition]
+        state = self._assignment[one_partition(partition)]
         if state.position is None:
             self._fetcher.find_position(state)
         return self._position(state) or 0
 
+    @answering(timeout_ms=NO_WAIT)
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition."""
-        return {partition: self._fetcher.start_offset(partition) for partition in partitions}
+        return {partition: self._fetcher.start_offset(partition) for partition in many_partitions(partitions)}
 
+    @answering(timeout_ms=NO_WAIT)
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last one that this consumer may see, for each partition."""
-        return {partition: self._fetcher.end_offset(partition) for partition in partitions}
+        return {partition: self._fetcher.end_offset(partition) for partition in many_partitions(partitions)}
 
+    @answering(timeout_ms=NO_WAIT, timestamps="write timestamps_ms")
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, TimestampOffset | None]:
         """The first record of each partition with its timestamp or a later one; None if there is none."""
         return {
-            partition: self._fetcher.offset_for_timestamp(partition, timestamp_ms)
+            one_partition(partition): self._fetcher.offset_for_timestamp(one_partition(partition), timestamp_ms)
             for partition, timestamp_ms in timestamps_ms.items()
         }
 
     def lag(self, partition: TopicPartition) -> int:
         """Number of offsets from the position to the end."""
-        return max(0, self._fetcher.end_offset(partition) - self.position(partition))
+        return max(0, self._fetcher.end_offset(one_partition(partition)) - self.position(partition))
 
     # ------------------------------------------------------------------------------------------------------- committing
 
+    @answering(
+        timeout_ms=NO_WAIT,
+        asynchronous="it returns when the offsets are written, leave it out",
+        message="write offsets={record.topic_partition: record.offset + 1}",
+    )
     def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
         """Commit these offsets for the group; without any, the positions after all records handed out.
 
@@ -208,17 +236,13 @@ class PositionedConsumer:
         if offsets is None:
             self._commit(self._positions())
             return
-        self._fetcher.commit(
-            {
-                TopicPartition(*partition): at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at)
-                for partition, at in offsets.items()
-            }
-        )
+        self._fetcher.commit(offsets_by_partition(offsets))
 
+    @answering(timeout_ms=NO_WAIT, timeout=NO_WAIT, metadata="each offset comes with its metadata, leave it out")
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The group's committed offset in each of the partitions; None if it has none."""
         self._check_open()
-        return self._fetcher.committed(partitions)
+        return self._fetcher.committed(many_partitions(partitions))
 
     def _positions(self) -> dict[Assigned, OffsetAndMetadata]:
         """The positions that changed since the last commit."""
@@ -261,6 +285,7 @@ class PositionedConsumer:
 
     # ------------------------------------------------------------------------------------------------------------ state
 
+    @answering(timeout=NO_WAIT, timeout_ms=NO_WAIT, autocommit="set enable.auto.commit in the configuration")
     def close(self) -> None:
         """Commit what has been read, if auto-commit is on. All that `poll` returned counts as read.
 
@@ -325,3 +350,22 @@ class PositionedConsumer:
         if not self._is_open:
             raise ConsumerClosed("the consumer is closed")
         self._fetcher.check_open()
+
+
+def _wanted(
+    topics: Sequence[str] | re.Pattern[str], pattern: str | re.Pattern[str] | None
+) -> frozenset[str] | re.Pattern[str]:
+    """Return the topics or the pattern to subscribe to. Raises `InvalidInput`."""
+    if pattern is not None:
+        if topics:
+            raise InvalidInput("subscribe takes topics or a pattern, not both")
+        topics = re.compile(pattern)
+    if isinstance(topics, re.Pattern):
+        return topics
+    if isinstance(topics, str):
+        raise InvalidInput(f"topics are named in a list, or by a pattern; not by {topics!r}")
+    for name in topics:
+        if str(name).startswith("^"):  # confluent-kafka's way to give a pattern
+            raise WrongCall(f"{name!r} names no topic: write subscribe(pattern={name!r})")
+        check_topic_name(name)
+    return frozenset(topics)

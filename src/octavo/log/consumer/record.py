@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from octavo.log.names import TopicPartition
+from octavo.log.ported_calls import OF_RECORDS, without
 from octavo.records.layout import NO_LEADER_EPOCH, TimestampType
 from octavo.records.record import Header
 
 
+@without(**OF_RECORDS)
 class ConsumerRecord(NamedTuple):
     """One record. `None` is not `b""`: a record whose value is None is a tombstone.
 

@@ -21,14 +21,38 @@ from octavo.log.config_values import Member, Name, Switch, Text, Word, int32, in
 from octavo.records.layout import MAX_INT32, Codec
 
 _MAX_IN_FLIGHT: Final = 5  # as many batches as a log remembers of each producer
+_TO_SEND: Final = "give it to each send, as on_delivery"
 _ELSEWHERE: Final = {
     **without_connections("producer"),
     "key.serializer": "give the producer a function as key_serializer",
     "value.serializer": "give the producer a function as value_serializer",
     "partitioner.class": "give the producer a function as partitioner",
     "interceptor.classes": NO_INTERCEPTORS,
+    "allow.auto.create.topics": "a producer makes no topics here: write DataDirectory.create_topic",
+    "on_delivery": _TO_SEND,
+    "on.delivery": _TO_SEND,
+    "dr_cb": _TO_SEND,
+    "delivery.report.only.error": "on_delivery is called for every record that is sent with it",
+    "queue.buffering.max.ms": "write linger.ms",
+    "queue.buffering.max.kbytes": "write buffer.memory, in bytes",
+    "queue.buffering.max.messages": "write buffer.memory, in bytes",
+    "batch.num.messages": "write batch.size, in bytes",
+    "message.max.bytes": "write max.request.size",
+    "message.timeout.ms": "write delivery.timeout.ms",
+    "message.send.max.retries": "write retries",
+    "request.required.acks": "write acks",
+    "compression.codec": "write compression.type",
+    "compression.level": "write compression.gzip.level, compression.lz4.level or compression.zstd.level",
+    "partitioner": "give the producer a function as partitioner",
     "transaction.two.phase.commit.enable": "transactions in two phases are not known here",
 }
+
+
+class _Acks(Word):
+    """One of Kafka's words for `acks`; those that are numbers may be given as such."""
+
+    def takes(self, value: Any) -> bool:
+        return super().takes(str(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +87,7 @@ class ProducerConfig:
     partitioner_availability_timeout_ms: int = option(0, int64(0))
 
     # What happens on failure.
-    acks: str = option("all", Word(("all", "-1", "0", "1")))
+    acks: str = option("all", _Acks(("all", "-1", "0", "1")))
     retries: int = option(MAX_INT32, int32(0))
     retry_backoff_ms: int = option(100, int64(0))
     retry_backoff_max_ms: int = option(1_000, int64(0))
@@ -135,7 +159,7 @@ def _against_idempotence(config: ProducerConfig) -> list[tuple[str, Any, bool, s
     """What idempotence requires: option name, value, whether the value is allowed, and what it must be."""
     in_flight = config.max_in_flight_requests_per_connection
     return [
-        ("acks", config.acks, config.acks in ("all", "-1"), "it must be all"),
+        ("acks", config.acks, str(config.acks) in ("all", "-1"), "it must be all"),
         ("retries", config.retries, config.retries > 0, "it must be above 0"),
         (
             "max.in.flight.requests.per.connection",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from octavo.errors import LogError
+from octavo.log.ported_calls import OF_FUTURES, OF_RECORDS, answering, without
 from octavo.records.layout import NO_OFFSET
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     Rows = Int64s | slice  # selects some records of a delivery
 
 DoneCallback = Callable[["SendFuture"], object]
+OnDelivery = Callable[[BaseException | None, "RecordMetadata | None"], object]
 
 
+@without(**OF_RECORDS)
 class RecordMetadata(NamedTuple):
     """The position of a record in the log."""
 
@@ -35,8 +38,8 @@ class RecordMetadata(NamedTuple):
 class Finisher(Protocol):
     """Completes what a future waits for."""
 
-    def finish(self, timeout_s: float | None) -> None:
-        """Append all that was sent until now. Raises `TimeoutError`."""
+    def finish(self, timeout: float | None) -> None:
+        """Append all that was sent until now, within `timeout` seconds. Raises `TimeoutError`."""
 
     def call_back(self, future: SendFuture, callback: DoneCallback) -> None:
         """Call `callback` when `future` is done; at once if it is."""
@@ -90,6 +93,7 @@ class Holder(Protocol):
     finisher: Finisher
 
 
+@without(**OF_FUTURES)
 class SendFuture:
     """The outcome of one `send`. Callers do not construct it."""
 
@@ -112,6 +116,7 @@ class SendFuture:
         """Always False: a record that was sent cannot be recalled."""
         return False
 
+    @answering()
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Return the record's metadata, or raise why it failed. Raises `TimeoutError` after `timeout` seconds.
 
@@ -123,6 +128,7 @@ class SendFuture:
             raise error
         return delivery.metadata(self._index)
 
+    @answering()
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Why the record failed, or None if it is in the log. Waits as `result` does."""
         return self._delivery(timeout).error(self._index)
@@ -141,3 +147,13 @@ class SendFuture:
         if type(holder) is not Delivery or not holder.is_done(self._index):
             raise LogError("it is not known what became of the record: the producer was interrupted, or closed before")
         return holder
+
+
+def calling(on_delivery: OnDelivery) -> DoneCallback:
+    """Return a callback for a future that calls `on_delivery` with the error, or with the record's metadata."""
+
+    def call(future: SendFuture) -> None:
+        error = future.exception()
+        on_delivery(error, future.result() if error is None else None)
+
+    return call

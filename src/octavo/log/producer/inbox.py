@@ -8,7 +8,8 @@ flag beside the list tells whether there are such records, so that nobody search
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from operator import index
 from typing import Any, Final, NamedTuple
 
 from octavo.errors import InvalidInput, RecordTooLarge
@@ -128,14 +129,17 @@ class Inbox:
         time: int,
         partition: int | None,
         timestamp_ms: int | None,
-        headers: Iterable[HeaderLike] | None,
+        headers: Iterable[HeaderLike] | Mapping[str, Buffer | None] | None,
     ) -> tuple[bytes | None, bytes | None, int | Special]:
         """Check a record that is not of the usual kind; return its key, value and time. Raises `InvalidInput`."""
         key, value = _bytes("key", key), _bytes("value", value)
         written = _written(headers) if headers else ()
-        if partition is not None and not 0 <= partition < self.partition_count:
-            raise InvalidInput(f"topic {self.topic!r} has no partition {partition}: it has {self.partition_count}")
+        if partition is not None:
+            partition = _whole("partition", partition)
+            if not 0 <= partition < self.partition_count:
+                raise InvalidInput(f"topic {self.topic!r} has no partition {partition}: it has {self.partition_count}")
         if timestamp_ms is not None:
+            timestamp_ms = _whole("timestamp_ms", timestamp_ms)
             check_range("timestamp_ms", timestamp_ms, 0, MAX_INT64)
         self._count(_size_at_most(key, value, written))
         if key is not None and not self.has_keys:
@@ -169,17 +173,25 @@ def _size_at_most(key: bytes | None, value: bytes | None, headers: Headers) -> i
     return size
 
 
+def _whole(name: str, number: object) -> int:
+    try:
+        return index(number)  # type: ignore[arg-type]  # this is what is checked here
+    except TypeError:
+        raise InvalidInput(f"{name} must be a whole number, not {number!r}") from None
+
+
 def _bytes(what: str, content: object) -> bytes | None:
     if content is None or type(content) is bytes:
         return content
     if isinstance(content, (bytes, bytearray, memoryview)):
         return bytes(content)
-    raise InvalidInput(f"a record's {what} must be bytes or None, not {type(content).__name__}")
+    instead = "" if what == "header" else f": encode it, or give the producer a {what}_serializer"
+    raise InvalidInput(f"a record's {what} must be bytes or None, not {type(content).__name__}{instead}")
 
 
-def _written(headers: Iterable[HeaderLike]) -> Headers:
+def _written(headers: Iterable[HeaderLike] | Mapping[str, Buffer | None]) -> Headers:
     written = []
-    for header in headers:
+    for header in headers.items() if isinstance(headers, Mapping) else headers:
         try:
             name, content = header
         except (TypeError, ValueError):

@@ -6,15 +6,23 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Never, Self
 
-from octavo.errors import InvalidInput, ProducerClosed, TransactionAborted, UnknownPartition, WrongTransactionOrder
+from octavo.errors import ProducerClosed, TransactionAborted, WrongCall, WrongTransactionOrder
+from octavo.log.client_arguments import (
+    check_config,
+    check_function,
+    offsets_by_partition,
+    partitions_of,
+    writable_directory,
+)
 from octavo.log.clock import NS_PER_MS, Clock, monotonic_ms, wall_clock_ms
 from octavo.log.closing import keeping
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.fork_safe import in_child, make_rlock
+from octavo.log.ported_calls import NO_WAIT, OF_PRODUCERS, answering, without, wrong_call
 from octavo.log.producer.config import ProducerConfig
-from octavo.log.producer.future import SendFuture
+from octavo.log.producer.future import OnDelivery, SendFuture, calling
 from octavo.log.producer.identity import Identity
 from octavo.log.producer.inbox import HeaderLike, Inbox, Limits
 from octavo.log.producer.linger_thread import Linger, LingerThread
@@ -23,8 +31,8 @@ from octavo.log.producer.sender import Sender
 from octavo.records.layout import Buffer
 
 if TYPE_CHECKING:
-    from octavo.log.coordinator import OffsetAndMetadata
     from octavo.log.directory.data_directory import DataDirectory
+    from octavo.log.offset_and_metadata import OffsetAndMetadata
     from octavo.log.producer.deliverer import Deliverer
     from octavo.log.producer.packer import Packer
     from octavo.log.producer.transactional import Transactions
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
 Serializer = Callable[[Any], Buffer | None]
 
 
+@without(**OF_PRODUCERS)
 class Producer:
     """Sends records to topics. Any number of threads may use it. `close` it, or use it in a `with`.
 
@@ -43,14 +52,14 @@ class Producer:
     partitioner: chooses a partition for a record sent without one, from topic, key, value and the number of partitions
     clock: milliseconds by which `linger.ms` is measured. If one is given, no thread is started: call `run_once`
 
-    Raises `InvalidConfig`.
+    Raises `InvalidConfig`, and `WrongCall` without a directory.
     """
 
     def __init__(
         self,
-        data: DataDirectory,
+        data: DataDirectory | None = None,
         config: Mapping[str, Any] | None = None,
-        *,
+        *more: Never,
         key_serializer: Serializer | None = None,
         value_serializer: Serializer | None = None,
         partitioner: Partitioner | None = None,
@@ -58,6 +67,11 @@ class Producer:
         choose: Callable[[int], int] = random.randrange,
         **settings: Any,
     ) -> None:
+        data = writable_directory(data)
+        check_config("Producer", config, more)
+        check_function("key_serializer", key_serializer, "key")
+        check_function("value_serializer", value_serializer, "value")
+        check_function("partitioner", partitioner, "topic", "key", "value", "partition_count")
         self.config: Final = ProducerConfig.of(config, **settings)
         self._data: Final = data
         self._key_serializer: Final = key_serializer
@@ -112,11 +126,17 @@ class Producer:
         topic: str,
         value: Any = None,
         key: Any = None,
+        *more: Never,
+        headers: Iterable[HeaderLike] | Mapping[str, Buffer | None] | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
-        headers: Iterable[HeaderLike] | None = None,
+        on_delivery: OnDelivery | None = None,
     ) -> SendFuture:
         """Send a record. The future tells its offset once it has been appended, or why it was not.
+
+        `on_delivery` is called once with `(error, metadata)`, by the thread that appends the record: with None and a
+        `RecordMetadata`, or with the error and None. It must not take long. Exceptions that it raises go to
+        `threading.excepthook`.
 
         Raises `InvalidInput` for what cannot be a record, or is too large (`RecordTooLarge`); `UnknownPartition`,
         `ProducerClosed`, `Closed` if the directory is closed, `WrongTransactionOrder` outside of a transaction, and
@@ -126,11 +146,13 @@ class Producer:
             inbox = self._inboxes[topic]
         except KeyError:
             inbox = self._checked.get(topic) or self._inbox(topic)
-            return self._send(inbox, value, key, partition, timestamp_ms, headers)
+            return self._send(inbox, value, key, more, headers, partition, timestamp_ms, on_delivery)
         if (
-            partition is None
+            headers is None
+            and partition is None
             and timestamp_ms is None
-            and headers is None
+            and on_delivery is None
+            and not more
             and type(value) is bytes
             and len(value) <= inbox.small
             and (key is None or (type(key) is bytes and len(key) <= inbox.small_key))
@@ -142,23 +164,31 @@ class Producer:
             if len(rows) >= inbox.room:
                 self._tend(inbox)
             return future
-        return self._send(inbox, value, key, partition, timestamp_ms, headers)
+        return self._send(inbox, value, key, more, headers, partition, timestamp_ms, on_delivery)
 
     def _send(
         self,
         inbox: Inbox,
         value: Any,
         key: Any,
+        more: tuple[object, ...],
+        headers: Iterable[HeaderLike] | Mapping[str, Buffer | None] | None,
         partition: int | None,
         timestamp_ms: int | None,
-        headers: Iterable[HeaderLike] | None,
+        on_delivery: OnDelivery | None,
     ) -> SendFuture:
         """Send any record. `send` itself handles only the usual ones, to be fast."""
+        if more:
+            wrong_call(
+                "Producer.send", more, {}, {"*": "what follows topic, value and key is named, as in partition=0"}
+            )
         if self._prepares:
             key, value, partition = self._prepared(inbox, key, value, partition)
         key, value, time = inbox.checked(key, value, self._now(), partition, timestamp_ms, headers)
         future = SendFuture()
         future._holder = inbox
+        if on_delivery is not None:
+            self._sender.call_back(future, calling(on_delivery))
         inbox.rows.extend((key, value, time, future))
         if len(inbox.rows) >= inbox.room:
             self._tend(inbox)
@@ -204,19 +234,11 @@ class Producer:
         self._checked.pop(topic, None)
 
     def _partition_count(self, topic: str) -> int:
-        if not isinstance(topic, str):
-            raise InvalidInput(f"a topic's name is a text, not {type(topic).__name__}")
         return len(self.partitions_for(topic))
 
     def partitions_for(self, topic: str) -> list[TopicPartition]:
-        """The partitions of a topic. Raises `UnknownPartition`."""
-        known = self._data.topics.get(topic)
-        if known is not None:
-            return [TopicPartition(topic, number) for number in sorted(known.partitions)]
-        found = [partition for partition in self._data.partitions() if partition.topic == topic]
-        if not found:
-            raise UnknownPartition(f"there is no topic {topic!r}: create it first")
-        return [TopicPartition(topic, number) for number in range(found[-1].partition + 1)]
+        """The partitions of a topic, in order. Raises `UnknownPartition` if there is no such topic."""
+        return partitions_of(self._data, topic)
 
     def _tend(self, inbox: Inbox) -> None:
         """Have an idle inbox watched for `linger.ms`, and append the records of a full one."""
@@ -235,15 +257,18 @@ class Producer:
         """
         return self._linger.run_once()
 
+    @answering()
     def flush(self, timeout: float | None = None) -> None:
         """Append all that was sent until now. The futures tell which records failed.
 
-        Raises `TimeoutError`, and `WrongProcess` in a fork of the process that opened the directory.
+        Raises `TimeoutError` after `timeout` seconds, and `WrongProcess` in a fork of the process that opened the
+        directory.
         """
         self._sender.finish(timeout)
 
     # ---------------------------------------------------------------------------------------------------- transactions
 
+    @answering(timeout=NO_WAIT)
     def init_transactions(self) -> None:
         """Take over the `transactional.id`: its previous producer is fenced, and a transaction it left open is ended.
 
@@ -252,24 +277,24 @@ class Producer:
         with self._lock:
             self._transactional("init_transactions").init()
 
+    @answering(timeout=NO_WAIT)
     def begin_transaction(self) -> None:
         """Begin a transaction. Everything sent from now on is part of it."""
         with self._lock:
             self._transactional("begin_transaction").begin()
 
+    @answering(group_metadata="write group_id, a text", timeout=NO_WAIT)
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group_id: str
     ) -> None:
         """Commit these offsets for a consumer group, if the transaction is committed."""
-        from octavo.log.coordinator import OffsetAndMetadata
-
+        if not isinstance(group_id, str):
+            raise WrongCall(f"a group is named by its group.id, a text, not by {type(group_id).__name__}")
         with self._lock:
-            given = {
-                TopicPartition(*partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
-                for partition, offset in offsets.items()
-            }
+            given = offsets_by_partition(offsets)
             self._transactional("send_offsets_to_transaction").send_offsets(given, group_id)
 
+    @answering(timeout=NO_WAIT)
     def commit_transaction(self) -> None:
         """Append all that was sent, and make it visible to readers. All of it is on the disk when this returns.
 
@@ -280,6 +305,7 @@ class Producer:
             self._stop_sends()
             transactions.commit(self.flush)
 
+    @answering(timeout=NO_WAIT)
     def abort_transaction(self) -> None:
         """Drop what was sent but not appended yet, and hide from readers what was appended."""
         with self._lock:
@@ -303,11 +329,12 @@ class Producer:
 
     # ----------------------------------------------------------------------------------------------------------- close
 
+    @answering()
     def close(self, timeout: float | None = None) -> None:
         """Append all that was sent, and accept no more. An open transaction is aborted.
 
-        Raises `TimeoutError`; the producer is closed nevertheless. In a fork of the process that opened the directory
-        nothing is appended: what was sent before the fork is up to the parent.
+        Raises `TimeoutError` after `timeout` seconds; the producer is closed nevertheless. In a fork of the process
+        that opened the directory nothing is appended: what was sent before the fork is up to the parent.
         """
         if self._data.is_elsewhere:
             self._is_closed = True

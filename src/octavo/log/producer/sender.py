@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,9 +67,9 @@ class Sender:
 
     # --------------------------------------------------------------------------------------------------------- futures
 
-    def finish(self, timeout_s: float | None) -> None:
-        """Append all that was sent until now. Raises `TimeoutError`."""
-        self.send(list(self.inboxes.values()), everything=True, timeout_s=timeout_s)
+    def finish(self, timeout: float | None) -> None:
+        """Append all that was sent until now, within `timeout` seconds. Raises `TimeoutError`."""
+        self.send(list(self.inboxes.values()), everything=True, timeout=timeout)
 
     def call_back(self, future: SendFuture, callback: DoneCallback) -> None:
         """Call `callback` when `future` is done; at once if it is."""
@@ -81,20 +82,25 @@ class Sender:
         with self._callbacks:  # so that a thread that has just appended a record sees its callback
             looked_at = [(*entry, entry[0].done()) for entry in self._waiting]
             self._waiting = [(future, callback) for future, callback, is_done in looked_at if not is_done]
-        for future, callback, is_done in looked_at:
-            if not is_done:
-                continue
-            try:
-                callback(future)
-            except Exception:
-                kind, error, trace = sys.exc_info()
-                assert kind is not None
-                threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
+        due = deque((future, callback) for future, callback, is_done in looked_at if is_done)
+        try:
+            while due:
+                future, callback = due.popleft()
+                try:
+                    callback(future)
+                except Exception:
+                    kind, error, trace = sys.exc_info()
+                    assert kind is not None
+                    threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
+        finally:
+            if due:  # an exception from outside: the next one who sends calls the others
+                with self._callbacks:
+                    self._waiting = [*due, *self._waiting]
 
     # --------------------------------------------------------------------------------------------------------- sending
 
     def send(
-        self, inboxes: Sequence[Inbox], *, everything: bool, in_bulk: bool = False, timeout_s: float | None = None
+        self, inboxes: Sequence[Inbox], *, everything: bool, in_bulk: bool = False, timeout: float | None = None
     ) -> None:
         """Append what waits in some inboxes; without `everything`, only what fills batches (see `Packer`).
 
@@ -102,12 +108,12 @@ class Sender:
         appended.
         """
         self._check_process()
-        if timeout_s is None:
+        if timeout is None:
             with self._sending:  # no exception from outside can leave it locked
                 self._send(inboxes, everything=everything, in_bulk=in_bulk)
         else:
             try:
-                if not self._sending.acquire(timeout=max(0.0, timeout_s)):
+                if not self._sending.acquire(timeout=max(0.0, timeout)):
                     raise TimeoutError("the record was not appended in time")
                 self._send(inboxes, everything=everything, in_bulk=in_bulk)
             finally:
@@ -143,8 +149,8 @@ class Sender:
         Raises `SendTimedOut` if other threads send for longer than `max.block.ms`.
         """
         try:
-            timeout_s = min(self._max_block_ms / 1000, threading.TIMEOUT_MAX)
-            self.send((inbox,), everything=False, in_bulk=True, timeout_s=timeout_s)
+            timeout = min(self._max_block_ms / 1000, threading.TIMEOUT_MAX)
+            self.send((inbox,), everything=False, in_bulk=True, timeout=timeout)
         except TimeoutError:
             raise SendTimedOut(f"there was no room for records for {self._max_block_ms} ms (max.block.ms)") from None
 

@@ -163,7 +163,8 @@ def test_a_subscription_follows_the_topics(tmp_path: Path, monkeypatch: pytest.M
         consumer.subscribe(re.compile(".*"))
         assert TopicPartition("__consumer_offsets", 0) in consumer.assignment()
         assert consumer.partitions_for("t") == [T0, T1]
-        assert consumer.partitions_for("none") == []
+        with pytest.raises(UnknownPartition, match="no topic 'none'"):
+            consumer.partitions_for("none")
 
 
 def test_partitions_and_topics_do_not_mix(tmp_path: Path) -> None:

@@ -253,11 +253,11 @@ def test_it_waits_for_what_comes(tmp_path: Path) -> None:
         consumer.assign([T0])
         writer = threading.Timer(0.02, lambda: write(data.log(*T0), 0, 3))
         writer.start()
-        assert numbers(consumer.poll(timeout_s=30)) == [0, 1, 2]
+        assert numbers(consumer.poll(timeout=30)) == [0, 1, 2]
         writer.join()
         threading.Timer(0.02, consumer.wakeup).start()
         with pytest.raises(WokenUp):
-            consumer.poll(timeout_s=30)
+            consumer.poll(timeout=30)
         assert consumer.poll() == []
 
 
@@ -301,7 +301,7 @@ def test_a_watched_directory_is_read_and_nothing_is_committed(tmp_path: Path) ->
             consumer.subscribe(["t"])
             assert numbers(consumer.poll()) == list(range(4, 10))
             write(data.log(*T0), 10, 2)
-            assert numbers(consumer.poll(timeout_s=30)) == [10, 11]
+            assert numbers(consumer.poll(timeout=30)) == [10, 11]
             data.coordinator.commit_offsets("g", {T0: OffsetAndMetadata(6)})
             assert consumer.committed([T0, T1]) == {T0: OffsetAndMetadata(6), T1: None}
             assert consumer.end_offsets([T0]) == {T0: 12}
@@ -407,7 +407,7 @@ def test_a_consumer_of_a_closed_directory_says_so(tmp_path: Path) -> None:
         waiting = threading.Timer(0.05, data.close)
         waiting.start()
         with pytest.raises(Closed, match="the data directory is closed"):
-            consumer.poll(60)  # whoever waits is told, too
+            consumer.poll(timeout=60)  # whoever waits is told, too
         waiting.join()
     for read in (
         consumer.poll,
@@ -513,7 +513,7 @@ def test_a_watched_directory_shows_committed_data_alone(tmp_path: Path) -> None:
             assert numbers(consumer.poll()) == [0, 2]
             assert consumer.end_offsets([T0]) == {T0: 6}
             data.coordinator.end_transaction("id", producer, True)
-            assert numbers(consumer.poll(timeout_s=30)) == [3]
+            assert numbers(consumer.poll(timeout=30)) == [3]
 
 
 @pytest.mark.parametrize("magic", [0, 1])

@@ -18,6 +18,7 @@ from octavo.errors import (
     LogError,
     ProducerClosed,
     RecordTooLarge,
+    TransactionAborted,
     UnknownPartition,
 )
 from octavo.log import DataDirectory, Producer
@@ -170,6 +171,76 @@ def test_a_callback_that_fails_harms_nobody(tmp_path: Path, monkeypatch: pytest.
         producer.flush()
         assert values(data) == [b"1", b"2"]
         assert [each.exc_type for each in told] == [ZeroDivisionError]
+
+
+def test_on_delivery_gets_the_metadata_once_by_whoever_appends(tmp_path: Path) -> None:
+    told: list[tuple[BaseException | None, RecordMetadata | None, threading.Thread]] = []
+
+    def tell(error: BaseException | None, metadata: RecordMetadata | None) -> None:
+        told.append((error, metadata, threading.current_thread()))
+
+    with producing(tmp_path) as (data, producer):
+        producer.send("t", b"0")
+        futures = [producer.send("t", b"%d" % number, on_delivery=tell) for number in range(1, 4)]
+        assert told == []
+        thread = threading.Thread(target=producer.flush)
+        thread.start()
+        thread.join()
+        producer.flush()
+        assert told == [(None, future.result(), thread) for future in futures]
+        assert values(data) == [b"0", b"1", b"2", b"3"]
+
+
+def test_on_delivery_gets_the_error_of_a_record_that_was_not_appended(tmp_path: Path) -> None:
+    told: list[tuple[BaseException | None, RecordMetadata | None]] = []
+    with producing(tmp_path, max_request_size=2 << 20) as (_, producer):
+        good = producer.send("t", b"1", on_delivery=lambda *given: told.append(given))
+        bad = producer.send("t", bytes(1_100_000), on_delivery=lambda *given: told.append(given))
+        producer.flush()
+        assert isinstance(bad.exception(), AppendRefused)
+        assert told == [(None, good.result()), (bad.exception(), None)]
+
+
+def test_on_delivery_is_told_when_the_producer_is_closed_or_the_transaction_aborted(tmp_path: Path) -> None:
+    told: list[tuple[BaseException | None, RecordMetadata | None]] = []
+    with producing(tmp_path, transactional_id="id") as (_, producer):
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("t", b"1", on_delivery=lambda *given: told.append(given))
+        producer.abort_transaction()
+        assert [type(error) for error, _ in told] == [TransactionAborted]
+        producer.begin_transaction()
+        producer.send("t", b"2", on_delivery=lambda *given: told.append(given))
+    assert [type(error) for error, _ in told] == [TransactionAborted] * 2
+
+
+def test_an_on_delivery_that_fails_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    with producing(tmp_path) as (data, producer):
+        producer.send("t", b"1", on_delivery=lambda *_: 1 // 0)
+        producer.send("t", b"2", on_delivery=lambda: None)  # type: ignore[arg-type, misc]
+        producer.flush()
+        assert values(data) == [b"1", b"2"]
+        assert [each.exc_type for each in told] == [ZeroDivisionError, TypeError]
+
+
+def test_an_interrupt_in_a_callback_keeps_the_others_for_later(tmp_path: Path) -> None:
+    told: list[int] = []
+
+    def tell(number: int) -> None:
+        told.append(number)
+        if number == 1:
+            raise KeyboardInterrupt
+
+    with producing(tmp_path) as (_, producer):
+        for number in range(4):
+            producer.send("t", b"", on_delivery=lambda *_, number=number: tell(number))
+        with pytest.raises(KeyboardInterrupt):
+            producer.flush()
+        assert told == [0, 1]
+        producer.flush()
+        assert told == [0, 1, 2, 3]
 
 
 # ------------------------------------------------------------------------------------------------------------- batches

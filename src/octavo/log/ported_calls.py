@@ -1,0 +1,141 @@
+"""Answer calls of other Kafka clients, and of older versions of Octavo, with what to write instead.
+
+Programs come here from kafka-python and confluent-kafka. Much of what they call has the same name and meaning. What has
+not raises `WrongCall`, or `AttributeError` for a method that does not exist, with a sentence that says what to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import signature
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar
+
+from octavo.errors import WrongCall
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound=type)
+
+NO_WAIT: Final = "nothing is waited for here, leave it out"
+NO_MEMBERS: Final = "partitions are not divided among the members of a group here, leave it out"
+_NO_BROKERS: Final = "there are no brokers here, leave it out"
+_NO_METRICS: Final = "there are no metrics here, leave it out"
+_TOPICS: Final = "write DataDirectory.topics"
+
+# What other clients have, and what to write instead.
+OF_PRODUCERS: Final = {
+    "bootstrap_connected": _NO_BROKERS,
+    "list_topics": _TOPICS,
+    "metrics": _NO_METRICS,
+    "poll": "the thread that appends a record calls on_delivery, leave it out",
+    "produce": "write send(topic, value, key, on_delivery=...)",
+    "produce_batch": "write send(topic, value, key) for each record",
+    "purge": "write abort_transaction() or close()",
+    "set_sasl_credentials": _NO_BROKERS,
+}
+OF_CONSUMERS: Final = {
+    "bootstrap_connected": _NO_BROKERS,
+    "commit_async": "write commit(), which returns when the offsets are written",
+    "consume": "write poll(timeout=..., max_records=...)",
+    "consumer_group_metadata": "write the group.id itself, for send_offsets_to_transaction",
+    "get_watermark_offsets": "write beginning_offsets([partition]) and end_offsets([partition])",
+    "group_metadata": "write the group.id itself, for send_offsets_to_transaction",
+    "highwater": "write end_offsets([partition])",
+    "incremental_assign": "write assign(partitions), with all of them",
+    "incremental_unassign": "write assign(partitions), with all that are left",
+    "list_topics": _TOPICS,
+    "memberid": NO_MEMBERS,
+    "metrics": _NO_METRICS,
+    "partitions_for_topic": "write partitions_for(topic)",
+    "set_sasl_credentials": _NO_BROKERS,
+    "store_offsets": "write commit({partition: offset})",
+    "topics": _TOPICS,
+    "unassign": "write unsubscribe()",
+}
+OF_FUTURES: Final = {
+    "add_callback": "write add_done_callback(function), or send(..., on_delivery=function)",
+    "add_errback": "write add_done_callback(function), or send(..., on_delivery=function)",
+    "failed": "write exception() is not None",
+    "get": "write result(timeout=...)",
+    "is_done": "write done()",
+    "succeeded": "write exception() is None",
+    "value": "write result()",
+}
+OF_RECORDS: Final = {"timestamp": "write timestamp_ms"}
+
+
+def in_seconds(name: str, value: object) -> str | None:
+    """Return what to write for a time-out of another name or unit; None if the argument is none."""
+    if name == "timeout_s":
+        return f"write timeout={value!r}, in seconds"
+    if name == "timeout_ms":
+        return f"write timeout={value / 1000:g}, in seconds" if isinstance(value, int | float) else "write timeout"
+    return None
+
+
+def wrong_call(what: str, given: tuple[object, ...], named: Mapping[str, Any], instead: Mapping[str, str]) -> NoReturn:
+    """Raise `WrongCall` for arguments that `what` does not take. `instead` has what to write, by name of argument."""
+    told = []
+    for name, value in named.items():
+        hint = instead.get(name) or in_seconds(name, value) or f"it takes {instead['']}"
+        told.append(f"{what} has no argument {name}: {hint}")
+    if given:
+        shown = ", ".join(map(repr, given))
+        told.append(f"{what} takes {shown} by name only: {instead.get('*') or instead['']}")
+    raise WrongCall("; ".join(told))
+
+
+def answering(**instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a method so that arguments which it does not have are answered with what to write."""
+
+    def decorate(method: Callable[P, R]) -> Callable[P, R]:
+        parameters = list(signature(method).parameters.values())[1:]
+        takes = ", ".join(str(each.replace(annotation=each.empty)) for each in parameters) or "no arguments"
+
+        @wraps(method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return method(*args, **kwargs)
+            except TypeError as error:
+                trace = error.__traceback__
+                if trace is not None and trace.tb_next is not None:
+                    raise  # from inside the method
+            known = {each.name for each in parameters}
+            foreign = {name: value for name, value in kwargs.items() if name not in known}
+            if not foreign:
+                raise WrongCall(f"{method.__qualname__} takes {takes}")
+            wrong_call(method.__qualname__, (), foreign, {"": takes, **instead})
+
+        return call
+
+    return decorate
+
+
+class _Elsewhere:
+    """An attribute that other clients have, and this class does not."""
+
+    def __init__(self, name: str, instead: str) -> None:
+        self._name: Final = name
+        self._instead: Final = instead
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise AttributeError(f"{owner.__name__} has no {self._name}: {self._instead}")
+
+
+def without(**instead: str) -> Callable[[C], C]:
+    """Decorate a class so that attributes of other clients are answered with what to write.
+
+    To `hasattr` and `dir` they do not exist. Attributes that do exist are found as fast as before.
+    """
+
+    def without_them(self: object) -> list[str]:
+        return [name for name in object.__dir__(self) if name not in instead]
+
+    def decorate(kind: C) -> C:
+        for name, hint in instead.items():
+            setattr(kind, name, _Elsewhere(name, hint))
+        setattr(kind, "__dir__", without_them)  # noqa: B010 (a method, in the eyes of a type checker)
+        return kind
+
+    return decorate
