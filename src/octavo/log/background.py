@@ -86,7 +86,7 @@ class Background:
         """
         self._directory.check_owner()
         now_ms = self._clock() if now_ms is None else now_ms
-        done = self._tend_all(now_ms)
+        done = self._maintain_all(now_ms)
         return done._replace(cleaned=self._clean_one(now_ms, done.failed))
 
     @property
@@ -102,29 +102,29 @@ class Background:
         if log is None:
             return None
         stats = None
-        with _noting(failed, log.partition):
+        with _collecting_failures(failed, log.partition):
             stats = clean(log, now_ms, map_memory=self._map_memory, throttle=self._throttle)
             self.last_clean = stats or self.last_clean
         return stats
 
-    def _tend_all(self, now_ms: int) -> BackgroundWork:
+    def _maintain_all(self, now_ms: int) -> BackgroundWork:
         done = BackgroundWork([], [], 0, False, [], [])
         if not self._directory.is_open:
             return done
         removed = 0
-        with _noting(done.failed, None):
+        with _collecting_failures(done.failed, None):
             removed += self._directory.delete_files(now_ms)
         retention_is_due = now_ms >= self._next_retention_ms
         for log in self._directory.logs:
-            with _noting(done.failed, log.partition):
-                removed += self._tend(log, now_ms, done, retention_is_due=retention_is_due)
+            with _collecting_failures(done.failed, log.partition):
+                removed += self._maintain(log, now_ms, done, retention_is_due=retention_is_due)
         self._forget_producers(now_ms, done)
         if retention_is_due:
             self._next_retention_ms = now_ms + self._retention_check_interval_ms
         self._abort_timed_out(now_ms, done.failed)
         checkpoints_written = False
         if now_ms >= self._next_checkpoint_ms:
-            with _noting(done.failed, None):
+            with _collecting_failures(done.failed, None):
                 self._directory.write_checkpoints()
                 checkpoints_written = True
                 self._next_checkpoint_ms = now_ms + self._checkpoint_interval_ms
@@ -135,10 +135,10 @@ class Background:
         is_due = now_ms >= self._next_timeouts_ms and self._directory.is_in_charge
         if is_due and TRANSACTION_STATE in self._directory.topics:
             self._next_timeouts_ms = now_ms + TIMEOUT_CHECK_INTERVAL_MS
-            with _noting(failed, None):
+            with _collecting_failures(failed, None):
                 self._directory.coordinator.abort_timed_out(now_ms)
 
-    def _tend(self, log: Log, now_ms: int, done: BackgroundWork, *, retention_is_due: bool) -> int:
+    def _maintain(self, log: Log, now_ms: int, done: BackgroundWork, *, retention_is_due: bool) -> int:
         """Run what is due for one log. Returns the number of segments whose files were removed."""
         if now_ms - log.last_flush_ms >= log.config.flush_ms and log.recovery_point < log.end_offset:
             log.flush()
@@ -159,7 +159,7 @@ class Background:
         if self._threads:
             return
         self._stop.clear()
-        for name, work in (("octavo-background", self._tend_in_thread), ("octavo-cleaner", self._clean_in_thread)):
+        for name, work in (("octavo-background", self._maintain_in_thread), ("octavo-cleaner", self._clean_in_thread)):
             thread = threading.Thread(target=self._run, args=(interval_s, work), name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -185,8 +185,8 @@ class Background:
             except Exception as error:  # nobody would notice that the thread has ended
                 self.last_error = error
 
-    def _tend_in_thread(self) -> list[Failed]:
-        return self._tend_all(self._clock()).failed
+    def _maintain_in_thread(self) -> list[Failed]:
+        return self._maintain_all(self._clock()).failed
 
     def _clean_in_thread(self) -> list[Failed]:
         failed: list[Failed] = []
@@ -205,7 +205,7 @@ class Background:
 
 
 @contextmanager
-def _noting(failed: list[Failed], partition: TopicPartition | None) -> Iterator[None]:
+def _collecting_failures(failed: list[Failed], partition: TopicPartition | None) -> Iterator[None]:
     try:
         yield
     except (OctavoError, OSError) as error:

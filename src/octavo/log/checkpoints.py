@@ -122,7 +122,7 @@ class Checkpoints:
             if CLEANER in self._unsure:
                 self._write(CLEANER, self._offsets[CLEANER])
 
-    def may_know(self, partition: TopicPartition) -> bool:
+    def may_name(self, partition: TopicPartition) -> bool:
         """Whether a checkpoint on disk may name the partition."""
         return bool(self._unsure) or any(partition in offsets for offsets in self._offsets.values())
 

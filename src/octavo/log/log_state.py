@@ -205,7 +205,7 @@ class LogState:
     ) -> View:
         high_watermark = end_offset if self.follows_end else min(high_watermark, end_offset)
         high_watermark = max(high_watermark, start_offset)
-        self.producers.see_up_to(high_watermark)
+        self.producers.on_high_watermark(high_watermark)
         is_undecided = is_cut and self.producers.has_any
         return View(
             tuple(segments),
@@ -223,7 +223,7 @@ class LogState:
         self.follows_end = False
         view = self.view
         offset = max(view.start_offset, min(offset, view.end_offset))
-        self.producers.see_up_to(offset)
+        self.producers.on_high_watermark(offset)
         self.view = view._replace(high_watermark=offset, first_unstable_offset=self.producers.first_unstable_offset)
         return offset
 
@@ -234,7 +234,7 @@ class LogState:
         """
         view = self.view
         if offset > view.start_offset:
-            self.producers.see_up_to(offset)
+            self.producers.on_high_watermark(offset)
             self.view = view = view._replace(
                 start_offset=offset,
                 high_watermark=max(view.high_watermark, offset),
@@ -272,7 +272,7 @@ class LogState:
             states = self.producers
             for batch in producers:
                 states.take(batch, segment.txn_index)
-            states.see_up_to(high_watermark)
+            states.on_high_watermark(high_watermark)
             unstable = states.first_unstable_offset
         fields = (segments, bases, segment.size, start_offset, end_offset, high_watermark, generation, unstable)
         self.view = _NEW(View, fields)

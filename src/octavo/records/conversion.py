@@ -105,9 +105,9 @@ def convert(
     lost = Lost()
     out = BytesIO()
     for run in _runs(view, magic, codec, lost):
-        if run.way == _Way.KEEP:
+        if run.way == _Action.KEEP:
             out.write(view[run.start : run.end])
-        elif run.way == _Way.RECOMPRESS:
+        elif run.way == _Action.RECOMPRESS:
             assert codec is not None
             for batch in read_batches(
                 view, start=run.start, end=run.end, verify=False, max_decompressed=max_decompressed
@@ -120,7 +120,7 @@ def convert(
     return Converted(out.getvalue(), lost)
 
 
-class _Way(IntEnum):
+class _Action(IntEnum):
     """What to do with a batch."""
 
     KEEP = 0
@@ -131,7 +131,7 @@ class _Way(IntEnum):
 class _Run(NamedTuple):
     """Consecutive batches of one magic that are treated alike."""
 
-    way: _Way
+    way: _Action
     magic: int
     start: int
     end: int
@@ -141,10 +141,10 @@ def _runs(view: memoryview, magic: int | None, codec: Codec | None, lost: Lost) 
     """Walk and check the batches, and yield what to do with them; counts the batches that lose something."""
     run: _Run | None = None
     for table in _windows(view):
-        ways = _ways(table, magic, codec)
+        actions = _actions(table, magic, codec)
         if magic is not None and magic < 2:
-            _count_lost_batches(table[ways == _Way.REBUILD], lost)
-        kinds = np.stack((ways, table[:, scan.MAGIC]))
+            _count_lost_batches(table[actions == _Action.REBUILD], lost)
+        kinds = np.stack((actions, table[:, scan.MAGIC]))
         first = np.flatnonzero(np.append(True, (kinds[:, 1:] != kinds[:, :-1]).any(axis=0)))
         last = np.append(first[1:], len(table)) - 1
         starts, ends = table[first, scan.POSITION], table[last, scan.END]
@@ -154,7 +154,7 @@ def _runs(view: memoryview, magic: int | None, codec: Codec | None, lost: Lost) 
                 continue
             if run is not None:
                 yield run
-            run = _Run(_Way(way), of_magic, start, end)
+            run = _Run(_Action(way), of_magic, start, end)
     if run is not None:
         yield run
 
@@ -177,7 +177,7 @@ def _windows(view: memoryview) -> Iterator[Int64s]:
             raise rules.broken(table.rule, table.position)
 
 
-def _ways(table: Int64s, magic: int | None, codec: Codec | None) -> Int64s:
+def _actions(table: Int64s, magic: int | None, codec: Codec | None) -> Int64s:
     """Return what to do with each batch of a table.
 
     Old messages are nested in their wrapper, so another codec means another nesting, and the batch is rebuilt.
@@ -190,12 +190,12 @@ def _ways(table: Int64s, magic: int | None, codec: Codec | None) -> Int64s:
     same_codec = own_codec == codec if codec is not None else np.full(len(table), True)
     kept = same_magic & (same_codec | (table[:, scan.COUNT] == 0))
     recompressed = same_magic & (own_magic == 2)
-    ways = np.where(kept, _Way.KEEP, np.where(recompressed, _Way.RECOMPRESS, _Way.REBUILD)).astype(np.int64)
+    actions = np.where(kept, _Action.KEEP, np.where(recompressed, _Action.RECOMPRESS, _Action.REBUILD)).astype(np.int64)
     refused = own_codec >= len(Codec)
     if codec is None:
         refused &= ~same_magic
         if magic is not None and magic < 2:
-            refused |= ~same_magic & (own_codec == Codec.ZSTD) & ~_has(table, Attributes.CONTROL)
+            refused |= ~same_magic & (own_codec == Codec.ZSTD) & ~_have_flag(table, Attributes.CONTROL)
     if refused.any():
         row = int(refused.argmax())
         if own_codec[row] < len(Codec):
@@ -203,24 +203,24 @@ def _ways(table: Int64s, magic: int | None, codec: Codec | None) -> Int64s:
                 int(table[row, scan.POSITION]), f"magic {magic} has no zstd, and no other codec is asked for"
             )
         raise Unsupported(int(table[row, scan.POSITION]), f"there is no codec {own_codec[row]}")
-    return ways
+    return actions
 
 
-def _has(table: Int64s, flag: Attributes) -> npt.NDArray[np.bool_]:
+def _have_flag(table: Int64s, flag: Attributes) -> npt.NDArray[np.bool_]:
     """Return which batches have a flag that only magic 2 has."""
     has: npt.NDArray[np.bool_] = (table[:, scan.MAGIC] == 2) & ((table[:, scan.ATTRIBUTES] & flag) != 0)
     return has
 
 
 def _count_lost_batches(table: Int64s, lost: Lost) -> None:
-    control = _has(table, Attributes.CONTROL)
+    control = _have_flag(table, Attributes.CONTROL)
     empty = table[:, scan.COUNT] == 0
     stay = ~control & ~empty
     lost.control_batches += int(control.sum())
     lost.empty_batches += int((empty & ~control).sum())
     lost.producers += int((stay & (table[:, scan.PRODUCER_ID] != NO_PRODUCER_ID)).sum())
     lost.leader_epochs += int((stay & (table[:, scan.LEADER_EPOCH] != NO_LEADER_EPOCH)).sum())
-    lost.delete_horizons += int((stay & _has(table, Attributes.DELETE_HORIZON)).sum())
+    lost.delete_horizons += int((stay & _have_flag(table, Attributes.DELETE_HORIZON)).sum())
 
 
 def _recompressed(batch: Batch, codec: Codec, level: int | None, max_decompressed: int) -> bytes:

@@ -133,14 +133,14 @@ class LeaderAppend:
         self._now_ms = now_ms
         self._of_client = of_client
 
-    def go_on(self, plain: Bytes, how: int, judged: Judged) -> None:
+    def process(self, plain: Bytes, how: int, judged: Judged) -> None:
         """Take the batches that the kernel has judged so far, and process the rest. Raises `AppendRefused`."""
         while True:
             position, rows, outcome, rule, found, last_offset, max_timestamp_ms = judged
             if how == validate.AS_IT_IS:
                 self._take(rows)
             elif rows and found & NOT_AS_IT_IS:
-                self._take_anew(plain, found)
+                self._take_rewritten(plain, found)
             elif rows:
                 self._take_one(position, last_offset, max_timestamp_ms)
             if outcome in (scan.DONE, scan.TORN) or self._position == len(self._view):
@@ -209,7 +209,7 @@ class LeaderAppend:
         self._position = end
         self._offset = last_offset + 1
 
-    def _take_anew(self, plain: Bytes, found: int) -> None:
+    def _take_rewritten(self, plain: Bytes, found: int) -> None:
         """Rewrite the next batch and take it."""
         if not found & validate.ANOTHER_CODEC:  # only the offsets jump
             raise refused(JUMPING, self._position)

@@ -112,7 +112,7 @@ class Validator:
             producers = (producer_batch(header, records),) if has_producer(header) else ()
             return NEW(Validated, ([header, records], size, [span], append_time_ms, producers))
         append = LeaderAppend(rules, self._kernel, view, array, offset, leader_epoch, now_ms, of_client)
-        append.go_on(plain, how, judged)
+        append.process(plain, how, judged)
         spans = append.spans
         several: Sequence[ProducerBatch] = ()
         if append.has_producers:

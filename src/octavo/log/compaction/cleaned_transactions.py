@@ -21,7 +21,7 @@ from octavo.records.layout import Attributes
 from octavo.records.reader import read_batches
 
 _OF_TRANSACTION: Final = int(Attributes.TRANSACTIONAL | Attributes.CONTROL)
-_TO_MEET: Final = [
+_TO_NOTE: Final = [
     scan.ATTRIBUTES,
     scan.PRODUCER_ID,
     scan.LAST_OFFSET,
@@ -47,7 +47,7 @@ class CleanedTransactions:
             heapq.heappush(self._to_come, (entry.first_offset, self._added, entry))
             self._added += 1
 
-    def meet_batch(self, producer_id: int, last_offset: int) -> bool:
+    def note_batch(self, producer_id: int, last_offset: int) -> bool:
         """Note a transactional data batch. Return whether it was aborted."""
         self._begin_up_to(last_offset)
         aborted = self._aborted.get(producer_id)
@@ -57,7 +57,7 @@ class CleanedTransactions:
         self._aborted[producer_id] = aborted[0], True
         return True
 
-    def meet_marker(self, kind: int | None, producer_id: int, last_offset: int) -> bool:
+    def note_marker(self, kind: int | None, producer_id: int, last_offset: int) -> bool:
         """Note a control batch; `kind` is None if its record is gone. Return whether its transaction is gone."""
         self._begin_up_to(last_offset)
         if kind == ControlType.ABORT:
@@ -84,17 +84,17 @@ def is_of_transaction(table: Int64s) -> npt.NDArray[np.bool_]:
     return found
 
 
-def meet(transactions: CleanedTransactions, block: Block, row: int) -> bool:
+def note_row(transactions: CleanedTransactions, block: Block, row: int) -> bool:
     """Note a batch of a transaction. Return whether it was aborted, or is a marker whose transaction is gone.
 
     Raises `FormatError` for a control batch whose record cannot be read.
     """
-    attributes, producer_id, last_offset, count, position, size = block.table[row, _TO_MEET].tolist()
+    attributes, producer_id, last_offset, count, position, size = block.table[row, _TO_NOTE].tolist()
     if not attributes & Attributes.CONTROL:
-        return transactions.meet_batch(producer_id, last_offset)
+        return transactions.note_batch(producer_id, last_offset)
     kind = None
     if count > 0:
         batch = next(iter(read_batches(block.memory.data[position : position + size], verify=False)))
         record = next(iter(batch))
         kind = read_control_type(record.key, position=block.position + position)
-    return transactions.meet_marker(kind, producer_id, last_offset)
+    return transactions.note_marker(kind, producer_id, last_offset)

@@ -137,7 +137,7 @@ class Compaction:
 
     def _replace(self, view: View, old: Sequence[Segment], cleaned: CleanedSegment, now_ms: int) -> None:
         """Put the output in the place of a group, on the disk and for readers."""
-        from octavo.log.compaction.swap import offer, take_place, withdraw
+        from octavo.log.compaction.swap import remove_swap_files, rename_to_swap, replace_segments
 
         log, storage, folder = self._log, self._log.segments.storage, self._log.segments.folder
         with log.lock:
@@ -149,14 +149,14 @@ class Compaction:
             assert now.segments[first : first + len(old)] == tuple(old)  # only swaps and deletions change them
             log.change.unfinished = NOT_UNDOABLE
             try:
-                offered = offer(storage, folder, cleaned)
+                offered = rename_to_swap(storage, folder, cleaned)
             except OSError:
                 with log.change.or_fail():
-                    withdraw(storage, folder, cleaned)
+                    remove_swap_files(storage, folder, cleaned)
                 log.change.unfinished = SETTLED
                 raise
             with log.change.or_fail():
-                take_place(storage, folder, old, offered)
+                replace_segments(storage, folder, old, offered)
             log.segments.remove_later(old, log.removal_ms(now_ms))
             new = Segment(storage, folder, cleaned.base_offset, size=cleaned.size, created_ms=old[-1].created_ms)
             segments = (*now.segments[:first], new, *now.segments[first + len(old) :])

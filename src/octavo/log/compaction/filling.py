@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from octavo.log.compaction.cleaned_transactions import CleanedTransactions, is_of_transaction, meet
+from octavo.log.compaction.cleaned_transactions import CleanedTransactions, is_of_transaction, note_row
 from octavo.log.compaction.offset_map import OffsetMap
 from octavo.log.compaction.source import Block, Int64s, Source
 from octavo.log.compaction.stats import GoOn
@@ -83,7 +83,7 @@ class Filling:
         passed = np.zeros(len(table), np.int64)
         for row in np.flatnonzero(is_of_transaction(table)).tolist():
             is_control = bool(table[row, scan.ATTRIBUTES] & _CONTROL)
-            if meet(self._transactions, block, row) or is_control:
+            if note_row(self._transactions, block, row) or is_control:
                 skip[row] = 1
                 passed[row] = 1 if is_control else table[row, scan.COUNT]
         return skip, passed

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from octavo.log.compaction.cleaned_transactions import CleanedTransactions, is_of_transaction, meet
+from octavo.log.compaction.cleaned_transactions import CleanedTransactions, is_of_transaction, note_row
 from octavo.log.compaction.plan import LastBatch
 from octavo.log.compaction.source import Block, Int64s
 from octavo.records.kernels import scan
@@ -66,7 +66,7 @@ class Retention:
         actions[table[:, scan.LAST_OFFSET] + 1 == self._upper_bound] = KEEP_EMPTY
         actions[last_batches.rows_in(table)] = KEEP_EMPTY
         for row in np.flatnonzero(is_of_transaction(table)).tolist():
-            is_over = meet(self._transactions, block, row)
+            is_over = note_row(self._transactions, block, row)
             attributes, producer_id, epoch, base_timestamp_ms = table[row, _TO_DECIDE].tolist()
             if not attributes & _CONTROL:
                 actions[row] |= DISCARD if is_over else 0

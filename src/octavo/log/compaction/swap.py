@@ -20,33 +20,33 @@ from octavo.log.segment.segment import Segment
 from octavo.log.storage import Storage
 
 
-def offer(storage: Storage, folder: Path, cleaned: CleanedSegment) -> list[Path]:
-    """Do step 2. Return the new file names. If this fails, `withdraw` must follow."""
+def rename_to_swap(storage: Storage, folder: Path, cleaned: CleanedSegment) -> list[Path]:
+    """Do step 2. Return the new file names. If this fails, `remove_swap_files` must follow."""
     files = cleaned.files()
-    offered = [_swap(path) for path in files]
+    offered = [_swap_path(path) for path in files]
     for path, target in zip(files, offered, strict=True):
         storage.rename(path, target)
     storage.sync_folder(folder)
     return offered
 
 
-def withdraw(storage: Storage, folder: Path, cleaned: CleanedSegment) -> None:
+def remove_swap_files(storage: Storage, folder: Path, cleaned: CleanedSegment) -> None:
     """Undo step 2, any part of which may have been done.
 
     The data go last: an index left alone would take the place of the index that belongs to the old data.
     """
     for path in reversed(cleaned.paths):
-        if _swap(path).exists():
-            storage.remove(_swap(path))
+        if _swap_path(path).exists():
+            storage.remove(_swap_path(path))
             storage.sync_folder(folder)
     cleaned.discard()
 
 
-def _swap(path: Path) -> Path:
+def _swap_path(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(CLEANED) + SWAP)
 
 
-def take_place(storage: Storage, folder: Path, old: Sequence[Segment], offered: Sequence[Path]) -> None:
+def replace_segments(storage: Storage, folder: Path, old: Sequence[Segment], offered: Sequence[Path]) -> None:
     """Do steps 3 and 4."""
     for segment in old:
         segment.put_away(keep_snapshot=segment is old[0])

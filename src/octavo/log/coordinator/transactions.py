@@ -281,11 +281,11 @@ class Transactions:
         with self._lock:
             if self._transactions is None or self._log.is_gone:
                 found = self._log.read()
-                self._mend(found.values())
+                self._recover(found.values())
                 self._transactions = found
             return self._transactions
 
-    def _mend(self, transactions: Iterable[Transaction]) -> None:
+    def _recover(self, transactions: Iterable[Transaction]) -> None:
         """Finish what was decided, and abort what should not be open. No producer has begun yet."""
         opened = {
             producer_id for log in self._data.logs for producer_id in list(log.producers.open_transactions.values())

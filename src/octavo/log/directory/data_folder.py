@@ -138,7 +138,7 @@ class DataFolder:
     def make_partition(self, partition: TopicPartition) -> Path:
         """Make an empty folder for a partition. An unknown folder of the same name is renamed to a stray one."""
         path = self.path / partition.folder
-        if self.checkpoints.may_know(partition):
+        if self.checkpoints.may_name(partition):
             self.checkpoints.forget([partition])  # of a partition that was deleted on a full disk
         if path.exists():
             self.storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))

@@ -87,13 +87,13 @@ class DirectoryLock(Owner):
         """Raise `LockLost` if the lock file is no longer the one that was locked, and then in every later check."""
         self.check()
         if not (self._has_descriptor() and _id_of(self.folder / LOCK) == self._id):
-            self.lose(LockLost(self.folder))
+            self.refuse_writes(LockLost(self.folder))
             self.check()
 
     def release(self) -> None:
         """Release the lock. May be called again. In a fork, the lock stays with its owner."""
         if self.is_elsewhere:
-            self._leave()
+            self._forget()
             return
         with _registry:
             if self._has_descriptor():
@@ -101,9 +101,9 @@ class DirectoryLock(Owner):
                 self._write_note("")
                 _set_lock(self._file, fcntl.F_UNLCK)
                 self._file.close()
-            self._leave()
+            self._forget()
 
-    def _leave(self) -> None:
+    def _forget(self) -> None:
         """Forget the lock in this process, whether or not another process holds it."""
         self._file = None
         for folder_id in [each for each, lock in list(_held.items()) if lock is self]:
@@ -186,7 +186,7 @@ def _set_lock(file: File, kind: int) -> None:
     """Lock or unlock a whole file, without waiting. Raises `BlockingIOError` or `PermissionError`."""
     if _OFD_SETLK is not None:
         try:
-            fcntl.fcntl(file.descriptor, _OFD_SETLK, _question(kind))
+            fcntl.fcntl(file.descriptor, _OFD_SETLK, _flock_over_all(kind))
             return
         except OSError as error:
             if error.errno != errno.EINVAL:  # the error of kernels without these locks
@@ -198,7 +198,7 @@ def _set_lock(file: File, kind: int) -> None:
 _FLOCK: Final = struct.Struct("@hhqqi4x" if sys.platform == "linux" else "@qqihh")
 
 
-def _question(kind: int) -> bytes:
+def _flock_over_all(kind: int) -> bytes:
     """Return a `struct flock` over the whole file."""
     # Type, whence, start, size, pid; or start, size, pid, type, whence.
     return _FLOCK.pack(*((kind, os.SEEK_SET, 0, 0, 0) if sys.platform == "linux" else (0, 0, 0, kind, os.SEEK_SET)))
@@ -211,7 +211,7 @@ class _HeldBy(NamedTuple):
 
 def _owner(file: File) -> _HeldBy:
     """Return the owner of a lock that would conflict with one on the whole file."""
-    answer = _FLOCK.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, _question(fcntl.F_WRLCK)))
+    answer = _FLOCK.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, _flock_over_all(fcntl.F_WRLCK)))
     kind, pid = (answer[0], answer[4]) if sys.platform == "linux" else (answer[3], answer[2])
     if kind == fcntl.F_UNLCK:
         return _HeldBy(False, None)
@@ -234,13 +234,13 @@ def _process_space() -> str:
     return f"{os.uname().nodename} {namespace}"
 
 
-def _leave_all() -> None:
+def _forget_all() -> None:
     """Close the inherited descriptors in a forked process, so that the locks end with the parent."""
     for lock in list(_held.values()):
         if lock._file is not None:
             with contextlib.suppress(OSError):
                 lock._file.close()
-        lock._leave()
+        lock._forget()
 
 
-os.register_at_fork(after_in_child=_leave_all)
+os.register_at_fork(after_in_child=_forget_all)

@@ -43,7 +43,7 @@ class Owner:
         return os.getpid() != self.pid
 
     def check(self) -> None:
-        """Raise `WrongProcess` in a fork, and the error that was given to `lose`."""
+        """Raise `WrongProcess` in a fork, and the error that was given to `refuse_writes`."""
         if not self.mark[0]:
             raise self._refusal()
 
@@ -51,7 +51,7 @@ class Owner:
         """Check as `check` does. Subclasses also check, with system calls, that their lock is still in place."""
         self.check()
 
-    def lose(self, error: LogError) -> None:
+    def refuse_writes(self, error: LogError) -> None:
         """Refuse all further writes, with this error."""
         self._lost = error
         self.mark = _GONE

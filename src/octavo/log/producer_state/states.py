@@ -270,7 +270,7 @@ class ProducerStates:
         """The ids of producers with an open transaction, by the first offset of the transaction."""
         return self._ongoing
 
-    def see_up_to(self, offset: int) -> None:
+    def on_high_watermark(self, offset: int) -> None:
         """Treat transactions that ended below `offset` as decided: consumers may see the markers, or they are gone."""
         if self._unreplicated:
             over = [first for first, ended in self._unreplicated.items() if ended.last_offset < offset]

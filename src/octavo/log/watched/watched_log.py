@@ -104,18 +104,18 @@ class WatchedLog(ReadableLog):
         """Look again. Returns whether anything has changed."""
         with self._lock:
             before = self._seen
-            self._see()
+            self._look_again()
             return self._seen.view != before.view
 
     def finds_other_files(self) -> bool:
         """Look again. Returns whether segment files were replaced or removed; then data read before may be outdated."""
         with self._lock:
             before = self._seen.found.files
-            self._see()
+            self._look_again()
             now = self._seen.found.files
             return any(base not in now or now[base].identity != file.identity for base, file in before.items())
 
-    def _see(self) -> None:
+    def _look_again(self) -> None:
         self._seen = self._look(self._seen)
         if self._is_decided:
             self._decide()
