@@ -39,7 +39,7 @@ from octavo.records.kernels.batch_table import Table
 from octavo.records.layout import MAX_INT64, Attributes
 from octavo.spark.options import OnCorruption, Options
 from octavo.spark.partitions import Replica
-from octavo.spark.ranges import lose
+from octavo.spark.ranges import report_data_loss
 from octavo.spark.slices import Slice
 
 _log = logging.getLogger("octavo.spark")
@@ -138,7 +138,7 @@ def decided_end(options: Options, piece: Slice) -> int:
     except BadDirectory:
         if replica.has_segments():
             raise
-        lose(options, piece.partition, piece.first_offset, piece.end_offset)
+        report_data_loss(options, piece.partition, piece.first_offset, piece.end_offset)
         return piece.first_offset
 
 
@@ -227,7 +227,7 @@ class Outcomes:
             f"how the transaction ended that producer {producer_id} wrote in at offset {first_offset} is not in the log"
         )
         if self._ahead.lost is not None:
-            lose(self._options, self._piece.partition, *self._ahead.lost)
+            report_data_loss(self._options, self._piece.partition, *self._ahead.lost)
         elif self._options.on_corruption is OnCorruption.FAIL:
             raise BadDirectory(self._piece.folder, f"{problem}: its marker may have been in a place that is damaged")
         _log.warning("%s: %s: what it wrote from there on is left out", self._piece.folder, problem)

@@ -57,7 +57,7 @@ class Corruption:
         self._search: Final = BatchSearch()
         self.skipped: Final[list[Skipped]] = []
 
-    def meet(self, file: File, piece: Slice, position: int, error: FormatError) -> int:
+    def skip(self, file: File, piece: Slice, position: int, error: FormatError) -> int:
         """Skip the damage at `position` and return the position of the next batch.
 
         Raises `CorruptFile` where damage is not to be skipped.
@@ -69,16 +69,16 @@ class Corruption:
         self.skipped.append(skipped)
         _log.warning("%s: %d bytes at byte %d are left out: %s", file.path, skipped.size, position, error.rule)
         if self._folder:
-            self._keep(file, skipped, Root(self._folder))
+            self._write_to_quarantine(file, skipped, Root(self._folder))
         return behind
 
-    def tell(self) -> None:
+    def log_total(self) -> None:
         """Log at the end of a task how much was left out."""
         if self.skipped:
             size = sum(skipped.size for skipped in self.skipped)
             _log.warning("%d damaged places were left out, %d bytes in all", len(self.skipped), size)
 
-    def _keep(self, file: File, skipped: Skipped, folder: Root) -> None:
+    def _write_to_quarantine(self, file: File, skipped: Skipped, folder: Root) -> None:
         piece = skipped.piece
         name = f"{piece.partition}-{piece.base_offset:020d}-{skipped.position}"
         told = {**skipped.as_json(), "bytes": None}

@@ -7,7 +7,7 @@ from typing import Final
 
 from octavo.errors import InvalidInput, MissingPartitions
 from octavo.log.names import TopicPartition
-from octavo.spark.offsets import EARLIEST, told
+from octavo.spark.offsets import EARLIEST, partition_list
 from octavo.spark.options import Limit, Options
 
 MAX_TIMESTAMP: Final = -3  # in place of a timestamp: the record with the latest one. -1 and -2 are as for offsets
@@ -42,7 +42,7 @@ def check_named(
         if limit is None or given is None or given.keys() == partitions.keys():
             continue
         if all_named or not given.keys() <= partitions.keys():
-            names = f"Specified: {told(given)} Assigned: {told(partitions)}"
+            names = f"Specified: {partition_list(given)} Assigned: {partition_list(partitions)}"
             raise MissingPartitions(f"{_mismatch(limit, position, streaming)} {names}")
 
 

@@ -23,7 +23,7 @@ _TIMESTAMPS: Final = '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0
 _PARTITIONS: Final = '{"topicA":[0,1],"topicB":[0,1]}'
 
 
-def nested(offsets: Mapping[TopicPartition, int]) -> Nested:
+def to_nested(offsets: Mapping[TopicPartition, int]) -> Nested:
     """Convert offsets to the form that JSON has, sorted."""
     by_topic: Nested = {}
     for partition, offset in sorted(offsets.items()):
@@ -31,8 +31,8 @@ def nested(offsets: Mapping[TopicPartition, int]) -> Nested:
     return by_topic
 
 
-def flat(by_topic: Nested) -> Offsets:
-    """Convert the result of `nested` back to offsets."""
+def from_nested(by_topic: Nested) -> Offsets:
+    """Convert the result of `to_nested` back to offsets."""
     return {
         TopicPartition(topic, int(number)): offset
         for topic, offsets in by_topic.items()
@@ -68,7 +68,7 @@ def read_partitions(text: str) -> list[TopicPartition]:
     return found
 
 
-def told(partitions: Iterable[TopicPartition]) -> str:
+def partition_list(partitions: Iterable[TopicPartition]) -> str:
     """List partitions for a message; of many, only the first 20."""
     names = [partition.folder for partition in sorted(partitions)]
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

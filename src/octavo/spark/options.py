@@ -22,11 +22,11 @@ from octavo.spark.offsets import (
     EARLIEST,
     LATEST,
     Offsets,
+    partition_list,
     read_offsets,
     read_partitions,
     read_timestamp,
     read_timestamps,
-    told,
 )
 from octavo.spark.values import Values
 
@@ -317,7 +317,8 @@ def _check_order(starting: Limit, ending: Limit) -> None:
         if starts.keys() != ends.keys():
             raise InvalidInput(
                 "The specified start offset and end offset should have the same topic-partitions. "
-                f"Topic-partitions for start offset: {told(starts)}, topic-partitions for end offset: {told(ends)}."
+                f"Topic-partitions for start offset: {partition_list(starts)}, "
+                f"topic-partitions for end offset: {partition_list(ends)}."
             )
         for partition, start in starts.items():
             if start > ends[partition] >= 0:

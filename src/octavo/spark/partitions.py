@@ -22,7 +22,7 @@ from octavo.log.segment_portions import end_behind
 from octavo.log.view import View
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark.files import Found, Root, children, find_paths, shown
-from octavo.spark.offsets import told
+from octavo.spark.offsets import partition_list
 from octavo.spark.options import Options
 from octavo.spark.threads import in_threads
 
@@ -97,18 +97,20 @@ def find_partitions(options: Options, *, must_be_there: bool = True) -> Replicas
     """
     found: dict[TopicPartition, dict[Place, Replica]] = {}
     named: set[TopicPartition] = set()  # given by their own folder or file, and so read whatever their topic
-    for replicas, by_itself in in_threads(_look_at, (each for path in options.paths for each in find_paths(path))):
+    for replicas, by_itself in in_threads(_replicas_at, (each for path in options.paths for each in find_paths(path))):
         for replica in replicas:
             _add(found.setdefault(replica.partition, {}), replica)
             if by_itself:
                 named.add(replica.partition)
     if not found and must_be_there:
-        raise BadDirectory(_where(options), "there is no partition here: neither folders named topic-0, nor segments")
+        raise BadDirectory(
+            _shown_paths(options), "there is no partition here: neither folders named topic-0, nor segments"
+        )
     wanted = sorted(_wanted(options, found, named, must_be_there))
     return {partition: list(found[partition].values()) for partition in wanted}
 
 
-def _where(options: Options) -> str:
+def _shown_paths(options: Options) -> str:
     return ", ".join(map(shown, options.paths))
 
 
@@ -120,12 +122,12 @@ def _add(replicas: dict[Place, Replica], new: Replica) -> None:
         replicas[new.place] = known._replace(segments=segments)
 
 
-def _look_at(found: Found) -> tuple[list[Replica], bool]:
+def _replicas_at(found: Found) -> tuple[list[Replica], bool]:
     """Return the partitions at a path, and whether the path itself is a partition or a segment."""
     root, path = found
     storage = root.storage()
     if not storage.is_folder(path):
-        return [_of_file(root, path)], True
+        return [_replica_of_file(root, path)], True
     inside = children(storage, path)
     partition = TopicPartition.parse(path.name)
     if partition is not None and any(_is_segment(name) for name, is_folder in inside.items() if not is_folder):
@@ -143,7 +145,7 @@ def _is_segment(name: str) -> bool:
     return name.removesuffix(SWAP).endswith(LOG) and base_offset_of(name) is not None
 
 
-def _of_file(root: Root, path: Path) -> Replica:
+def _replica_of_file(root: Root, path: Path) -> Replica:
     partition = TopicPartition.parse(path.parent.name)
     base_offset = base_offset_of(path.name)
     if not path.name.endswith(LOG) or base_offset is None or partition is None:
@@ -160,15 +162,21 @@ def _wanted(
         missing = [partition for partition in options.assign if partition not in found]
         if len(missing) == len(options.assign) and must_be_there:
             hint = _hint_at_partitions(missing[0].topic, known)
-            raise MissingPartitions(f"there is no partition {told(missing)} in {_where(options)}; {hint}")
+            raise MissingPartitions(
+                f"there is no partition {partition_list(missing)} in {_shown_paths(options)}; {hint}"
+            )
         if missing and must_be_there:
-            _log.warning("there is no partition %s in %s: the others are read", told(missing), _where(options))
+            _log.warning(
+                "there is no partition %s in %s: the others are read", partition_list(missing), _shown_paths(options)
+            )
         return {partition for partition in options.assign if partition in found}
     if options.subscribe is not None:
         topics = {partition.topic for partition in known}
         for topic in options.subscribe:
             if topic not in topics and must_be_there:
-                raise MissingPartitions(f"there is no topic {topic!r} in {_where(options)}; {_hint(topic, topics)}")
+                raise MissingPartitions(
+                    f"there is no topic {topic!r} in {_shown_paths(options)}; {_hint(topic, topics)}"
+                )
         return [partition for partition in found if partition.topic in options.subscribe]
     visible = [partition for partition in found if partition in named or not _is_hidden(partition.topic)]
     if options.subscribe_pattern is not None:

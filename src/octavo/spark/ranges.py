@@ -206,7 +206,7 @@ def batch_ranges(options: Options, sources: Sources) -> list[OffsetRange]:
     for partition, source in sources.items():
         first, end = starts[partition], ends[partition]
         if first <= end:
-            ranges.append(within(options, source, first, end))
+            ranges.append(clip_to_log(options, source, first, end))
         elif _is_fixed(starting, partition) and _is_fixed(ending, partition):
             raise InvalidInput(
                 f"The resolved start offset {first} is greater than the resolved end offset {end} for topic "
@@ -222,18 +222,20 @@ def _is_fixed(limit: Limit, partition: TopicPartition) -> bool:
     return limit.offset is None and (limit.offsets is None or limit.offsets[partition] >= 0)
 
 
-def within(options: Options, source: SourceLog, first: int, end: int) -> OffsetRange:
+def clip_to_log(options: Options, source: SourceLog, first: int, end: int) -> OffsetRange:
     """Return a range of offsets, as far as the log has them. Raises `DataLoss`, if `failOnDataLoss` is set."""
     start = max(first, min(source.start, end))
     stop = max(start, min(end, source.end))
     if start > first:
-        lose(options, source.replica.partition, first, start)
+        report_data_loss(options, source.replica.partition, first, start)
     if stop < end:
-        lose(options, source.replica.partition, stop, end)
+        report_data_loss(options, source.replica.partition, stop, end)
     return OffsetRange(source, start, stop)
 
 
-def lose(options: Options, partition: TopicPartition, first: int, end: int, reason: str | None = None) -> None:
+def report_data_loss(
+    options: Options, partition: TopicPartition, first: int, end: int, reason: str | None = None
+) -> None:
     """Raise `DataLoss` if `failOnDataLoss` is set, else log a warning."""
     loss = DataLoss(partition, first, end, reason)
     if options.fail_on_data_loss:

@@ -26,10 +26,10 @@ from pyspark.sql.types import StructType
 from octavo.log.names import TopicPartition
 from octavo.spark.admission import Patience, limit_bytes, limit_rows
 from octavo.spark.limits import check_named
-from octavo.spark.offsets import LATEST, Nested, Offsets, flat, nested, told
+from octavo.spark.offsets import LATEST, Nested, Offsets, from_nested, partition_list, to_nested
 from octavo.spark.options import Limit, Options
 from octavo.spark.plan import plan_tasks
-from octavo.spark.ranges import Logs, OffsetRange, Sources, lose, resolve, within
+from octavo.spark.ranges import Logs, OffsetRange, Sources, clip_to_log, report_data_loss, resolve
 from octavo.spark.reader import read_task
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Nested:  # noqa: N802 - Spark's name
         """Return where a new query begins. Spark asks several times, and must get the same answer."""
         if self._initial is None:
-            self._initial = nested(self._open().plan(self._starts))
+            self._initial = to_nested(self._open().plan(self._starts))
         return self._initial
 
     def _starts(self, sources: Sources) -> Offsets:
@@ -87,7 +87,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Nested, limit: ReadLimit) -> Nested:  # noqa: N802 - Spark's name
         """Return where the next micro-batch ends."""
-        before = flat(start)
+        before = from_nested(start)
         logs = self._open()
         answer = logs.plan(lambda sources: self._find_latest(sources, before), must_be_there=False)
         if not isinstance(limit, ReadAllAvailable):
@@ -102,11 +102,11 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     must_be_there=False,
                 )
         self._answer = answer
-        return nested(answer.ends)
+        return to_nested(answer.ends)
 
     def reportLatestOffset(self) -> Nested | None:  # noqa: N802 - Spark's name
         """Return the end of the log at the last `latestOffset`, for the query's progress."""
-        return None if self._answer is None else nested(self._answer.latest) or None
+        return None if self._answer is None else to_nested(self._answer.latest) or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Limit this query to what is in the log now."""
@@ -114,7 +114,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Nested, end: Nested) -> list[InputPartition]:
         """Plan the tasks of a micro-batch. Raises `DataLoss`, if `failOnDataLoss` is set."""
-        starts, ends = flat(start), flat(end)
+        starts, ends = from_nested(start), from_nested(end)
         answer = self._answer
         seen = None if answer is None or answer.ends != ends else answer.sources
         return list(
@@ -168,7 +168,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "user error that the start offset is set beyond available offset when starting query, or 2) the "
                     "kafka topic-partition is deleted and re-created."
                 )
-                lose(self._options, partition, log_end, begun, reason)
+                report_data_loss(self._options, partition, log_end, begun, reason)
                 ends[partition] = log_end
             else:
                 ends[partition] = max(begun, source.end)
@@ -191,8 +191,8 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the ranges of a micro-batch, as far as they are still in the log."""
         gone = starts.keys() - ends.keys()
         for partition in sorted(gone):
-            reason = f"Partitions {told(gone)} have been deleted."
-            lose(self._options, partition, starts[partition], starts[partition] + 1, reason)
+            reason = f"Partitions {partition_list(gone)} have been deleted."
+            report_data_loss(self._options, partition, starts[partition], starts[partition] + 1, reason)
         ranges = []
         for partition, stop in ends.items():
             source = sources.get(partition)
@@ -201,16 +201,16 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 first = 0 if source is None else source.start
                 if first > 0:
                     reason = f"Added partition {partition} starts from {first} instead of 0."
-                    lose(self._options, partition, 0, first, reason)
+                    report_data_loss(self._options, partition, 0, first, reason)
             if first > stop:
                 _log.warning("%s: a batch that ends at %d begins at %d: nothing is read", partition, stop, first)
             elif source is not None and first < stop:
                 # The end was allowed when it was chosen, whatever high watermark is recorded now.
-                ranges.append(within(self._options, source._replace(end=source.log.end_offset), first, stop))
+                ranges.append(clip_to_log(self._options, source._replace(end=source.log.end_offset), first, stop))
             elif first < stop:
                 new = partition not in starts
                 reason = f"Cannot find initial offsets for partitions {partition}. They may have been deleted."
-                lose(self._options, partition, first, stop, reason if new else None)
+                report_data_loss(self._options, partition, first, stop, reason if new else None)
         return ranges
 
     def _has_to_wait(self, starts: Offsets, ends: Offsets) -> bool:

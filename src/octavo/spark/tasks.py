@@ -29,7 +29,7 @@ from octavo.spark.joined import Window, group_small, join_batches
 from octavo.spark.options import Options
 from octavo.spark.partitions import Replica
 from octavo.spark.plan import slices_of
-from octavo.spark.ranges import OffsetRange, SourceLog, lose, within
+from octavo.spark.ranges import OffsetRange, SourceLog, clip_to_log, report_data_loss
 from octavo.spark.slices import Slice, Task
 from octavo.spark.spark_types import BATCH_ROWS, Columns
 
@@ -56,7 +56,7 @@ class TaskReader:
         try:
             yield from join_batches(self._read_slices(task.slices))
         finally:
-            self._corruption.tell()
+            self._corruption.log_total()
         spare_the_collector()
 
     def _read_slices(self, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
@@ -136,7 +136,7 @@ class TaskReader:
                 piece.folder, f"the segment {piece.base_offset} was replaced while it was read"
             ) from None
         try:
-            position = self._corruption.meet(file, piece, position, error)
+            position = self._corruption.skip(file, piece, position, error)
         except BaseException:
             file.close()
             raise
@@ -152,11 +152,11 @@ class TaskReader:
             except BadDirectory:
                 if replica.has_segments():
                     raise
-                lose(self._options, piece.partition, first, piece.end_offset)
+                report_data_loss(self._options, piece.partition, first, piece.end_offset)
                 return
             source = SourceLog(replica, log, log.start_offset, log.end_offset)
             try:
-                for part in _slices_of(within(self._options, source, first, piece.end_offset)):
+                for part in _slices_of(clip_to_log(self._options, source, first, piece.end_offset)):
                     yield from self._read_slice(_open(part, log.path_of(part.base_offset)), part)
                     first = part.end_offset
             except _Moved:
@@ -197,7 +197,7 @@ class TaskReader:
                 raise
             except FormatError as error:
                 last_offset = reader.last_offset
-                blocks.position = self._corruption.meet(file, piece, position + error.position, error)
+                blocks.position = self._corruption.skip(file, piece, position + error.position, error)
                 continue
             last_offset = reader.last_offset
             if reader.position:
@@ -206,7 +206,7 @@ class TaskReader:
                 blocks.grow()
             else:
                 cut = Truncated(position, "the bytes end inside a batch")
-                blocks.position = self._corruption.meet(file, piece, position, cut)
+                blocks.position = self._corruption.skip(file, piece, position, cut)
 
     def _decided(self, piece: Slice) -> Slice:
         """Cut a slice at the last stable offset.
@@ -221,7 +221,7 @@ class TaskReader:
             first = max(end, piece.first_offset)
             offsets = f"Offsets {first} to {piece.end_offset - 1} of {piece.partition}"
             reason = f"{offsets} are not decided: a transaction is open."
-            lose(self._options, piece.partition, first, piece.end_offset, reason)
+            report_data_loss(self._options, piece.partition, first, piece.end_offset, reason)
         return piece._replace(end_offset=end)
 
     def _fill(self) -> memoryview:
