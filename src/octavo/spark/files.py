@@ -61,14 +61,14 @@ class Root(NamedTuple):
         return Path(self.address) if self.is_local else _remote(self.address)[1]
 
 
-class Found(NamedTuple):
+class FoundPath(NamedTuple):
     """A file or folder that a given path leads to."""
 
     root: Root
     path: Path
 
 
-def find_paths(given: str) -> list[Found]:
+def find_paths(given: str) -> list[FoundPath]:
     """Find what a path, an address or a pattern of either leads to. Raises `BadDirectory` where there is nothing."""
     if given.startswith("file:"):
         given = unquote(urlsplit(given).path)
@@ -77,19 +77,19 @@ def find_paths(given: str) -> list[Found]:
     return _find_remote(given)
 
 
-def _find_local(given: str) -> list[Found]:
+def _find_local(given: str) -> list[FoundPath]:
     path = Path(given).expanduser().absolute()
     if path.exists() or not _MAGIC.search(given):
         if not path.exists():
             raise BadDirectory(path, "there is no such file or folder")
-        return [Found(Root(str(path)), path)]
+        return [FoundPath(Root(str(path)), path)]
     matches = sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))
     if not matches:
         raise BadDirectory(path, "no file and no folder matches this pattern")
-    return [Found(Root(match), Path(match)) for match in matches]
+    return [FoundPath(Root(match), Path(match)) for match in matches]
 
 
-def _find_remote(given: str) -> list[Found]:
+def _find_remote(given: str) -> list[FoundPath]:
     address, question, query = given.partition("?")
     pattern = _REMOTE_MAGIC.search(address)
     fixed = address[: address.rindex("/", 0, pattern.start())] if pattern else address
@@ -98,11 +98,11 @@ def _find_remote(given: str) -> list[Found]:
     if pattern is None:
         if not storage.exists(path):
             raise BadDirectory(shown(root.address), "there is no such file or folder")
-        return [Found(root, path)]
+        return [FoundPath(root, path)]
     matches = list(_match(storage, path, address[len(fixed) :].strip("/").split("/")))
     if not matches:
         raise BadDirectory(shown(given), "no file and no folder matches this pattern")
-    return [Found(root, match) for match in matches]
+    return [FoundPath(root, match) for match in matches]
 
 
 def _match(storage: RemoteStorage, folder: Path, patterns: list[str]) -> Iterator[Path]:

@@ -21,7 +21,7 @@ from octavo.log.nearest_name import nearest_name
 from octavo.log.segment_portions import end_behind
 from octavo.log.view import View
 from octavo.log.watched.watched_log import WatchedLog
-from octavo.spark.files import Found, Root, children, find_paths, shown
+from octavo.spark.files import FoundPath, Root, children, find_paths, shown
 from octavo.spark.offsets import partition_list
 from octavo.spark.options import Options
 from octavo.spark.threads import in_threads
@@ -122,7 +122,7 @@ def _add(replicas: dict[Place, Replica], new: Replica) -> None:
         replicas[new.place] = known._replace(segments=segments)
 
 
-def _replicas_at(found: Found) -> tuple[list[Replica], bool]:
+def _replicas_at(found: FoundPath) -> tuple[list[Replica], bool]:
     """Return the partitions at a path, and whether the path itself is a partition or a segment."""
     root, path = found
     storage = root.storage()

@@ -18,7 +18,7 @@ BATCH_ROWS: Final = 16_384
 _OF_A_SLICE: Final = ("topic", "partition", "file")
 
 
-class Columns:
+class SparkColumns:
     """Converts the batches of `to_arrow` to Spark's schema."""
 
     def __init__(self, schema: pa.Schema) -> None:

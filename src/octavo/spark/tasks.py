@@ -31,7 +31,7 @@ from octavo.spark.partitions import Replica
 from octavo.spark.plan import slices_of
 from octavo.spark.ranges import OffsetRange, SourceLog, clip_to_log, report_data_loss
 from octavo.spark.slices import Slice, Task
-from octavo.spark.spark_types import BATCH_ROWS, Columns
+from octavo.spark.spark_types import BATCH_ROWS, SparkColumns
 
 _WINDOW: Final = 2 << 20  # measured: with more, the output of lz4 takes fresh memory for every window
 _ATTEMPTS: Final = 20  # to read from a folder while it changes
@@ -46,7 +46,7 @@ class TaskReader:
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options: Final = options
-        self._columns: Final = Columns(schema)
+        self._columns: Final = SparkColumns(schema)
         self._corruption: Final = Corruption(options)
         self._blocks: Final = Blocks(_WINDOW)
         self._joined = np.empty(0, np.uint8)  # for several small slices at once

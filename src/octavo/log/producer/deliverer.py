@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from octavo.log.appender import Appended
     from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.log import Log
-    from octavo.log.producer.transactional import Transactions
+    from octavo.log.producer.transactional import ProducerTransactions
 
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _OUT_OF_ORDER: Final = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -40,7 +40,7 @@ class Deliverer:
         data: DataDirectory,
         config: ProducerConfig,
         identity: Identity,
-        transactions: Transactions | None,
+        transactions: ProducerTransactions | None,
         *,
         on_unknown: Callable[[str], None],
     ) -> None:

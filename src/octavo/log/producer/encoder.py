@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from octavo.errors import RecordTooLarge
 from octavo.log.producer.future import Delivery
-from octavo.log.producer.record_columns import Columns, Int64s
+from octavo.log.producer.record_columns import Int64s, RecordColumns
 from octavo.records import BatchBuilder, Codec, read_batches
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
@@ -124,7 +124,7 @@ class Encoder:
         return min(MAX_SIZE, _HEADER_SIZE + int(room / max(0.01, self._ratio * _CAUTION)))
 
     def encode(
-        self, columns: Columns, order: Int64s | None, shares: Sequence[Share], writer: Writer, kernels: Kernels
+        self, columns: RecordColumns, order: Int64s | None, shares: Sequence[Share], writer: Writer, kernels: Kernels
     ) -> list[Encoded]:
         """Encode all batches of all shares, in order. They are valid until the next call."""
         attributes = int(self._codec) | (Attributes.TRANSACTIONAL if writer.is_transactional else 0)

@@ -17,9 +17,9 @@ from octavo.log.producer.inbox import FUTURE, ITEMS, Inbox
 from octavo.log.producer.partitioner import Sticky
 from octavo.log.producer.record_columns import (
     NO_PARTITION,
-    Columns,
     Int32s,
     Int64s,
+    RecordColumns,
     add_partitions_of_keys,
     columns_of,
     reordered,
@@ -97,7 +97,7 @@ class Packer:
         waiting, assigned = _waiting(inbox, items, order, shares, left)
         return Packed(parcels, waiting, assigned, _has_any_of(left, order, len(inbox.assigned)))
 
-    def _add_sticky(self, inbox: Inbox, columns: Columns, partitions: Int32s) -> None:
+    def _add_sticky(self, inbox: Inbox, columns: RecordColumns, partitions: Int32s) -> None:
         """Give records that have no partition yet the sticky partition of their turn."""
         [rows] = np.nonzero(partitions == NO_PARTITION)
         if not len(rows):
@@ -121,7 +121,7 @@ class Packer:
             shares.append(Share(partition, first, last, sequence))
         return shares
 
-    def _count_together(self, inbox: Inbox, columns: Columns) -> int:
+    def _count_together(self, inbox: Inbox, columns: RecordColumns) -> int:
         """How many records of this size to pack together."""
         size = min(_TOGETHER, inbox.share)
         return size * columns.count // (columns.size + columns.count)
@@ -130,7 +130,7 @@ class Packer:
         self,
         inbox: Inbox,
         items: list[Any],
-        columns: Columns,
+        columns: RecordColumns,
         partitions: Int32s,
         order: Int64s | None,
         shares: list[Share],

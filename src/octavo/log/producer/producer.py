@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from octavo.log.offset_and_metadata import OffsetAndMetadata
     from octavo.log.producer.deliverer import Deliverer
     from octavo.log.producer.packer import Packer
-    from octavo.log.producer.transactional import Transactions
+    from octavo.log.producer.transactional import ProducerTransactions
 
 Serializer = Callable[[Any], Buffer | None]
 
@@ -109,13 +109,13 @@ class Producer:
 
         return Deliverer(self._data, self.config, self._identity, self._transactions, on_unknown=self._forget)
 
-    def _make_transactions(self) -> Transactions | None:
+    def _make_transactions(self) -> ProducerTransactions | None:
         if self.config.transactional_id is None:
             return None
-        from octavo.log.producer.transactional import Transactions
+        from octavo.log.producer.transactional import ProducerTransactions
 
         timeout_ms = self.config.transaction_timeout_ms
-        return Transactions(
+        return ProducerTransactions(
             self._data, self.config.transactional_id, timeout_ms, self._identity, on_error=self._stop_sends
         )
 
@@ -321,7 +321,7 @@ class Producer:
     def _drop_transaction(self) -> None:
         self._sender.drop(TransactionAborted("the transaction was aborted before the record was appended"))
 
-    def _transactional(self, what: str) -> Transactions:
+    def _transactional(self, what: str) -> ProducerTransactions:
         self._check_open()
         if self._transactions is None:
             raise WrongTransactionOrder(what, "by a producer without transactions", "give it a transactional.id")

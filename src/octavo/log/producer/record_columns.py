@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class RecordColumns:
     """The records of one topic, in the order in which they were sent."""
 
     count: int
@@ -85,7 +85,7 @@ class Columns:
         )
 
 
-def columns_of(inbox: Inbox, items: list[Any], clock_unit: int) -> Columns:
+def columns_of(inbox: Inbox, items: list[Any], clock_unit: int) -> RecordColumns:
     """Make columns of the records in `items`. `clock_unit` is the number of clock ticks in a millisecond."""
     make = _part if len(items) < _WORTH_ARROW * ITEMS else _part_by_arrow
     times = items[TIME::ITEMS]
@@ -101,7 +101,7 @@ def columns_of(inbox: Inbox, items: list[Any], clock_unit: int) -> Columns:
         if record.partition is not None:
             partitions[row] = record.partition
     keys = make(items[KEY::ITEMS]) if inbox.has_keys else _nulls(count)
-    return Columns(count, timestamps_ms, keys, make(items[VALUE::ITEMS]), partitions, *_headers(special, count))
+    return RecordColumns(count, timestamps_ms, keys, make(items[VALUE::ITEMS]), partitions, *_headers(special, count))
 
 
 def _take_special(times: list[Any]) -> list[tuple[int, Special]]:
@@ -112,7 +112,7 @@ def _take_special(times: list[Any]) -> list[tuple[int, Special]]:
     return special
 
 
-def add_partitions_of_keys(columns: Columns, kernel: Kernel, partition_count: int, partitions: Int32s) -> None:
+def add_partitions_of_keys(columns: RecordColumns, kernel: Kernel, partition_count: int, partitions: Int32s) -> None:
     """Give records that have a key and no partition yet the partition of their key."""
     kernel(columns.keys.data, columns.keys.starts, columns.keys.lengths, partition_count, partitions)
 

@@ -1,4 +1,4 @@
-"""The transactions of one producer, in the order that Kafka's client asks for: `Transactions`.
+"""The transactions of one producer, in the order that Kafka's client asks for: `ProducerTransactions`.
 
 UNINITIALIZED -> READY                        init_transactions
 READY -> IN_TRANSACTION                       begin_transaction
@@ -39,7 +39,7 @@ _OPEN: Final = (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
 _FATAL: Final = (ProducerFenced, UnknownProducer)
 
 
-class Transactions:
+class ProducerTransactions:
     """The transaction state of a producer; it reports to the coordinator."""
 
     def __init__(

@@ -26,7 +26,7 @@ class ByteRows(NamedTuple):
     data: npt.NDArray[np.uint8]
 
 
-class Columns(NamedTuple):
+class FlatColumns(NamedTuple):
     """The columns from which records are made."""
 
     rows: encode.Rows
@@ -38,7 +38,7 @@ class Columns(NamedTuple):
         return stored // 1000 if self.micros else stored
 
 
-def columns_of(batch: pa.RecordBatch, base_offset: int) -> Columns:
+def columns_of(batch: pa.RecordBatch, base_offset: int) -> FlatColumns:
     """Return the columns for records. Missing columns are null or empty; missing offsets count from `base_offset`."""
     timestamps, micros = _timestamps(batch)
     header_ends, header_keys, header_values = _headers(batch)
@@ -51,7 +51,7 @@ def columns_of(batch: pa.RecordBatch, base_offset: int) -> Columns:
         *header_keys,
         *header_values,
     )
-    return Columns(encode.Rows(*map(_read_only, arrays)), micros)
+    return FlatColumns(encode.Rows(*map(_read_only, arrays)), micros)
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.errors import InvalidInput
-from octavo.records.arrow.flat_columns import Columns, Int64s, column, integers
+from octavo.records.arrow.flat_columns import FlatColumns, Int64s, column, integers
 from octavo.records.compression import compress
 from octavo.records.fields import check_range
 from octavo.records.kernels import encode
@@ -94,7 +94,7 @@ def _column(rows: Int64s | None, default: int) -> _Column:
     return _Column(None, lowest) if lowest == int(rows.max()) else _Column(rows, default)
 
 
-def groups_of(batch: pa.RecordBatch, columns: Columns, fields: BatchFields) -> Int64s:
+def groups_of(batch: pa.RecordBatch, columns: FlatColumns, fields: BatchFields) -> Int64s:
     """Return the table of groups for the encoding kernel; raises `InvalidInput` for what Kafka's builder refuses."""
 
     def given(name: str, default: int) -> _Column:
@@ -144,7 +144,7 @@ def groups_of(batch: pa.RecordBatch, columns: Columns, fields: BatchFields) -> I
     return groups
 
 
-def _append_times(batch: pa.RecordBatch, columns: Columns, kind: _Column, fields: BatchFields) -> _Column:
+def _append_times(batch: pa.RecordBatch, columns: FlatColumns, kind: _Column, fields: BatchFields) -> _Column:
     """Return the append times of the batches: the records' own timestamps, if a column declares them append times."""
     if column(batch, "timestampType") is None or kind.is_always(TimestampType.CREATE_TIME):
         return _Column(None, fields.log_append_time_ms)

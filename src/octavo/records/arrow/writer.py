@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.errors import InvalidInput
-from octavo.records.arrow.flat_columns import Columns, Int32s, Int64s, check_names, columns_of
+from octavo.records.arrow.flat_columns import FlatColumns, Int32s, Int64s, check_names, columns_of
 from octavo.records.arrow.groups import BatchFields, check_arguments, groups_of
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
@@ -103,7 +103,7 @@ def from_arrow(
     return out[: batches[-1, encode.BATCH_END]].tobytes()
 
 
-def _encode(columns: Columns, groups: Int64s, magic: int, max_size: int, max_count: int) -> tuple[Bytes, Int64s]:
+def _encode(columns: FlatColumns, groups: Int64s, magic: int, max_size: int, max_count: int) -> tuple[Bytes, Int64s]:
     """Run the kernel; returns the uncompressed batches, and where each is."""
     rows = columns.rows
     count = len(rows.offsets)
@@ -145,7 +145,7 @@ def _encode(columns: Columns, groups: Int64s, magic: int, max_size: int, max_cou
     return out, batches[:made]
 
 
-def _refused(columns: Columns, row: int) -> InvalidInput:
+def _refused(columns: FlatColumns, row: int) -> InvalidInput:
     """Return the error that says why the kernel refused that row."""
     offset, timestamp_ms = int(columns.rows.offsets[row]), int(columns.timestamps_ms()[row])
     if offset < 0:
