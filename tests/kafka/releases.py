@@ -103,7 +103,7 @@ def _compiled(release: Release) -> Path:
     sources = _sources(release)
     digest = hashlib.sha256(repr((sources, [jar.name for jar in release.jars])).encode()).hexdigest()[:12]
     target = BUILD / f"judge-{release.version}-{digest}"
-    with _lock(BUILD / "judge.lock"):  # several test workers start at once
+    with lock(BUILD / "judge.lock"):  # several test workers start at once
         if not target.exists():
             _compile(sources, release, target)
     return target
@@ -158,7 +158,8 @@ def _compile(sources: dict[str, str], release: Release, target: Path) -> None:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def lock(path: Path) -> Iterator[None]:
+    """Be the only process in this block."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
