@@ -139,6 +139,20 @@ LENGTH_AT: Final = BATCH_HEADER.at("length")
 LOG_OVERHEAD: Final = BATCH_HEADER.at("leader_epoch")  # the offset and the length field, which `length` does not count
 assert LOG_OVERHEAD == 12
 
+# The other fields of a batch of magic 2.
+HEADER_SIZE: Final = BATCH_HEADER.size
+LEADER_EPOCH_AT: Final = BATCH_HEADER.at("leader_epoch")
+CRC_AT: Final = BATCH_HEADER.at("crc")
+ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes")  # the checksum covers everything from here on
+FLAGS_AT: Final = ATTRIBUTES_AT + 1  # their low byte, which holds all flags
+LAST_OFFSET_DELTA_AT: Final = BATCH_HEADER.at("last_offset_delta")
+BASE_TIMESTAMP_AT: Final = BATCH_HEADER.at("base_timestamp_ms")
+MAX_TIMESTAMP_AT: Final = BATCH_HEADER.at("max_timestamp_ms")
+PRODUCER_ID_AT: Final = BATCH_HEADER.at("producer_id")  # the first byte is below 128 if there is a producer id
+PRODUCER_EPOCH_AT: Final = BATCH_HEADER.at("producer_epoch")
+BASE_SEQUENCE_AT: Final = BATCH_HEADER.at("base_sequence")
+COUNT_AT: Final = BATCH_HEADER.at("record_count")
+
 # No entry of a log is shorter than a message of magic 0 with a null key and a null value.
 MIN_LENGTH: Final = MESSAGE_V0.size - LOG_OVERHEAD + 4 + 4
 assert MIN_LENGTH == 14

@@ -27,6 +27,7 @@ from octavo.records.kernels.record import (
 from octavo.records.kernels.varint import varint_size, write_varint
 from octavo.records.layout import (
     BATCH_HEADER,
+    HEADER_SIZE,
     LOG_OVERHEAD,
     MAX_INT64,
     MAX_SIZE,
@@ -42,7 +43,6 @@ from octavo.records.text import read_text, write_text
 
 _CODEC: Final = int(Attributes.CODEC)
 _LOG_APPEND_TIME: Final = int(Attributes.LOG_APPEND_TIME)
-_HEADER_SIZE: Final = BATCH_HEADER.size
 
 HeaderLike = tuple[str, Buffer | None]  # a `Header`, or a tuple like one
 _NEW_RECORD: Final = tuple.__new__  # does what Record's constructor does, without a Python call for each record
@@ -168,7 +168,7 @@ class BatchV2(Batch):
 
     def _records(self) -> bytes:
         """Return the decompressed records as a copy: slicing keys and values is faster from bytes than from a view."""
-        body = self.data[_HEADER_SIZE:]
+        body = self.data[HEADER_SIZE:]
         if not self.header.attributes & _CODEC:
             return bytes(body)
         return bytes(decompress(self.codec, body, limit=self._max_decompressed, position=self.position))

@@ -18,14 +18,17 @@ from octavo.errors import AppendRefused, FormatError
 from octavo.log.append.refusals import JUMPING, MAX_LISTED, MIXED, records_refused, refused, undecodable
 from octavo.log.append.rewriting import Rewriter, target_codec
 from octavo.log.config import LogConfig
-from octavo.log.producer_state.producer_batch import PRODUCER_ID_AT, has_producer
+from octavo.log.producer_state.producer_batch import has_producer
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.records.compression import Inflater
 from octavo.records.kernels import Kernel, scan, validate
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.layout import (
     BATCH_HEADER,
+    FLAGS_AT,
+    HEADER_SIZE,
     MAGIC_AT,
+    PRODUCER_ID_AT,
     Attributes,
     Buffer,
     Codec,
@@ -41,9 +44,7 @@ NOT_AS_IT_IS: Final = validate.ANOTHER_CODEC | validate.JUMPS  # found in decomp
 NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
 CURRENT_MAGIC: Final = 2
 
-_HEADER_SIZE: Final = BATCH_HEADER.size
-_HEADER_BYTES: Final = np.dtype(f"V{_HEADER_SIZE}")  # a header as one item
-_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the low byte, which holds all flags
+_HEADER_BYTES: Final = np.dtype(f"V{HEADER_SIZE}")  # a header as one item
 _CODEC: Final = int(Attributes.CODEC)
 _NONE: Final = int(Codec.NONE)
 _SPAN_OF: Final = partial(NEW, BatchSpan)
@@ -55,8 +56,8 @@ class Scratch(threading.local):
     """Buffers that kernels write to. There is one per thread, so that a thousand logs need no more than one log."""
 
     def __init__(self) -> None:
-        memory = memoryview(bytearray(_ROWS * _HEADER_SIZE))
-        self.first_header = memory[:_HEADER_SIZE]
+        memory = memoryview(bytearray(_ROWS * HEADER_SIZE))
+        self.first_header = memory[:HEADER_SIZE]
         self.headers = np.frombuffer(memory, np.uint8)
         self.spans = np.empty((_ROWS, validate.SPAN_COLUMNS), np.int64)
         self.inflater = Inflater()
@@ -86,8 +87,8 @@ class AppendRules:
         outcome, size, _ = scan.entry_extent(view, position, len(view))
         if outcome != scan.MORE or view[position + MAGIC_AT] != CURRENT_MAGIC:
             return NO_BYTES, validate.AS_IT_IS
-        codec = view[position + _ATTRIBUTES_AT] & _CODEC
-        records = view[position + _HEADER_SIZE : position + size]
+        codec = view[position + FLAGS_AT] & _CODEC
+        records = view[position + HEADER_SIZE : position + size]
         if codec == _NONE and wanted:
             return np.frombuffer(records, np.uint8), validate.IN_PLAIN
         if codec == _NONE or size > self.max_size:
@@ -185,13 +186,13 @@ class LeaderAppend:
         bodies = []
         for size in columns[validate.SPAN_SIZE]:
             end = position + size
-            bodies.append(view[position + _HEADER_SIZE : end])
+            bodies.append(view[position + HEADER_SIZE : end])
             position = end
         parts: list[Buffer] = [b""] * (2 * rows)
-        parts[::2] = SCRATCH.headers[: rows * _HEADER_SIZE].view(_HEADER_BYTES).tolist()
+        parts[::2] = SCRATCH.headers[: rows * HEADER_SIZE].view(_HEADER_BYTES).tolist()
         parts[1::2] = bodies
         self.parts += parts
-        self.has_producers |= bool((SCRATCH.headers[PRODUCER_ID_AT : rows * _HEADER_SIZE : _HEADER_SIZE] < 0x80).any())
+        self.has_producers |= bool((SCRATCH.headers[PRODUCER_ID_AT : rows * HEADER_SIZE : HEADER_SIZE] < 0x80).any())
         self.spans += map(_SPAN_OF, zip(*columns, strict=True))
         self.size += position - self._position
         self._position = position
@@ -200,7 +201,7 @@ class LeaderAppend:
     def _take_one(self, end: int, last_offset: int, max_timestamp_ms: int) -> None:
         """Take a single batch with its new header."""
         start, size = self._position, end - self._position
-        self.parts += bytes(SCRATCH.first_header), self._view[start + _HEADER_SIZE : end]
+        self.parts += bytes(SCRATCH.first_header), self._view[start + HEADER_SIZE : end]
         self.has_producers |= has_producer(SCRATCH.first_header)
         self.spans.append(
             NEW(BatchSpan, (size, self._offset, last_offset, max_timestamp_ms, self._leader_epoch, CURRENT_MAGIC))
@@ -242,7 +243,7 @@ class LeaderAppend:
 
     def _body(self) -> Bytes:
         """Return the records of the current batch, which is complete and not compressed."""
-        return self._array[self._position + _HEADER_SIZE : self._position + self._batch_size()]
+        return self._array[self._position + HEADER_SIZE : self._position + self._batch_size()]
 
     def _batch_size(self) -> int:
         """Return the size of the current batch, which is complete."""

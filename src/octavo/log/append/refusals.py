@@ -49,7 +49,7 @@ _WHY: Final[dict[int, tuple[ErrorCode, str]]] = {
     validate.NO_RECORDS: (_INVALID, "it says that it holds no records"),
     validate.OFFSETS_AND_COUNT: (_INVALID, "it does not say that it holds one record for each of its offsets"),
     validate.CONTROL_BATCH: (_INVALID, "it is a control batch, which clients cannot write"),
-    validate.NO_SEQUENCE: (_INVALID, "it has a producer id and no sequence number"),
+    validate.SEQUENCE_MISSING: (_INVALID, "it has a producer id and no sequence number"),
     NO_EPOCH: (_UNEXPECTED, "it has no leader epoch"),
     OFFSET_TOO_HIGH: (_INVALID, f"its last offset is above {validate.MAX_OFFSET}, the highest there is"),
     validate.OFFSETS_USED_UP: (

@@ -47,12 +47,10 @@ from octavo.log.origin import Origin
 from octavo.log.producer_state.producer_batch import ProducerBatch, has_producer, producer_batch, producer_batches
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.records.kernels import Kernel, kernels, scan, validate
-from octavo.records.layout import BATCH_HEADER, MAX_INT32, MAX_SIZE, NO_TIMESTAMP, Attributes, Buffer
+from octavo.records.layout import FLAGS_AT, HEADER_SIZE, MAX_INT32, MAX_SIZE, NO_TIMESTAMP, Attributes, Buffer
 
 __all__ = ["BatchSpan", "Origin", "Validated", "Validator"]
 
-_HEADER_SIZE: Final = BATCH_HEADER.size
-_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the low byte, which holds all flags
 _CODEC: Final = int(Attributes.CODEC)
 
 
@@ -85,7 +83,7 @@ class Validator:
         array = np.frombuffer(view, np.uint8)
         of_client = 1 if origin is _CLIENT else 0
         plain, how = NO_BYTES, validate.AS_IT_IS
-        if len(view) >= _HEADER_SIZE and view[_ATTRIBUTES_AT] & _CODEC:
+        if len(view) >= HEADER_SIZE and view[FLAGS_AT] & _CODEC:
             plain, how = rules.plain_records(view, 0)
         kernel = self._compiled or self._kernel(len(array) + len(plain))
         scratch = SCRATCH
@@ -108,7 +106,7 @@ class Validator:
         if rows == 1 and (outcome == scan.DONE or (how and size == len(view) and not found & NOT_AS_IT_IS)):
             # Nearly always there is one batch, so a shortcut pays.
             span = NEW(BatchSpan, (size, offset, last_offset, max_timestamp_ms, leader_epoch, CURRENT_MAGIC))
-            header, records = bytes(scratch.first_header), view[_HEADER_SIZE:size]
+            header, records = bytes(scratch.first_header), view[HEADER_SIZE:size]
             producers = (producer_batch(header, records),) if has_producer(header) else ()
             return NEW(Validated, ([header, records], size, [span], append_time_ms, producers))
         append = LeaderAppend(rules, self._kernel, view, array, offset, leader_epoch, now_ms, of_client)

@@ -14,18 +14,15 @@ from octavo.log.compaction.retention import LastBatches, Retention
 from octavo.log.compaction.source import BLOCK, Block, Int64s, Source
 from octavo.log.compaction.stats import GoOn
 from octavo.log.storage import File
-from octavo.records.checksum import covered_from, crc32c, stored_crc_at
+from octavo.records.checksum import crc32c
 from octavo.records.compression import compress
 from octavo.records.kernels import Kernels, rules, scan
 from octavo.records.kernels import compaction_filter as kernel
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.kernels.compaction_read import READ_COLUMNS
-from octavo.records.layout import BATCH_HEADER, LENGTH_AT, LOG_OVERHEAD, Attributes, Buffer
+from octavo.records.layout import ATTRIBUTES_AT, CRC_AT, HEADER_SIZE, LENGTH_AT, LOG_OVERHEAD, Attributes, Buffer
 
 _CODEC: Final = int(Attributes.CODEC)
-_HEADER: Final = BATCH_HEADER.size
-_COVERED_AT: Final = covered_from(2)
-_CRC_AT: Final = stored_crc_at(2)
 _OUT: Final = 2 * BLOCK  # maximum bytes of output written at once
 
 
@@ -156,9 +153,9 @@ class Filtering:
 
 def _compressed(batch: memoryview, codec: int) -> tuple[Buffer, Buffer]:
     """Compress the records of a batch as its header says. Return the new header and the compressed records."""
-    records = compress(codec, batch[_HEADER:])
-    header = bytearray(batch[:_HEADER])
-    header[LENGTH_AT : LENGTH_AT + 4] = (_HEADER - LOG_OVERHEAD + len(records)).to_bytes(4, "big")
-    checksum = crc32c(records, crc32c(header[_COVERED_AT:]))
-    header[_CRC_AT : _CRC_AT + 4] = checksum.to_bytes(4, "big")
+    records = compress(codec, batch[HEADER_SIZE:])
+    header = bytearray(batch[:HEADER_SIZE])
+    header[LENGTH_AT : LENGTH_AT + 4] = (HEADER_SIZE - LOG_OVERHEAD + len(records)).to_bytes(4, "big")
+    checksum = crc32c(records, crc32c(header[ATTRIBUTES_AT:]))
+    header[CRC_AT : CRC_AT + 4] = checksum.to_bytes(4, "big")
     return header, records

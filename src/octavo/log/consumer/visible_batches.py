@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from octavo.log.producer_state.aborted import AbortedRanges
-from octavo.records.checksum import crc_of, stored_crc_at
+from octavo.records.checksum import crc_of
 from octavo.records.kernels.scan import BROKEN, MORE, header_extent
-from octavo.records.layout import BATCH_HEADER, MIN_SIZE, Attributes, Buffer
+from octavo.records.layout import BATCH_HEADER, CRC_AT, MIN_SIZE, Attributes, Buffer
 from octavo.records.offset_order import base_offset_at, is_misplaced
 
 _HEADER: Final = BATCH_HEADER.only("base_offset", "length", "magic", "attributes", "last_offset_delta", "producer_id")
 _CONTROL: Final = int(Attributes.CONTROL)
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _NO_DATA: Final = _CONTROL | _TRANSACTIONAL
-_CRC_AT: Final = stored_crc_at(2)
 
 
 class Visible(NamedTuple):
@@ -71,7 +70,7 @@ def _is_next(data: bytes, end: int, base_offset: int, last_offset: int, offset: 
 
 
 def _is_sound(data: bytes, position: int, size: int) -> bool:
-    stored = int.from_bytes(data[position + _CRC_AT : position + _CRC_AT + 4], "big")
+    stored = int.from_bytes(data[position + CRC_AT : position + CRC_AT + 4], "big")
     return crc_of(memoryview(data)[position : position + size], 2) == stored
 
 

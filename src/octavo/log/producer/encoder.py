@@ -17,7 +17,10 @@ from octavo.records.compression import compress
 from octavo.records.kernels import Kernels, encode
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.layout import (
+    ATTRIBUTES_AT,
     BATCH_HEADER,
+    CRC_AT,
+    HEADER_SIZE,
     MAX_SIZE,
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
@@ -26,9 +29,6 @@ from octavo.records.layout import (
 )
 from octavo.records.v2 import write_batch
 
-_CRC_AT: Final = BATCH_HEADER.at("crc")
-_COVERED: Final = BATCH_HEADER.at("attributes")
-_HEADER_SIZE: Final = BATCH_HEADER.size
 _BASE_OFFSET_BYTES: Final = np.arange(BATCH_HEADER.at("length"))
 _MOST_RECORD_FIELDS: Final = 36  # maximum: five varints of 5 bytes, one of 10, and the attributes
 _MOST_HEADER_FIELDS: Final = 10
@@ -120,8 +120,8 @@ class Encoder:
         """The uncompressed size at which a batch is expected to reach `batch.size` when compressed."""
         if self._codec == Codec.NONE:
             return max(1, self._batch_size)
-        room = max(0, self._batch_size - _HEADER_SIZE)
-        return min(MAX_SIZE, _HEADER_SIZE + int(room / max(0.01, self._ratio * _CAUTION)))
+        room = max(0, self._batch_size - HEADER_SIZE)
+        return min(MAX_SIZE, HEADER_SIZE + int(room / max(0.01, self._ratio * _CAUTION)))
 
     def encode(
         self, columns: RecordColumns, order: Int64s | None, shares: Sequence[Share], writer: Writer, kernels: Kernels
@@ -141,8 +141,8 @@ class Encoder:
         size = columns.size + columns.count * _MOST_RECORD_FIELDS + int(columns.header_ends[-1]) * _MOST_HEADER_FIELDS
         # A batch ends with its share, or where the next record does not fit. In the second case, the batch and that
         # record together exceed the maximum size.
-        most = min(columns.count, len(shares) + 2 * size // max(1, max_size - _HEADER_SIZE) + 2)
-        out = self._room(size + most * _HEADER_SIZE)
+        most = min(columns.count, len(shares) + 2 * size // max(1, max_size - HEADER_SIZE) + 2)
+        out = self._room(size + most * HEADER_SIZE)
         table = np.empty((most, encode.BATCH_COLUMNS), np.int64)
         checks = kernels.checks_fast and self._codec == Codec.NONE
         count = kernels.encode(checksum_tables(), rows, 0, groups, 2, int(checks), max_size, MAX_SIZE, out, table)
@@ -152,7 +152,7 @@ class Encoder:
         if not checks and self._codec == Codec.NONE:
             view = out.data
             for start, end in table[:count, [encode.BATCH_START, encode.BATCH_END]].tolist():
-                view[start + _CRC_AT : start + _COVERED] = crc_of(view[start:end], 2).to_bytes(4, "big")
+                view[start + CRC_AT : start + ATTRIBUTES_AT] = crc_of(view[start:end], 2).to_bytes(4, "big")
         out[table[:count, encode.BATCH_START, None] + _BASE_OFFSET_BYTES] = 0  # as in clients: the log assigns offsets
         return _batches(table[:count])
 
@@ -172,7 +172,7 @@ class Encoder:
         return sealed, sealed[0].data if len(sealed) == 1 else b"".join([batch.data for batch in sealed])
 
     def _compressed(self, batch: memoryview) -> bytes:
-        plain = batch[_HEADER_SIZE:]
+        plain = batch[HEADER_SIZE:]
         packed = compress(self._codec, plain, level=self._level)
         seen = len(packed) / len(plain)
         self._ratio = max(self._ratio + _WORSE, seen) if seen > self._ratio else max(self._ratio - _BETTER, seen)
@@ -198,7 +198,7 @@ def renumbered(batch: Buffer, producer_id: int, producer_epoch: int, sequence: i
     header = BATCH_HEADER.read(batch)._replace(
         producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=sequence
     )
-    return write_batch(header, memoryview(batch)[_HEADER_SIZE:])
+    return write_batch(header, memoryview(batch)[HEADER_SIZE:])
 
 
 def halves(sealed: Sealed, level: int | None) -> list[Sealed]:

@@ -7,7 +7,16 @@ from typing import Final, NamedTuple
 
 from octavo.errors import FormatError
 from octavo.records.control import ControlType, EndTransactionMarker, read_control
-from octavo.records.layout import BATCH_HEADER, MAGIC_AT, MAX_SEQUENCE, NO_SEQUENCE, Attributes, Buffer
+from octavo.records.layout import (
+    BATCH_HEADER,
+    FLAGS_AT,
+    MAGIC_AT,
+    MAX_SEQUENCE,
+    NO_SEQUENCE,
+    PRODUCER_ID_AT,
+    Attributes,
+    Buffer,
+)
 from octavo.records.reader import read_batches
 
 _PRODUCER: Final = BATCH_HEADER.only(
@@ -19,8 +28,6 @@ _PRODUCER: Final = BATCH_HEADER.only(
     "producer_epoch",
     "base_sequence",
 )
-PRODUCER_ID_AT: Final = BATCH_HEADER.at("producer_id")  # the first byte is below 128 if there is a producer id
-_ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the low byte, which holds all flags
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
 _NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
@@ -99,7 +106,7 @@ def producer_batches(parts: Sequence[Buffer], sizes: Iterable[int]) -> list[Prod
         batch, left = part[:size], size
         if batch[MAGIC_AT] == 2 and has_producer(batch):
             records: Buffer = b""
-            if batch[_ATTRIBUTES_AT] & _CONTROL and len(batch) < size:
+            if batch[FLAGS_AT] & _CONTROL and len(batch) < size:
                 part = memoryview(next(rest))
                 left -= len(batch)
                 records = part[:left]

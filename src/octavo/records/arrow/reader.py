@@ -26,7 +26,7 @@ from octavo.records.kernels.batch_checksums import checksum_tables, first_mismat
 from octavo.records.kernels.message import walk_message
 from octavo.records.kernels.record import MIN_RECORD_SIZE, walk_record
 from octavo.records.layout import (
-    BATCH_HEADER,
+    HEADER_SIZE,
     MAX_INT64,
     MAX_SEQUENCE,
     MAX_SIZE,
@@ -48,7 +48,6 @@ Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # from a table of batches (`ke
 _TABLE_ROWS = 8192
 _EVERYTHING = (MIN_INT64, MAX_INT64)  # range of all offsets or of all timestamps
 _CODEC = int(Attributes.CODEC)
-_HEADER_SIZE = BATCH_HEADER.size
 _TO_INFLATE = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
 
 
@@ -302,7 +301,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
 
     def _inflate(self, position: int, size: int, magic: int, codec: int) -> tuple[int, int]:
         """Decompress one batch, and return the range of its records among the decompressed bytes."""
-        start, end = position + _HEADER_SIZE, position + size
+        start, end = position + HEADER_SIZE, position + size
         if magic < 2:
             next_at, _, _, _, _, start, length = walk_message(self._view, position, end)
             if next_at < 0:

@@ -20,7 +20,9 @@ from octavo.records.fields import check_range
 from octavo.records.kernels import encode, kernels
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.layout import (
+    ATTRIBUTES_AT,
     BATCH_HEADER,
+    CRC_AT,
     MAX_INT64,
     MAX_SIZE,
     NO_LEADER_EPOCH,
@@ -38,9 +40,6 @@ from octavo.records.v2 import write_batch
 Bytes = npt.NDArray[np.uint8]
 
 DEFAULT_MAX_SIZE: Final = 1 << 20  # just below Kafka's default for max.message.bytes
-
-_CRC_AT: Final = BATCH_HEADER.at("crc")
-_COVERED: Final = BATCH_HEADER.at("attributes")
 
 
 def from_arrow(
@@ -166,7 +165,7 @@ def _fill_checksums(out: Bytes, batches: Int64s) -> None:
     """Compute and store the checksum of every batch of magic 2."""
     view = out.data
     for start, end in batches[:, [encode.BATCH_START, encode.BATCH_END]].tolist():
-        view[start + _CRC_AT : start + _COVERED] = crc_of(view[start:end], 2).to_bytes(4, "big")
+        view[start + CRC_AT : start + ATTRIBUTES_AT] = crc_of(view[start:end], 2).to_bytes(4, "big")
 
 
 def _compressed(out: Bytes, batches: Int64s, groups: Int64s, fields: BatchFields) -> bytes:

@@ -21,7 +21,6 @@ from octavo.records.kernels.compaction_read import (
     read_some,
 )
 from octavo.records.kernels.compaction_write import (
-    HEADER_SIZE,
     NO_ROOM,
     convert_message,
     copy_batch,
@@ -41,7 +40,7 @@ from octavo.records.kernels.scan import (
     MAX_TIMESTAMP,
     START,
 )
-from octavo.records.layout import NO_TIMESTAMP, Attributes
+from octavo.records.layout import HEADER_SIZE, NO_TIMESTAMP, Attributes
 
 # What to do with a batch, whatever its records are: flags.
 KEEP_EMPTY = 1  # its header stays even if no record does

@@ -29,20 +29,25 @@ from octavo.records.kernels.scan import (
     SIZE,
 )
 from octavo.records.kernels.varint import varint_size, write_i16, write_i64, write_u32, write_varint
-from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_AT, NO_TIMESTAMP, Attributes
+from octavo.records.layout import (
+    ATTRIBUTES_AT,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
+    COUNT_AT,
+    CRC_AT,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    NO_TIMESTAMP,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
+    Attributes,
+)
 
-HEADER_SIZE = BATCH_HEADER.size
-_LENGTH_AT = BATCH_HEADER.at("length")
-_LEADER_EPOCH_AT = BATCH_HEADER.at("leader_epoch")
-_CRC_AT = BATCH_HEADER.at("crc")
-_ATTRIBUTES_AT = BATCH_HEADER.at("attributes")
-_LAST_OFFSET_DELTA_AT = BATCH_HEADER.at("last_offset_delta")
-_BASE_TIMESTAMP_AT = BATCH_HEADER.at("base_timestamp_ms")
-_MAX_TIMESTAMP_AT = BATCH_HEADER.at("max_timestamp_ms")
-_PRODUCER_ID_AT = BATCH_HEADER.at("producer_id")
-_PRODUCER_EPOCH_AT = BATCH_HEADER.at("producer_epoch")
-_BASE_SEQUENCE_AT = BATCH_HEADER.at("base_sequence")
-_COUNT_AT = BATCH_HEADER.at("record_count")
 _CODEC = int(Attributes.CODEC)
 _DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
@@ -126,19 +131,19 @@ def write_kept(
     if horizon >= 0:
         attributes |= _DELETE_HORIZON
     write_i64(out, start, base_offset)
-    write_u32(out, start + _LENGTH_AT, end - start - LOG_OVERHEAD)
-    write_u32(out, start + _LEADER_EPOCH_AT, table[batch, LEADER_EPOCH])
+    write_u32(out, start + LENGTH_AT, end - start - LOG_OVERHEAD)
+    write_u32(out, start + LEADER_EPOCH_AT, table[batch, LEADER_EPOCH])
     out[start + MAGIC_AT] = 2
-    write_i16(out, start + _ATTRIBUTES_AT, attributes)
-    write_u32(out, start + _LAST_OFFSET_DELTA_AT, last_offset - base_offset)
-    write_i64(out, start + _BASE_TIMESTAMP_AT, base_timestamp)
-    write_i64(out, start + _MAX_TIMESTAMP_AT, max_timestamp)
-    write_i64(out, start + _PRODUCER_ID_AT, table[batch, PRODUCER_ID])
-    write_i16(out, start + _PRODUCER_EPOCH_AT, table[batch, PRODUCER_EPOCH])
-    write_u32(out, start + _BASE_SEQUENCE_AT, table[batch, BASE_SEQUENCE])
-    write_u32(out, start + _COUNT_AT, count)
+    write_i16(out, start + ATTRIBUTES_AT, attributes)
+    write_u32(out, start + LAST_OFFSET_DELTA_AT, last_offset - base_offset)
+    write_i64(out, start + BASE_TIMESTAMP_AT, base_timestamp)
+    write_i64(out, start + MAX_TIMESTAMP_AT, max_timestamp)
+    write_i64(out, start + PRODUCER_ID_AT, table[batch, PRODUCER_ID])
+    write_i16(out, start + PRODUCER_EPOCH_AT, table[batch, PRODUCER_EPOCH])
+    write_u32(out, start + BASE_SEQUENCE_AT, table[batch, BASE_SEQUENCE])
+    write_u32(out, start + COUNT_AT, count)
     if attributes & _CODEC == 0:
-        write_u32(out, start + _CRC_AT, crc32c_of(tables, out, start + _ATTRIBUTES_AT, end, 0))
+        write_u32(out, start + CRC_AT, crc32c_of(tables, out, start + ATTRIBUTES_AT, end, 0))
     return end
 
 

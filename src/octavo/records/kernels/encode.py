@@ -19,15 +19,26 @@ from octavo.records.kernels.record import (
 )
 from octavo.records.kernels.varint import varint_size, write_i16, write_i64, write_u32, write_varint
 from octavo.records.layout import (
-    BATCH_HEADER,
+    ATTRIBUTES_AT,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
+    COUNT_AT,
+    CRC_AT,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
+    LENGTH_AT,
     LOG_OVERHEAD,
     MAGIC_AT,
     MAX_INT32,
     MAX_SEQUENCE,
     MAX_SIZE,
+    MAX_TIMESTAMP_AT,
     MESSAGE_V0,
     MESSAGE_V1,
     NO_TIMESTAMP,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
     Attributes,
 )
 
@@ -78,19 +89,7 @@ _CODEC = int(Attributes.CODEC)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 _DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
 
-_HEADER_SIZE = BATCH_HEADER.size
-_LENGTH_AT = BATCH_HEADER.at("length")
-_LEADER_EPOCH_AT = BATCH_HEADER.at("leader_epoch")
-_CRC_V2_AT = BATCH_HEADER.at("crc")
-_ATTRIBUTES_AT = BATCH_HEADER.at("attributes")
-_LAST_OFFSET_DELTA_AT = BATCH_HEADER.at("last_offset_delta")
-_BASE_TIMESTAMP_AT = BATCH_HEADER.at("base_timestamp_ms")
-_MAX_TIMESTAMP_AT = BATCH_HEADER.at("max_timestamp_ms")
-_PRODUCER_ID_AT = BATCH_HEADER.at("producer_id")
-_PRODUCER_EPOCH_AT = BATCH_HEADER.at("producer_epoch")
-_BASE_SEQUENCE_AT = BATCH_HEADER.at("base_sequence")
-_COUNT_AT = BATCH_HEADER.at("record_count")
-_CRC_AT = MESSAGE_V0.at("crc")
+_MESSAGE_CRC_AT = MESSAGE_V0.at("crc")
 _MESSAGE_ATTRIBUTES_AT = MESSAGE_V0.at("attributes")
 _TIMESTAMP_AT = MESSAGE_V1.at("timestamp_ms")
 _SIZE_V0 = MESSAGE_V0.size
@@ -139,17 +138,17 @@ def write_batch_header(
 ) -> None:
     """Write the header of the batch in `out[at:end]`, except its checksum."""
     write_i64(out, at, base_offset)
-    write_u32(out, at + _LENGTH_AT, end - at - LOG_OVERHEAD)
-    write_u32(out, at + _LEADER_EPOCH_AT, groups[group, GROUP_LEADER_EPOCH])
+    write_u32(out, at + LENGTH_AT, end - at - LOG_OVERHEAD)
+    write_u32(out, at + LEADER_EPOCH_AT, groups[group, GROUP_LEADER_EPOCH])
     out[at + MAGIC_AT] = 2
-    write_i16(out, at + _ATTRIBUTES_AT, groups[group, GROUP_ATTRIBUTES])
-    write_u32(out, at + _LAST_OFFSET_DELTA_AT, last_offset - base_offset)
-    write_i64(out, at + _BASE_TIMESTAMP_AT, base_timestamp)
-    write_i64(out, at + _MAX_TIMESTAMP_AT, max_timestamp)
-    write_i64(out, at + _PRODUCER_ID_AT, groups[group, GROUP_PRODUCER_ID])
-    write_i16(out, at + _PRODUCER_EPOCH_AT, groups[group, GROUP_PRODUCER_EPOCH])
-    write_u32(out, at + _BASE_SEQUENCE_AT, sequence)
-    write_u32(out, at + _COUNT_AT, count)
+    write_i16(out, at + ATTRIBUTES_AT, groups[group, GROUP_ATTRIBUTES])
+    write_u32(out, at + LAST_OFFSET_DELTA_AT, last_offset - base_offset)
+    write_i64(out, at + BASE_TIMESTAMP_AT, base_timestamp)
+    write_i64(out, at + MAX_TIMESTAMP_AT, max_timestamp)
+    write_i64(out, at + PRODUCER_ID_AT, groups[group, GROUP_PRODUCER_ID])
+    write_i16(out, at + PRODUCER_EPOCH_AT, groups[group, GROUP_PRODUCER_EPOCH])
+    write_u32(out, at + BASE_SEQUENCE_AT, sequence)
+    write_u32(out, at + COUNT_AT, count)
 
 
 def sequence_at(base_sequence: int, steps: int) -> int:
@@ -175,7 +174,7 @@ def encode_batch(
     last_offset = base_offset
     max_timestamp = timestamp_ms(rows, row, micros)
     base_timestamp = groups[group, GROUP_DELETE_HORIZON] if attributes & _DELETE_HORIZON else max_timestamp
-    at += _HEADER_SIZE
+    at += HEADER_SIZE
     while row < last_row and row - first < max_count:
         offset = rows.offsets[row]
         timestamp = timestamp_ms(rows, row, micros)
@@ -247,8 +246,8 @@ def write_message(
     if value_length > 0:
         copy(out, at, rows.values, rows.value_starts[row], value_length)
         at += value_length
-    write_u32(out, start + _LENGTH_AT, at - start - LOG_OVERHEAD)
-    write_u32(out, start + _CRC_AT, crc32(tables.ieee, out, start + MAGIC_AT, at))
+    write_u32(out, start + LENGTH_AT, at - start - LOG_OVERHEAD)
+    write_u32(out, start + _MESSAGE_CRC_AT, crc32(tables.ieee, out, start + MAGIC_AT, at))
     return at
 
 
@@ -341,14 +340,14 @@ def encode(
                 return -1 - row
             if row > groups[group, GROUP_FIRST_ROW] and rows.offsets[row] <= rows.offsets[row - 1]:
                 return -1 - row
-            if count == len(batches) or at + _HEADER_SIZE > len(out):
+            if count == len(batches) or at + HEADER_SIZE > len(out):
                 return NO_ROOM
             if magic == 2:
                 at, row, last_offset, max_timestamp = encode_batch(
                     rows, micros, groups, group, row, max_size, max_count, out, at
                 )
                 if checksums and row >= 0:
-                    write_u32(out, start + _CRC_V2_AT, crc32c(tables, out, start + _ATTRIBUTES_AT, at))
+                    write_u32(out, start + CRC_AT, crc32c(tables, out, start + ATTRIBUTES_AT, at))
             else:
                 at, row, last_offset, max_timestamp = encode_messages(
                     rows, micros, groups, group, row, magic, max_size, max_count, tables, out, at

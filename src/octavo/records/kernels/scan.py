@@ -9,13 +9,23 @@ from __future__ import annotations
 from octavo.records.kernels import rules
 from octavo.records.kernels.machine import Array, read_i16, read_i32, read_i64, read_u32, wrap64
 from octavo.records.layout import (
-    BATCH_HEADER,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
+    COUNT_AT,
+    CRC_AT,
+    FLAGS_AT,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
     LENGTH_AT,
     LOG_OVERHEAD,
     MAGIC_AT,
+    MAX_TIMESTAMP_AT,
     MESSAGE_V0,
     MESSAGE_V1,
     MIN_LENGTH,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
     Attributes,
 )
 
@@ -45,17 +55,6 @@ DONE = 1  # the end of the buffer is reached
 TORN = 2  # the buffer ends inside a batch
 BROKEN = 3
 
-_CRC_V2 = BATCH_HEADER.at("crc")
-_LEADER_EPOCH = BATCH_HEADER.at("leader_epoch")
-_ATTRIBUTES_V2 = BATCH_HEADER.at("attributes")
-_LAST_OFFSET_DELTA = BATCH_HEADER.at("last_offset_delta")
-_BASE_TIMESTAMP = BATCH_HEADER.at("base_timestamp_ms")
-_MAX_TIMESTAMP = BATCH_HEADER.at("max_timestamp_ms")
-_PRODUCER_ID = BATCH_HEADER.at("producer_id")
-_PRODUCER_EPOCH = BATCH_HEADER.at("producer_epoch")
-_BASE_SEQUENCE = BATCH_HEADER.at("base_sequence")
-_COUNT = BATCH_HEADER.at("record_count")
-_HEADER_SIZE = BATCH_HEADER.size
 _CRC_V0 = MESSAGE_V0.at("crc")
 _ATTRIBUTES_V0 = MESSAGE_V0.at("attributes")
 _TIMESTAMP_V1 = MESSAGE_V1.at("timestamp_ms")
@@ -89,7 +88,7 @@ def header_extent(length: int, magic: int, left: int) -> tuple[int, int, int]:
         return BROKEN, 0, rules.ENTRY_LENGTH
     size = length + LOG_OVERHEAD
     if magic == 2:
-        if size < _HEADER_SIZE:
+        if size < HEADER_SIZE:
             return BROKEN, size, rules.BATCH_LENGTH
     elif not 0 <= magic < 2:
         return BROKEN, size, rules.ENTRY_MAGIC
@@ -108,18 +107,18 @@ def read_row(data: Array, position: int, size: int, table: Array, row: int) -> N
     table[row, END] = position + size
     if magic == 2:
         base_offset = read_i64(data, position)
-        table[row, ATTRIBUTES] = data[position + _ATTRIBUTES_V2 + 1]
+        table[row, ATTRIBUTES] = data[position + FLAGS_AT]
         table[row, BASE_OFFSET] = base_offset
-        table[row, LAST_OFFSET] = wrap64(base_offset + read_i32(data, position + _LAST_OFFSET_DELTA))
-        table[row, LEADER_EPOCH] = read_i32(data, position + _LEADER_EPOCH)
-        table[row, CRC] = read_u32(data, position + _CRC_V2)
-        table[row, BASE_TIMESTAMP] = read_i64(data, position + _BASE_TIMESTAMP)
-        table[row, MAX_TIMESTAMP] = read_i64(data, position + _MAX_TIMESTAMP)
-        table[row, PRODUCER_ID] = read_i64(data, position + _PRODUCER_ID)
-        table[row, PRODUCER_EPOCH] = read_i16(data, position + _PRODUCER_EPOCH)
-        table[row, BASE_SEQUENCE] = read_i32(data, position + _BASE_SEQUENCE)
-        table[row, COUNT] = read_i32(data, position + _COUNT)
-        table[row, START] = position + _HEADER_SIZE
+        table[row, LAST_OFFSET] = wrap64(base_offset + read_i32(data, position + LAST_OFFSET_DELTA_AT))
+        table[row, LEADER_EPOCH] = read_i32(data, position + LEADER_EPOCH_AT)
+        table[row, CRC] = read_u32(data, position + CRC_AT)
+        table[row, BASE_TIMESTAMP] = read_i64(data, position + BASE_TIMESTAMP_AT)
+        table[row, MAX_TIMESTAMP] = read_i64(data, position + MAX_TIMESTAMP_AT)
+        table[row, PRODUCER_ID] = read_i64(data, position + PRODUCER_ID_AT)
+        table[row, PRODUCER_EPOCH] = read_i16(data, position + PRODUCER_EPOCH_AT)
+        table[row, BASE_SEQUENCE] = read_i32(data, position + BASE_SEQUENCE_AT)
+        table[row, COUNT] = read_i32(data, position + COUNT_AT)
+        table[row, START] = position + HEADER_SIZE
     else:
         offset = read_i64(data, position)
         timestamp = read_i64(data, position + _TIMESTAMP_V1) if magic == 1 else -1

@@ -16,11 +16,21 @@ from octavo.records.kernels.scan import BROKEN, MORE, TORN, entry_extent
 from octavo.records.kernels.skim import any_record, quick_record
 from octavo.records.kernels.varint import write_i16, write_i64, write_u32
 from octavo.records.layout import (
-    BATCH_HEADER,
+    ATTRIBUTES_AT,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
+    COUNT_AT,
+    CRC_AT,
+    FLAGS_AT,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
     MAGIC_AT,
     MAX_INT64,
     MAX_SIZE,
+    MAX_TIMESTAMP_AT,
     NO_TIMESTAMP,
+    PRODUCER_ID_AT,
     Attributes,
     Codec,
 )
@@ -75,7 +85,7 @@ OFFSET_RANGE = 103
 NO_RECORDS = 104
 OFFSETS_AND_COUNT = 105
 CONTROL_BATCH = 106
-NO_SEQUENCE = 107
+SEQUENCE_MISSING = 107
 UNREADABLE = 108  # of a size that Kafka cannot handle
 OFFSETS_USED_UP = 109
 
@@ -87,16 +97,6 @@ REBASED = 4  # the first timestamp is not the base, or one is negative: rewritin
 ANOTHER_CODEC = 8  # the topic requires another codec
 BAD_TIME = 16  # at least one has a refused timestamp
 
-_HEADER_SIZE = BATCH_HEADER.size
-_LEADER_EPOCH_AT = BATCH_HEADER.at("leader_epoch")
-_CRC_AT = BATCH_HEADER.at("crc")
-_ATTRIBUTES_AT = BATCH_HEADER.at("attributes")
-_LAST_OFFSET_DELTA_AT = BATCH_HEADER.at("last_offset_delta")
-_BASE_TIMESTAMP_AT = BATCH_HEADER.at("base_timestamp_ms")
-_MAX_TIMESTAMP_AT = BATCH_HEADER.at("max_timestamp_ms")
-_PRODUCER_ID_AT = BATCH_HEADER.at("producer_id")
-_BASE_SEQUENCE_AT = BATCH_HEADER.at("base_sequence")
-_COUNT_AT = BATCH_HEADER.at("record_count")
 _CODEC = int(Attributes.CODEC)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 _CONTROL = int(Attributes.CONTROL)
@@ -115,7 +115,7 @@ def next_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
     if outcome == BROKEN and rule == rules.BATCH_LENGTH:
         if size > end - position:
             return TORN, size, rules.OK
-        return BROKEN, size, UNREADABLE if size < _LAST_OFFSET_DELTA_AT + 4 else rule
+        return BROKEN, size, UNREADABLE if size < LAST_OFFSET_DELTA_AT + 4 else rule
     if outcome == TORN and size > MAX_SIZE:
         return BROKEN, size, UNREADABLE
     return outcome, size, rule
@@ -123,18 +123,18 @@ def next_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
 
 def judge_header(tables: Tables, data: Array, position: int, size: int, limits: Array, of_client: int) -> int:
     """Return the first rule, in Kafka's order, that a batch of magic 2 breaks apart from its records, or `OK`."""
-    attributes = data[position + _ATTRIBUTES_AT + 1] & 0xFF
+    attributes = data[position + FLAGS_AT] & 0xFF
     if of_client and read_i64(data, position) != 0:
         return FIRST_OFFSET
     if size > limits[MAX_BATCH_SIZE]:
         return TOO_LARGE
-    crc = crc32c_of(tables, data, position + _ATTRIBUTES_AT, position + size, 0)
-    if crc != read_u32(data, position + _CRC_AT):
+    crc = crc32c_of(tables, data, position + ATTRIBUTES_AT, position + size, 0)
+    if crc != read_u32(data, position + CRC_AT):
         return rules.CHECKSUM
     if attributes & _CODEC > _LAST_CODEC:
         return NO_SUCH_CODEC
-    last_offset_delta = read_i32(data, position + _LAST_OFFSET_DELTA_AT)
-    count = read_i32(data, position + _COUNT_AT)
+    last_offset_delta = read_i32(data, position + LAST_OFFSET_DELTA_AT)
+    count = read_i32(data, position + COUNT_AT)
     if last_offset_delta < 0:
         return OFFSET_RANGE
     if count <= 0:
@@ -144,8 +144,8 @@ def judge_header(tables: Tables, data: Array, position: int, size: int, limits: 
     if of_client:
         if attributes & _CONTROL:
             return CONTROL_BATCH
-        if read_i64(data, position + _PRODUCER_ID_AT) > -1 and read_i32(data, position + _BASE_SEQUENCE_AT) < 0:
-            return NO_SEQUENCE
+        if read_i64(data, position + PRODUCER_ID_AT) > -1 and read_i32(data, position + BASE_SEQUENCE_AT) < 0:
+            return SEQUENCE_MISSING
     return rules.OK
 
 
@@ -190,10 +190,10 @@ def judge_records(
     Returns the broken rule, the largest timestamp, the findings and, unless `rows` is 0, the number of refused records.
     Up to `rows` of these are written to the table `refused`; the rows after them stay unchanged.
     """
-    count = read_i32(header, position + _COUNT_AT)
-    base_timestamp = read_i64(header, position + _BASE_TIMESTAMP_AT)
-    the_time = read_i64(header, position + _MAX_TIMESTAMP_AT)
-    one_time = header[position + _ATTRIBUTES_AT + 1] & _LOG_APPEND_TIME != 0
+    count = read_i32(header, position + COUNT_AT)
+    base_timestamp = read_i64(header, position + BASE_TIMESTAMP_AT)
+    the_time = read_i64(header, position + MAX_TIMESTAMP_AT)
+    one_time = header[position + FLAGS_AT] & _LOG_APPEND_TIME != 0
     if count > (end - start) // MIN_RECORD_SIZE:
         return rules.RECORD_COUNT, 0, 0, 0
     lowest, highest = sound_times(one_time, limits, now_ms)
@@ -238,7 +238,7 @@ def judge_records(
 
 def recompressed(data: Array, position: int, limits: Array) -> bool:
     """Return whether the batch at `position` gets another codec in the log. Control records are not compressed."""
-    attributes = data[position + _ATTRIBUTES_AT + 1]
+    attributes = data[position + FLAGS_AT]
     if limits[TARGET] == ANY_CODEC or limits[TARGET] == attributes & _CODEC:
         return False
     return bool(attributes & _CODEC != _NONE or attributes & _CONTROL == 0)
@@ -257,19 +257,19 @@ def write_header(
     at: int,
 ) -> None:
     """Write to `headers` at `at` the header that the batch at `position` of `data` gets in the log."""
-    copy(headers, at, data, position, _HEADER_SIZE)
+    copy(headers, at, data, position, HEADER_SIZE)
     write_i64(headers, at, base_offset)
-    write_u32(headers, at + _LEADER_EPOCH_AT, leader_epoch)
-    attributes = data[position + _ATTRIBUTES_AT + 1] & 0xFF
+    write_u32(headers, at + LEADER_EPOCH_AT, leader_epoch)
+    attributes = data[position + FLAGS_AT] & 0xFF
     was_append_time = attributes & _LOG_APPEND_TIME != 0
-    if was_append_time == append_time and read_i64(data, position + _MAX_TIMESTAMP_AT) == max_timestamp:
+    if was_append_time == append_time and read_i64(data, position + MAX_TIMESTAMP_AT) == max_timestamp:
         return
     attributes = attributes & _KNOWN_ATTRIBUTES & ~_LOG_APPEND_TIME
-    write_i16(headers, at + _ATTRIBUTES_AT, attributes | _LOG_APPEND_TIME if append_time else attributes)
-    write_i64(headers, at + _MAX_TIMESTAMP_AT, max_timestamp)
-    crc = crc32c_of(tables, headers, at + _ATTRIBUTES_AT, at + _HEADER_SIZE, 0)
-    crc = crc32c_of(tables, data, position + _HEADER_SIZE, position + size, crc)
-    write_u32(headers, at + _CRC_AT, crc)
+    write_i16(headers, at + ATTRIBUTES_AT, attributes | _LOG_APPEND_TIME if append_time else attributes)
+    write_i64(headers, at + MAX_TIMESTAMP_AT, max_timestamp)
+    crc = crc32c_of(tables, headers, at + ATTRIBUTES_AT, at + HEADER_SIZE, 0)
+    crc = crc32c_of(tables, data, position + HEADER_SIZE, position + size, crc)
+    write_u32(headers, at + CRC_AT, crc)
 
 
 def write_span(
@@ -330,13 +330,13 @@ def validate(
         rule = judge_header(tables, data, position, size, limits, of_client)
         if rule != rules.OK:
             return position, rows, BROKEN, rule, found, last_offset, largest
-        compressed = data[position + _ATTRIBUTES_AT + 1] & _CODEC != _NONE
+        compressed = data[position + FLAGS_AT] & _CODEC != _NONE
         another_codec = recompressed(data, position, limits)
         if how == AS_IT_IS:
             if compressed or another_codec:
                 return position, rows, WANTED, rules.OK, found, last_offset, largest
             rule, largest, found, _ = judge_records(
-                data, position + _HEADER_SIZE, position + size, data, position, limits, now_ms, True, spans, 0
+                data, position + HEADER_SIZE, position + size, data, position, limits, now_ms, True, spans, 0
             )
         else:
             listed = len(spans) if how == LISTED else 0
@@ -352,12 +352,12 @@ def validate(
             return position, rows, BROKEN, rule, found, last_offset, largest
         if found & BAD_RECORD:
             return position, rows, REFUSED, rules.OK, found, last_offset, largest
-        last_offset_delta = read_i32(data, position + _LAST_OFFSET_DELTA_AT)
+        last_offset_delta = read_i32(data, position + LAST_OFFSET_DELTA_AT)
         if last_offset_delta > MAX_OFFSET - offset:
             return position, rows, BROKEN, OFFSETS_USED_UP, found, last_offset, largest
         if append_time:
             largest = now_ms
-        at = rows * _HEADER_SIZE
+        at = rows * HEADER_SIZE
         write_header(tables, data, position, size, offset, leader_epoch, append_time, largest, headers, at)
         last_offset = offset + last_offset_delta
         write_span(spans, rows, size, offset, last_offset, largest, leader_epoch)
