@@ -72,8 +72,11 @@ def walk(file: File, position: int, end: int) -> Iterator[Entry]:
         position += size
 
 
-def check(file: File, entry: Entry) -> None:
-    """Raise `CorruptFile` if a batch is not complete, or its checksum does not match its bytes."""
+def check(file: File, entry: Entry, room: memoryview | None = None) -> None:
+    """Raise `CorruptFile` if a batch is not complete, or its checksum does not match its bytes.
+
+    The batch is read a piece at a time, into `room` if that is given.
+    """
     head = file.read_at(BATCH_HEADER.size, entry.position)
     if len(head) < min(entry.size, BATCH_HEADER.size):
         raise CorruptFile(file.path, entry.position, CUT)
@@ -82,7 +85,8 @@ def check(file: File, entry: Entry) -> None:
     stored = int.from_bytes(head[crc_at : crc_at + 4], "big")
     at, computed = entry.position + covered_from(magic), 0
     while at < entry.end:
-        data = file.read_at(min(_PIECE, entry.end - at), at)
+        left = entry.end - at
+        data = file.read_at(min(_PIECE, left), at) if room is None else room[: file.read_into(room[:left], at)]
         if not data:
             raise CorruptFile(file.path, entry.position, CUT)
         computed = (crc32c if magic == 2 else crc32)(data, computed)

@@ -130,10 +130,11 @@ class BlockReader(Blocks):
         self._is_used_up = True
 
     def check_large(self) -> FormatError | None:
-        """Return what is wrong with the batch that was too large. Its checksum is computed a piece at a time."""
+        """Return what is wrong with the batch that was too large. The memory takes its bytes, a piece at a time."""
         base_offset, last_offset = self.table[0, [scan.BASE_OFFSET, scan.LAST_OFFSET]].tolist()
         try:
-            check(self.file, Entry(self.position, self.large, base_offset, last_offset, NO_TIMESTAMP))
+            entry = Entry(self.position, self.large, base_offset, last_offset, NO_TIMESTAMP)
+            check(self.file, entry, self.memory.data)
         except FormatError as error:
             return error
         return None
