@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
 from typing import Any, Final
 
 from octavo.errors import InvalidInput, UnknownPartition, WrongCall
 from octavo.log.directory.data_directory import DataDirectory
-from octavo.log.names import TopicPartition
+from octavo.log.names import TopicPartition, check_topic_name
 from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.watched.watched_directory import WatchedDirectory
 
@@ -98,6 +99,25 @@ def listed_partitions(given: tuple[Any, ...]) -> list[TopicPartition]:
 
 def _is_partition(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
+
+
+def subscribed_topics(
+    topics: Sequence[str] | re.Pattern[str], pattern: str | re.Pattern[str] | None
+) -> frozenset[str] | re.Pattern[str]:
+    """Return the topics or the pattern to subscribe to. Raises `InvalidInput`."""
+    if pattern is not None:
+        if topics:
+            raise InvalidInput("subscribe takes topics or a pattern, not both")
+        topics = re.compile(pattern)
+    if isinstance(topics, re.Pattern):
+        return topics
+    if isinstance(topics, str):
+        raise InvalidInput(f"topics are named in a list, or by a pattern; not by {topics!r}")
+    for name in topics:
+        if str(name).startswith("^"):  # confluent-kafka's way to give a pattern
+            raise WrongCall(f"{name!r} names no topic: write subscribe(pattern={name!r})")
+        check_topic_name(name)
+    return frozenset(topics)
 
 
 def offsets_by_partition(offsets: Mapping[Any, Any]) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import ConsumerError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from octavo.log.consumer.fetched_records import Fetched
+
+_LOOK_AGAIN_S: Final = 0.1  # how often to look for new topics and partitions
 
 
 class Assigned:
@@ -58,8 +61,12 @@ class Assigned:
 class Assignment:
     """All partitions that the consumer reads: those assigned, or those of the subscribed topics."""
 
-    def __init__(self, *, exclude_internal: bool) -> None:
-        self._exclude_internal = exclude_internal
+    def __init__(self, existing: Callable[[], Iterable[TopicPartition]], *, exclude_internal: bool) -> None:
+        """`existing` tells the partitions that there are now."""
+        self._existing: Final = existing
+        self._exclude_internal: Final = exclude_internal
+        self._next_look = 0.0  # on the monotonic clock
+        self.last: Assigned | None = None  # partition that the last poll read; None if the assignment changed since
         self._topics: frozenset[str] | re.Pattern[str] | None = None  # None: partitions were assigned, or nothing was
         self._states: dict[TopicPartition, Assigned] = {}
         self._turns: deque[Assigned] = deque()  # reading order; the first was read last
@@ -88,9 +95,14 @@ class Assignment:
             yield self._turns[0]
             self._turns.rotate(-1)
 
-    def next_turn(self) -> None:
-        """Start with another partition the next time."""
-        self._turns.rotate(-1)
+    def end_turn(self, state: Assigned) -> None:
+        """Start with another partition the next time, if everything fetched from this one has been handed out."""
+        if not state.is_fetched:
+            self._turns.rotate(-1)
+
+    def chosen(self, partitions: Iterable[TopicPartition] | None) -> list[Assigned]:
+        """Return the states of these partitions, or of all. Raises `ConsumerError` for one that is not assigned."""
+        return list(self) if partitions is None else [self[partition] for partition in partitions]
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions and no others. A partition that was read before keeps its position."""
@@ -99,25 +111,28 @@ class Assignment:
         self._set(partitions)
 
     def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> None:
-        """Read all partitions of these topics. `look` tells which partitions exist."""
+        """Read all partitions of these topics."""
         if self._topics is None and self._states:
             raise ConsumerError("the consumer has partitions assigned: unsubscribe first")
         self._topics = topics
+        self.look(now=True)
 
     def unsubscribe(self) -> None:
         """Read nothing."""
         self._topics = None
         self._set(())
 
-    def look(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read those of the existing partitions that were subscribed to."""
+    def look(self, *, now: bool = False) -> bool:
+        """Notice partitions of the subscribed topics that are new or gone. Return whether it was time to."""
         topics = self._topics
-        if topics is None:
-            return
+        if topics is None or not (now or time.monotonic() >= self._next_look):
+            return False
+        self._next_look = time.monotonic() + _LOOK_AGAIN_S
         if isinstance(topics, frozenset):
-            self._set([partition for partition in partitions if partition.topic in topics])
-            return
-        self._set([partition for partition in partitions if self._matches(topics, partition.topic)])
+            self._set([partition for partition in self._existing() if partition.topic in topics])
+        else:
+            self._set([partition for partition in self._existing() if self._matches(topics, partition.topic)])
+        return True
 
     def _matches(self, pattern: re.Pattern[str], topic: str) -> bool:
         return pattern.fullmatch(topic) is not None and not (self._exclude_internal and is_internal_topic(topic))
@@ -126,6 +141,7 @@ class Assignment:
         wanted = dict.fromkeys(partitions)
         if wanted.keys() == self._states.keys():
             return
+        self.last = None
         known = self._states
         self._states = {partition: known.get(partition) or Assigned(partition) for partition in wanted}
         stay = [state for state in self._turns if state.partition in wanted]

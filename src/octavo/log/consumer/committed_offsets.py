@@ -1,11 +1,15 @@
-"""Committed offsets of groups, through the coordinator of a directory; read-only for a watched directory."""
+"""Committed offsets of groups, through the coordinator of a directory; read-only for a watched directory.
+
+`GroupOffsets` are those of one consumer's group.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
-from octavo.errors import ConsumerError, OffsetOutOfRange
+from octavo.errors import ConsumerError, InvalidConfig, OffsetOutOfRange
+from octavo.log.consumer.config import ConsumerConfig
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
@@ -28,15 +32,15 @@ class KeptPositions:
     """Committed offsets in a directory that is open for writing."""
 
     def __init__(self, data: DataDirectory) -> None:
-        self._coordinator = data.coordinator
+        self._data: Final = data
 
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
-        return self._coordinator.committed(group_id, partitions)
+        return self._data.coordinator.committed(group_id, partitions)
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        self._coordinator.commit_offsets(group_id, offsets)
+        self._data.coordinator.commit_offsets(group_id, offsets)
 
 
 class WatchedPositions:
@@ -45,8 +49,8 @@ class WatchedPositions:
     def __init__(self, data: WatchedDirectory) -> None:
         from octavo.log.coordinator.offsets import OffsetState
 
-        self._new_state = OffsetState
-        self._data = data
+        self._new_state: Final = OffsetState
+        self._data: Final = data
         self._state = OffsetState()
 
     def committed(
@@ -71,3 +75,36 @@ class WatchedPositions:
 def positions_of(data: DataDirectory | WatchedDirectory) -> Positions:
     """Return the committed offsets in a directory."""
     return KeptPositions(data) if isinstance(data, DataDirectory) else WatchedPositions(data)
+
+
+class GroupOffsets:
+    """The committed offsets of the group of one consumer."""
+
+    def __init__(self, data: DataDirectory | WatchedDirectory, config: ConsumerConfig) -> None:
+        """Raises `InvalidConfig` if offsets are to be committed by themselves where nothing can be written."""
+        is_written = isinstance(data, DataDirectory)
+        if config.enable_auto_commit and not is_written:
+            raise InvalidConfig("enable.auto.commit", True, "in a directory that is only watched it must be false")
+        wanted = config.group_id is not None if config.enable_auto_commit is None else config.enable_auto_commit
+        self.is_automatic: Final = wanted and is_written  # whether positions are committed without a call of `commit`
+        self._group_id: Final = config.group_id
+        self._positions: Final = positions_of(data)
+
+    def starting_offset(self, partition: TopicPartition) -> OffsetAndMetadata | None:
+        """The committed offset of a partition; None without one, or without a group."""
+        if self._group_id is None:
+            return None
+        return self._positions.committed(self._group_id, [partition])[partition]
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit offsets. Raises `ConsumerError` without a group."""
+        self._positions.commit(self._group(), offsets)
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The committed offsets of partitions. Raises `ConsumerError` without a group."""
+        return dict(self._positions.committed(self._group(), list(partitions)))
+
+    def _group(self) -> str:
+        if self._group_id is None:
+            raise ConsumerError("without group.id there is nothing to remember positions by")
+        return self._group_id

@@ -13,21 +13,54 @@ A consumer is for one thread. Only `wakeup` may be called from others.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, Never
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Never, Self
 
-from octavo.errors import BadDirectory, FormatError, InvalidInput, LogError, UnknownPartition, WokenUp
-from octavo.log.client_arguments import FOREVER, deadline_after
-from octavo.log.consumer.assignment import Assigned
-from octavo.log.consumer.positioned import Handing, PositionedConsumer
+from octavo.errors import (
+    ConsumerClosed,
+    FormatError,
+    InvalidInput,
+    LogError,
+)
+from octavo.log.client_arguments import (
+    OneByOne,
+    check_config,
+    check_function,
+    deadline_after,
+    listed_partitions,
+    many_partitions,
+    offsets_by_partition,
+    one_partition,
+    partitions_of,
+    readable_directory,
+    subscribed_topics,
+)
+from octavo.log.clock import wall_clock_ms
+from octavo.log.closing import keeping
+from octavo.log.consumer.assignment import Assigned, Assignment
+from octavo.log.consumer.commits import Commits
+from octavo.log.consumer.committed_offsets import GroupOffsets
+from octavo.log.consumer.config import ConsumerConfig
+from octavo.log.consumer.consumed_logs import ConsumedLogs
+from octavo.log.consumer.fetched_records import Deserializer
+from octavo.log.consumer.fetcher import Fetcher
+from octavo.log.consumer.hand_out import HandOut
 from octavo.log.consumer.record import ConsumerRecord
-from octavo.log.ported_calls import OF_CONSUMERS, answering, without, wrong_call
+from octavo.log.consumer.starting_offset import StartingOffset
+from octavo.log.consumer.waiting import AT_ONCE, Waiting
+from octavo.log.directory.data_directory import DataDirectory
+from octavo.log.names import TopicPartition
+from octavo.log.offset_and_metadata import OffsetAndMetadata
+from octavo.log.ported_calls import NO_MEMBERS, NO_WAIT, OF_CONSUMERS, answering, without, wrong_call
+from octavo.log.readable_log import TimestampOffset
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NO_TIME: Final = -FOREVER
+    from octavo.log.watched.watched_directory import WatchedDirectory
+
 _OF_POLL: Final = {
     "": "timeout, in seconds, and max_records, and returns a list of records",
     "*": "write poll(timeout=1.0), in seconds. It returns a list of records",
@@ -36,8 +69,105 @@ _OF_POLL: Final = {
 
 
 @without(**OF_CONSUMERS)
-class Consumer(PositionedConsumer):
-    """Reads partitions of a directory that is open in this process, or watched. `close` it, or use it in a `with`."""
+class Consumer:
+    """Reads partitions of a directory that is open in this process, or watched. `close` it, or use it in a `with`.
+
+    config, or keywords with `_` for `.`: options with Kafka's names; see `ConsumerConfig`
+    key_deserializer, value_deserializer: convert the bytes of a key or value that is not null
+
+    Raises `InvalidConfig`, and `WrongCall` without a directory.
+    """
+
+    def __init__(
+        self,
+        data: DataDirectory | WatchedDirectory | None = None,
+        config: Mapping[str, Any] | None = None,
+        *topics: Never,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+        **more: Any,
+    ) -> None:
+        data = readable_directory(data)
+        check_config("Consumer", config, topics)
+        check_function("key_deserializer", key_deserializer, "key")
+        check_function("value_deserializer", value_deserializer, "value")
+        now_ms = data.now_ms if isinstance(data, DataDirectory) else wall_clock_ms
+        self.config: Final = ConsumerConfig.of(config, **more)
+        self._data: Final = data
+        self._assignment: Final = Assignment(data.partitions, exclude_internal=self.config.exclude_internal_topics)
+        self._group: Final = GroupOffsets(data, self.config)
+        self._logs: Final = ConsumedLogs(data, self.config.isolation_level)
+        self._start: Final = StartingOffset(self._logs, self._group, self.config.auto_offset_reset, now_ms)
+        self._fetcher: Final = Fetcher(self._logs, self._start, self.config, (key_deserializer, value_deserializer))
+        self._waiting: Final = Waiting(self._assignment, self._logs, self._fetcher, self.config)
+        self._hand_out: Final = HandOut(self._assignment)
+        self._commits: Final = Commits(
+            self._assignment,
+            self._hand_out,
+            self._logs,
+            self._group,
+            interval_ms=self.config.auto_commit_interval_ms,
+            now_ms=now_ms,
+        )
+        self._is_open = True
+
+    # ---------------------------------------------------------------------------------------------------- what it reads
+
+    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Read these partitions and no others."""
+        self._begin()
+        wanted = many_partitions(partitions)
+        self._commits.commit_if_automatic()
+        self._assignment.assign(wanted)
+
+    @answering(listener=NO_MEMBERS, on_assign=NO_MEMBERS, on_revoke=NO_MEMBERS, on_lost=NO_MEMBERS)
+    def subscribe(
+        self, topics: Sequence[str] | re.Pattern[str] = (), *, pattern: str | re.Pattern[str] | None = None
+    ) -> None:
+        """Read all partitions, also future ones, of these topics, or of those whose whole name the pattern matches."""
+        self._begin()
+        wanted = subscribed_topics(topics, pattern)
+        if wanted == frozenset():
+            self.unsubscribe()  # as in Kafka
+            return
+        self._commits.commit_if_automatic()
+        self._assignment.subscribe(wanted)
+
+    def unsubscribe(self) -> None:
+        """Read nothing."""
+        self._begin()
+        self._commits.commit_if_automatic()
+        self._assignment.unsubscribe()
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that the consumer reads."""
+        self._assignment.look()
+        return sorted(state.partition for state in self._assignment)
+
+    def subscription(self) -> frozenset[str] | re.Pattern[str] | None:
+        """The subscribed topics; None if partitions were assigned, or nothing was."""
+        return self._assignment.subscription
+
+    def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """The partitions of a topic, in order. Raises `UnknownPartition` if there is no such topic."""
+        return partitions_of(self._data, topic)
+
+    def pause(self, *partitions: OneByOne) -> None:
+        """Hand out nothing from these partitions until they are resumed."""
+        self._begin()
+        for state in self._states(listed_partitions(partitions)):
+            state.is_paused = True
+
+    def resume(self, *partitions: OneByOne) -> None:
+        """Hand out records from these partitions again."""
+        for state in self._states(listed_partitions(partitions)):
+            state.is_paused = False
+
+    def paused(self) -> list[TopicPartition]:
+        """The partitions that are paused."""
+        return sorted(state.partition for state in self._assignment if state.is_paused)
+
+    # ---------------------------------------------------------------------------------------------------------- reading
 
     def poll(
         self, *more: Never, timeout: float | None = 0.0, max_records: int | None = None, **others: Never
@@ -52,10 +182,18 @@ class Consumer(PositionedConsumer):
         if more or others:
             wrong_call("Consumer.poll", more, others, _OF_POLL)
         if max_records == 1:
+            if not self._commits.is_due():
+                for record in self._hand_out.single:
+                    return [record]
             return self._poll_one(timeout)
         limit = self.config.max_poll_records if max_records is None else max_records
-        last = self._last
-        if last is not None and self._handing is None and not self._woken.is_set() and not self._is_commit_due():
+        last = self._assignment.last
+        if (
+            last is not None
+            and not self._hand_out.is_under_way
+            and not self._waiting.is_woken()
+            and not self._commits.is_due()
+        ):
             fetched = last.fetched  # fast path: records are nearly always there already
             if fetched is not None and not last.is_paused and fetched.left > limit > 0:
                 records = fetched.take(limit)
@@ -65,37 +203,25 @@ class Consumer(PositionedConsumer):
         return self._poll(timeout, limit)
 
     def _poll_one(self, timeout: float | None) -> list[ConsumerRecord]:
-        """Return one record, from an iteration that each call advances by one."""
-        if not self._is_commit_due():
-            for record in self._single:
-                return [record]
-        self._begin()
-        self._commit_if_due()
-        state = self._next(self._fetcher.has_records, deadline_after(timeout))
+        """Return one record, and keep those after it for the next polls for one."""
+        self._begin_poll()
+        state = self._waiting.next_partition(self._fetcher.has_records, deadline_after(timeout))
         if state is None:
             return []
-        self._single = left = self._hand_out(state)
-        if self._woken.is_set():
-            self._single = iter(())
+        self._hand_out.single = left = self._hand_out.begin(state, self.config.max_poll_records)
+        if self._waiting.is_woken():
+            self._hand_out.single = iter(())
         return [next(left)]
-
-    def _hand_out(self, state: Assigned) -> Iterator[ConsumerRecord]:
-        """Hand out records of a partition one by one. Each counts as read when it is handed out."""
-        assert state.fetched is not None
-        records = state.fetched.take(self.config.max_poll_records)
-        self._handing = Handing(state, records, iter(records))
-        return self._handing.left
 
     def _poll(self, timeout: float | None, limit: int) -> list[ConsumerRecord]:
         if limit < 1:
             raise InvalidInput(f"a poll gives at least one record, not {limit}")
-        self._begin()
-        self._commit_if_due()
+        self._begin_poll()
         records: list[ConsumerRecord] = []
         deadline = deadline_after(timeout)
         while len(records) < limit:
             try:
-                state = self._next(self._fetcher.has_records, _NO_TIME if records else deadline)
+                state = self._waiting.next_partition(self._fetcher.has_records, AT_ONCE if records else deadline)
                 if state is None or state.fetched is None:
                     break
                 records += state.fetched.take(limit - len(records))
@@ -105,8 +231,8 @@ class Consumer(PositionedConsumer):
                 raise
             state.leader_epoch = records[-1].leader_epoch
             state.go_on(state.fetched.next_offset)
-            self._last = state
-            self._end_turn(state)
+            self._assignment.last = state
+            self._assignment.end_turn(state)
         return records
 
     @answering()
@@ -118,13 +244,12 @@ class Consumer(PositionedConsumer):
         """
         if max_records is not None and max_records < 1:
             raise InvalidInput(f"a poll gives at least one record, not {max_records}")
-        self._begin()
-        self._commit_if_due()
-        state = self._next(self._fetcher.has_columns, deadline_after(timeout))
+        self._begin_poll()
+        state = self._waiting.next_partition(self._fetcher.has_columns, deadline_after(timeout))
         if state is None or state.arrow is None:
             return None
         taken = self._fetcher.take_columns(state, max_records)
-        self._end_turn(state)
+        self._assignment.end_turn(state)
         return taken
 
     @answering()
@@ -135,50 +260,150 @@ class Consumer(PositionedConsumer):
         """
         self._check_open()
         while self._is_open:
-            self._begin()
-            self._commit_if_due()
-            state = self._next(self._fetcher.has_records, deadline_after(timeout))
+            self._begin_poll()
+            state = self._waiting.next_partition(self._fetcher.has_records, deadline_after(timeout))
             if state is None:
                 return
-            yield from self._hand_out(state)
+            yield from self._hand_out.begin(state, self.config.max_poll_records)
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         return self.records()
 
     def wakeup(self) -> None:
         """Make a waiting `poll`, or else the next one, raise `WokenUp`. Any thread may call this."""
-        self._woken.set()
-        self._single = iter(())  # nothing is lost: `_handing` still has these records
+        self._waiting.wake()
+        self._hand_out.single = iter(())  # nothing is lost: the records are taken back
 
-    def _next(self, has: Callable[[Assigned], bool], deadline: float) -> Assigned | None:
-        """Return a partition for which `has` is true; None if there is none by the deadline."""
-        patience: float | None = None  # deadline for `fetch.min.bytes` to be there
-        while True:
-            self._fetcher.check_open()
-            if deadline != _NO_TIME and self._woken.is_set():
-                self._woken.clear()
-                raise WokenUp("wakeup was called")
-            self._look()
-            now = time.monotonic()
-            if self.config.fetch_min_bytes > 1:
-                patience = now + self.config.fetch_max_wait_ms / 1000 if patience is None else patience
-            if patience is None or now >= patience or self._fetcher.has_enough(self._assignment):
-                found = self._find(has)
-                if found is not None:
-                    return found
-            if now >= deadline:
-                return None
-            self._woken.wait(min(self._fetcher.pause_s, deadline - now))
+    # -------------------------------------------------------------------------------------------------------- positions
 
-    def _find(self, has: Callable[[Assigned], bool]) -> Assigned | None:
-        for state in self._assignment.turns():
+    @answering()
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Continue from an offset.
+
+        If the offset does not exist, this shows when it is read. `auto.offset.reset` applies then.
+        """
+        self._begin()
+        at: object = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
+        if not isinstance(at, int) or at < 0:
+            raise InvalidInput(f"there is no offset {at!r}")
+        self._assignment.look()
+        self._assignment[one_partition(partition)].move(at)
+
+    def seek_to_beginning(self, *partitions: OneByOne) -> None:
+        """Continue from the first offset of these partitions, or of all assigned ones."""
+        self._begin()
+        for state in self._states(listed_partitions(partitions) if partitions else None):
+            state.move(self._logs.start_offset(state.partition))
+
+    def seek_to_end(self, *partitions: OneByOne) -> None:
+        """Continue from the end of these partitions, or of all assigned ones."""
+        self._begin()
+        for state in self._states(listed_partitions(partitions) if partitions else None):
+            state.move(self._logs.end_offset(state.partition))
+
+    def seek_to_timestamp(self, timestamp_ms: int, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Continue from the first record with this timestamp or a later one; if there is none, from the end."""
+        self._begin()
+        for state in self._states(None if partitions is None else many_partitions(partitions)):
+            state.move(self._logs.offset_since(state.partition, timestamp_ms))
+
+    @answering(timeout_ms=NO_WAIT)
+    def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record. Raises `NoOffset` if there is none to begin at."""
+        self._assignment.look()
+        state = self._assignment[one_partition(partition)]
+        if state.position is None:
+            self._start.find(state)
+        return self._hand_out.position(state) or 0
+
+    @answering(timeout_ms=NO_WAIT)
+    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        return {partition: self._logs.start_offset(partition) for partition in many_partitions(partitions)}
+
+    @answering(timeout_ms=NO_WAIT)
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last one that this consumer may see, for each partition."""
+        return {partition: self._logs.end_offset(partition) for partition in many_partitions(partitions)}
+
+    @answering(timeout_ms=NO_WAIT, timestamps="write timestamps_ms")
+    def offsets_for_times(
+        self, timestamps_ms: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, TimestampOffset | None]:
+        """The first record of each partition with its timestamp or a later one; None if there is none."""
+        return {
+            one_partition(partition): self._logs.offset_for_timestamp(one_partition(partition), timestamp_ms)
+            for partition, timestamp_ms in timestamps_ms.items()
+        }
+
+    def lag(self, partition: TopicPartition) -> int:
+        """Number of offsets from the position to the end."""
+        return max(0, self._logs.end_offset(one_partition(partition)) - self.position(partition))
+
+    # ------------------------------------------------------------------------------------------------------- committing
+
+    @answering(
+        timeout_ms=NO_WAIT,
+        asynchronous="it returns when the offsets are written, leave it out",
+        message="write offsets={record.topic_partition: record.offset + 1}",
+    )
+    def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
+        """Commit these offsets for the group; without any, the positions after all records handed out.
+
+        They survive the process once this returns. Raises `ConsumerError` without `group.id`, and `CoordinatorRefused`.
+        """
+        self._check_open()
+        if offsets is None:
+            self._commits.commit()
+            return
+        self._group.commit(offsets_by_partition(offsets))
+
+    @answering(timeout_ms=NO_WAIT, timeout=NO_WAIT, metadata="each offset comes with its metadata, leave it out")
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The group's committed offset in each of the partitions; None if it has none."""
+        self._check_open()
+        return self._group.committed(many_partitions(partitions))
+
+    # ------------------------------------------------------------------------------------------------------------ state
+
+    @answering(timeout=NO_WAIT, timeout_ms=NO_WAIT, autocommit="set enable.auto.commit in the configuration")
+    def close(self) -> None:
+        """Commit what has been read, if auto-commit is on. All that `poll` returned counts as read.
+
+        In a fork of the process that opened the directory nothing is committed: that is up to the parent.
+        """
+        if self._is_open:
             try:
-                if not state.is_paused and has(state):
-                    return state
-            except (UnknownPartition, BadDirectory, FileNotFoundError):
-                self._next_look = 0.0
-                self._look()
-                if state.partition in self._assignment:
-                    raise
-                return None  # its topic was deleted
-        return None
+                self._hand_out.settle()
+                if not self._logs.is_elsewhere:
+                    self._commits.commit_if_automatic()
+            finally:
+                self._is_open = False
+                self._assignment.last = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the consumer. If the body raised, an error of closing becomes a note on that error."""
+        with keeping(error):
+            self.close()
+
+    def _begin(self) -> None:
+        self._check_open()
+        self._hand_out.settle()
+
+    def _begin_poll(self) -> None:
+        self._begin()
+        self._commits.commit_if_due()
+
+    def _states(self, partitions: Iterable[TopicPartition] | None) -> list[Assigned]:
+        self._assignment.look()
+        return self._assignment.chosen(partitions)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ConsumerClosed("the consumer is closed")
+        self._logs.check_open()

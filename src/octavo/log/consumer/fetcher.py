@@ -1,42 +1,21 @@
-"""Reads the logs of a directory for a consumer, as its configuration says."""
+"""Fetches records from the logs, as objects or as Arrow columns, and keeps them until they are handed out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from octavo.errors import (
-    ConsumerError,
-    FormatError,
-    InvalidConfig,
-    NoOffset,
-    NoSegments,
-    NotReady,
-    OctavoError,
-    OffsetOutOfRange,
-    UnknownPartition,
-)
-from octavo.log.clock import wall_clock_ms
+from octavo.errors import FormatError, NotReady, OctavoError, OffsetOutOfRange
 from octavo.log.consumer.assignment import Assigned
-from octavo.log.consumer.committed_offsets import positions_of
-from octavo.log.consumer.config import EARLIEST, LATEST, NONE, ConsumerConfig
+from octavo.log.consumer.config import ConsumerConfig
+from octavo.log.consumer.consumed_logs import ConsumedLogs
 from octavo.log.consumer.fetched_records import Deserializer, fetched
+from octavo.log.consumer.starting_offset import StartingOffset
 from octavo.log.consumer.visible_batches import Visible, visible
-from octavo.log.directory.data_directory import DataDirectory
-from octavo.log.names import TopicPartition
-from octavo.log.offset_and_metadata import OffsetAndMetadata
-from octavo.log.readable_log import ReadableLog, TimestampOffset
 from octavo.log.reading import ReadResult
-from octavo.log.view import Isolation
-from octavo.log.watched.watched_directory import WatchedDirectory
-from octavo.log.watched.watched_log import WatchedLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_PAUSE_S: Final = 0.005  # between two looks at logs that this process writes
-_WATCHED_PAUSE_S: Final = 0.03  # between two looks at logs that another process writes
 
 
 class Fetcher:
@@ -44,37 +23,15 @@ class Fetcher:
 
     def __init__(
         self,
-        data: DataDirectory | WatchedDirectory,
+        logs: ConsumedLogs,
+        start: StartingOffset,
         config: ConsumerConfig,
         deserializers: tuple[Deserializer | None, Deserializer | None],
     ) -> None:
-        self._data = data
-        self._config = config
+        self._logs: Final = logs
+        self._start: Final = start
+        self._config: Final = config
         self._deserializers = deserializers
-        self._isolation: Final = config.isolation_level
-        self._positions = positions_of(data)
-        self._logs: dict[TopicPartition, WatchedLog] = {}  # logs of a watched directory
-        is_written = isinstance(data, DataDirectory)
-        self.pause_s: Final = _PAUSE_S if is_written else _WATCHED_PAUSE_S
-        self.now_ms: Final = data.now_ms if isinstance(data, DataDirectory) else wall_clock_ms
-        if config.enable_auto_commit and not is_written:
-            raise InvalidConfig("enable.auto.commit", True, "in a directory that is only watched it must be false")
-        wanted = config.group_id is not None if config.enable_auto_commit is None else config.enable_auto_commit
-        self.commits_by_itself: Final = wanted and is_written
-        if isinstance(data, DataDirectory) and self._isolation is Isolation.READ_COMMITTED:
-            data.coordinator.finish_prepared()
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether this process is a fork of the one that opened the directory to write."""
-        return isinstance(self._data, DataDirectory) and self._data.is_elsewhere
-
-    def check_open(self) -> None:
-        """Raise if nothing new can come: the directory is closed, or was opened by the process that forked this one."""
-        if isinstance(self._data, DataDirectory):
-            self._data.check_open()
-
-    # ---------------------------------------------------------------------------------------------------------- records
 
     def has_records(self, state: Assigned) -> bool:
         """Whether a partition has records to hand out. Fetches some if there are none."""
@@ -170,119 +127,15 @@ class Fetcher:
         """Read from a partition's position on; None if there is nothing, or nothing yet."""
         try:
             if state.position is None:
-                self.find_position(state)
+                self._start.find(state)
             while True:
                 try:
-                    part = self._read_log(state)
+                    part = self._logs.read(state, self._config.max_partition_fetch_bytes)
                 except OffsetOutOfRange:
-                    if self._config.auto_offset_reset.where == NONE:
+                    if not self._start.can_reset:
                         raise
-                    state.move(self._reset(state.partition))  # the new position may be deleted by then as well
+                    self._start.reset(state)  # the new position may be deleted by then as well
                 else:
                     return part if part.size else None
         except NotReady:
             return None
-
-    def _read_log(self, state: Assigned) -> ReadResult:
-        log, position = self._log(state.partition), state.position
-        assert position is not None
-        most = self._config.max_partition_fetch_bytes
-        if isinstance(log, WatchedLog):
-            with suppress(OffsetOutOfRange):  # raised for the log as it was at the last refresh
-                part = log.read(position, most, isolation=self._isolation, segment=state.segment)
-                if part.size:
-                    return part
-            self._refresh(state.partition, log)
-        return log.read(position, most, isolation=self._isolation, segment=state.segment)
-
-    # -------------------------------------------------------------------------------------------------------- positions
-
-    def find_position(self, state: Assigned) -> None:
-        """Begin at the group's committed offset, or where `auto.offset.reset` says. Raises `NoOffset`."""
-        group_id = self._config.group_id
-        known = None
-        if group_id is not None:
-            known = self._positions.committed(group_id, [state.partition])[state.partition]
-        if known is not None:
-            state.move(known.offset)
-            state.committed = known.offset
-            state.leader_epoch = known.leader_epoch
-            return
-        if self._config.auto_offset_reset.where == NONE:
-            raise NoOffset(state.partition)
-        state.move(self._reset(state.partition))
-
-    def _reset(self, partition: TopicPartition) -> int:
-        where, duration_ms = self._config.auto_offset_reset
-        if where == EARLIEST:
-            return self.start_offset(partition)
-        if where == LATEST:
-            return self.end_offset(partition)
-        return self.offset_since(partition, max(0, self.now_ms() - duration_ms))
-
-    def start_offset(self, partition: TopicPartition) -> int:
-        """The first offset of a partition."""
-        return self._fresh(partition).start_offset
-
-    def end_offset(self, partition: TopicPartition) -> int:
-        """The offset after the last one that this consumer may see."""
-        log = self._fresh(partition)
-        return log.last_stable_offset if self._isolation is Isolation.READ_COMMITTED else log.high_watermark
-
-    def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> TimestampOffset | None:
-        """The first visible record with that timestamp or a later one; None if there is none."""
-        return self._fresh(partition).offset_for_timestamp(timestamp_ms, isolation=self._isolation)
-
-    def offset_since(self, partition: TopicPartition, timestamp_ms: int) -> int:
-        """The offset of the first visible record with that timestamp or a later one, or else the end offset."""
-        found = self.offset_for_timestamp(partition, timestamp_ms)
-        return self.end_offset(partition) if found is None else found.offset
-
-    # ----------------------------------------------------------------------------------------------------------- groups
-
-    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit offsets for the group."""
-        self._positions.commit(self._group(), offsets)
-
-    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The committed offsets of the group."""
-        return dict(self._positions.committed(self._group(), list(partitions)))
-
-    def _group(self) -> str:
-        if self._config.group_id is None:
-            raise ConsumerError("without group.id there is nothing to remember positions by")
-        return self._config.group_id
-
-    # ------------------------------------------------------------------------------------------------------------- logs
-
-    def _log(self, partition: TopicPartition) -> ReadableLog:
-        """Return a partition's log; in a watched directory, in its state of the last refresh."""
-        if isinstance(self._data, DataDirectory):
-            return self._data.log(*partition)
-        log = self._logs.get(partition)
-        if log is None:
-            log = self._logs[partition] = self._data.log(*partition)
-        return log
-
-    def _fresh(self, partition: TopicPartition) -> ReadableLog:
-        """Return a partition's log in its current state."""
-        log = self._log(partition)
-        if isinstance(log, WatchedLog):
-            self._refresh(partition, log)
-        return log
-
-    def _refresh(self, partition: TopicPartition, log: WatchedLog) -> None:
-        """Refresh a watched log. Raises `NotReady` if the log is being recreated."""
-        try:
-            log.refresh()
-        except NoSegments:
-            self._logs.pop(partition, None)
-            raise NotReady(f"{partition} is being made: it has no segment yet") from None
-
-    def has_partition(self, partition: TopicPartition) -> bool:
-        """Whether the partition exists and has not been deleted."""
-        try:
-            self._log(partition)
-        except UnknownPartition:
-            return False
-        return True

@@ -365,14 +365,14 @@ def test_a_reset_is_done_again_where_what_it_found_is_deleted(tmp_path: Path, mo
         consumer.assign([T0])
         assert consumer.position(T0) == 0
         log.delete_records_before(10)
-        find = consumer._fetcher.start_offset
+        find = consumer._logs.start_offset
 
         def start_offset(partition: TopicPartition) -> int:
             found = find(partition)
             log.delete_records_before(20)
             return found
 
-        monkeypatch.setattr(consumer._fetcher, "start_offset", start_offset)
+        monkeypatch.setattr(consumer._logs, "start_offset", start_offset)
         assert numbers(consumer.poll(max_records=2)) == [20, 21]
 
 

@@ -1,0 +1,63 @@
+"""Wait until a partition has records, a time-out ends, or another thread calls `wakeup`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from octavo.errors import BadDirectory, UnknownPartition, WokenUp
+from octavo.log.client_arguments import FOREVER
+from octavo.log.consumer.assignment import Assigned, Assignment
+from octavo.log.consumer.config import ConsumerConfig
+from octavo.log.consumer.consumed_logs import ConsumedLogs
+from octavo.log.consumer.fetcher import Fetcher
+
+AT_ONCE: Final = -FOREVER  # a deadline: do not wait, and leave `wakeup` to the next poll
+
+
+class Waiting:
+    """Finds the partition to read next."""
+
+    def __init__(self, assignment: Assignment, logs: ConsumedLogs, fetcher: Fetcher, config: ConsumerConfig) -> None:
+        self._assignment: Final = assignment
+        self._logs: Final = logs
+        self._fetcher: Final = fetcher
+        self._min_bytes: Final = config.fetch_min_bytes
+        self._max_wait_s: Final = config.fetch_max_wait_ms / 1000
+        self._woken: Final = threading.Event()
+        self.is_woken: Final = self._woken.is_set  # whether the next wait raises `WokenUp`
+        self.wake: Final = self._woken.set
+
+    def next_partition(self, has: Callable[[Assigned], bool], deadline: float) -> Assigned | None:
+        """Return a partition for which `has` is true; None if there is none by the deadline. Raises `WokenUp`."""
+        patience: float | None = None  # deadline for `fetch.min.bytes` to be there
+        while True:
+            self._logs.check_open()
+            if deadline != AT_ONCE and self._woken.is_set():
+                self._woken.clear()
+                raise WokenUp("wakeup was called")
+            self._assignment.look()
+            now = time.monotonic()
+            if self._min_bytes > 1:
+                patience = now + self._max_wait_s if patience is None else patience
+            if patience is None or now >= patience or self._fetcher.has_enough(self._assignment):
+                found = self._find(has)
+                if found is not None:
+                    return found
+            if now >= deadline:
+                return None
+            self._woken.wait(min(self._logs.pause_s, deadline - now))
+
+    def _find(self, has: Callable[[Assigned], bool]) -> Assigned | None:
+        for state in self._assignment.turns():
+            try:
+                if not state.is_paused and has(state):
+                    return state
+            except (UnknownPartition, BadDirectory, FileNotFoundError):
+                self._assignment.look(now=True)
+                if state.partition in self._assignment:
+                    raise
+                return None  # its topic was deleted
+        return None
