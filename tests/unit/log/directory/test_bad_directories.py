@@ -16,8 +16,9 @@ import pytest
 
 from octavo.errors import BadDirectory, DirectoryLocked, FormatError, LogError
 from octavo.log import DataDirectory
-from tests.permissions import run_obeying_permissions
+from tests.permissions import obey_permissions
 from tests.unit.log.directories import COUNT, TIME_MS, keys, left_as_it_was, segments, write_directory
+from tests.unit.log.forks import run_in_fork
 
 
 @pytest.fixture(scope="module")
@@ -111,15 +112,6 @@ def test_a_file_for_a_folder_and_a_folder_for_a_file(folder: Path, name: str) ->
 
 # ------------------------------------------------------------------------------------------------------- permissions
 
-_OPEN: Final = """
-import sys
-from octavo.log import DataDirectory
-try:
-    DataDirectory.open(sys.argv[1])
-except Exception as error:
-    print(type(error).__name__, error)
-"""
-
 
 @pytest.mark.parametrize(
     ("name", "mode"),
@@ -136,16 +128,21 @@ except Exception as error:
         ("b-1/leader-epoch-checkpoint", 0o000),
     ],
 )
-def test_no_permission(folder: Path, name: str, mode: int) -> None:
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_no_permission(folder: Path, name: str, mode: int, capfd: pytest.CaptureFixture[str]) -> None:
+    def open_without_permission() -> DataDirectory:
+        obey_permissions()
+        return DataDirectory.open(folder)
+
     path = folder / name
     usual = path.stat().st_mode
     with left_as_it_was(folder):
         path.chmod(mode)
-        done = run_obeying_permissions([sys.executable, "-c", _OPEN, str(folder)])
+        said = run_in_fork(open_without_permission)
         path.chmod(usual)
-    assert done.stderr == ""
-    assert done.stdout.split(" ")[0] in {"PermissionError", "BadDirectory"}, done.stdout
-    assert str(folder) in done.stdout
+    assert capfd.readouterr().err == ""
+    assert said.split(":")[0] in {"PermissionError", "BadDirectory"}, said
+    assert str(folder) in said
 
 
 # -------------------------------------------------------------------------------------------- indexes that tell lies

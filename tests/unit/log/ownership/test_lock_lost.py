@@ -23,19 +23,34 @@ import sys
 from octavo.errors import DirectoryLocked
 from octavo.log import DataDirectory
 from tests.unit.log.logs import make_batch
-try:
-    with DataDirectory.open(sys.argv[1]) as data:
-        for number in range(50, 60):
-            data.log("events", 0).append(make_batch(first=number))
-    print("appended")
-except DirectoryLocked as refused:
-    print(refused.pid)
+for folder in sys.stdin:
+    try:
+        with DataDirectory.open(folder.strip()) as data:
+            for number in range(50, 60):
+                data.log("events", 0).append(make_batch(first=number))
+        print("appended", flush=True)
+    except DirectoryLocked as refused:
+        print(refused.pid, flush=True)
 """
 
+Append = Callable[[Path], str]
 
-def append_in_another_process(folder: Path) -> str:
-    command = [sys.executable, "-c", _APPEND, str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+@pytest.fixture(scope="module")
+def append_in_another_process() -> Iterator[Append]:
+    """Have a process open a folder, append to it and close it; what it says then."""
+    command = [sys.executable, "-c", _APPEND]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked, answers = process.stdin, process.stdout
+
+        def append(folder: Path) -> str:
+            print(folder, file=asked, flush=True)
+            return answers.readline().strip()
+
+        yield append
+    assert process.returncode == 0
 
 
 @pytest.fixture
@@ -49,7 +64,9 @@ def data(tmp_path: Path) -> Iterator[DataDirectory]:
         data.close()
 
 
-def test_a_directory_that_is_copied_stays_locked(data: DataDirectory, tmp_path: Path) -> None:
+def test_a_directory_that_is_copied_stays_locked(
+    data: DataDirectory, tmp_path: Path, append_in_another_process: Append
+) -> None:
     shutil.copytree(tmp_path / "data", tmp_path / "backup")
     assert append_in_another_process(tmp_path / "data").isdecimal()
     data.log(*EVENTS).append(make_batch(first=20))
@@ -81,7 +98,9 @@ ACTS: dict[str, Callable[[DataDirectory, Log], object]] = {
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_nothing_is_written_by_whoever_lost_the_lock(data: DataDirectory, tmp_path: Path, name: str) -> None:
+def test_nothing_is_written_by_whoever_lost_the_lock(
+    data: DataDirectory, tmp_path: Path, name: str, append_in_another_process: Append
+) -> None:
     folder = tmp_path / "data"
     log = data.log(*EVENTS)
     log.flush()
