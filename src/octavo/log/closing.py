@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Self
 
 
 @contextmanager
@@ -16,6 +17,24 @@ def keeping(error: BaseException | None) -> Iterator[None]:
         if error is None:
             raise
         error.add_note(f"closing failed as well: {type(another).__name__}: {another}")
+
+
+class ClosedByWith:
+    """Close an object at the end of a `with`."""
+
+    def close(self) -> None:
+        """Close it."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it. If the body has raised an error, a failure to close becomes a note of that error."""
+        with keeping(error):
+            self.close()
 
 
 class Attempts:

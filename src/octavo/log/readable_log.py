@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 from octavo.errors import FormatError, InvalidInput
-from octavo.log.closing import keeping
+from octavo.log.closing import ClosedByWith
 from octavo.log.log_reader import LogReader
 from octavo.log.reading import ReadResult, indexed_aborts, read_view
 from octavo.log.segment.segment import Segment
@@ -26,7 +25,7 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int  # -1 if it has none
 
 
-class ReadableLog(ABC):
+class ReadableLog(ClosedByWith, ABC):
     """Queries that any thread may make at any time, while another thread changes the log."""
 
     @property
@@ -37,16 +36,6 @@ class ReadableLog(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close the files. Reads that have begun may finish."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the log. If the body has raised an error, a failure to close becomes a note of that error."""
-        with keeping(error):
-            self.close()
 
     @property
     def start_offset(self) -> int:

@@ -14,13 +14,12 @@ import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal, Self, overload
+from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import BadDirectory, Closed, InvalidInput, OctavoError, TopicExists, UnknownPartition
 from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.clock import Clock, wall_clock_ms
-from octavo.log.closing import Attempts, keeping
+from octavo.log.closing import Attempts, ClosedByWith
 from octavo.log.config import LogConfig
 from octavo.log.directory.data_folder import DataFolder, abandon, share_broker_epoch
 from octavo.log.directory.standalone import check_no_file, check_topic_id
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from octavo.log.metadata import MetadataStore, Topic
 
 
-class DataDirectory:
+class DataDirectory(ClosedByWith):
     """A directory of topics and their partitions. Get one from `open`; `close` it, or use it in a `with`."""
 
     def __init__(
@@ -422,16 +421,6 @@ class DataDirectory:
                 attempts.insist(folder.close)
             self._is_closed = True
             attempts.finish()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the directory. If the body has raised an error, a failure to close becomes a note of that error."""
-        with keeping(error):
-            self.close()
 
     def check_owner(self) -> None:
         """Raise `WrongProcess` or `LockLost` if this process may not write."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Never, Self
+from typing import TYPE_CHECKING, Any, Final, Never
 
 from octavo.errors import ProducerClosed, TransactionAborted, WrongCall, WrongTransactionOrder
 from octavo.log.client_arguments import (
@@ -17,7 +16,7 @@ from octavo.log.client_arguments import (
     writable_directory,
 )
 from octavo.log.clock import NS_PER_MS, Clock, monotonic_ms, wall_clock_ms
-from octavo.log.closing import keeping
+from octavo.log.closing import ClosedByWith
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.fork_safe import in_child, make_rlock
 from octavo.log.ported_calls import NO_WAIT, OF_PRODUCERS, answering, without, wrong_call
@@ -41,7 +40,7 @@ Serializer = Callable[[Any], Buffer | None]
 
 
 @without(**OF_PRODUCERS)
-class Producer:
+class Producer(ClosedByWith):
     """Sends records to topics. Any number of threads may use it. `close` it, or use it in a `with`.
 
     A record waits until its batch is full (`batch.size`) or `linger.ms` have passed. `flush`, `close` and asking its
@@ -356,16 +355,6 @@ class Producer:
             if self._thread is not None:
                 self._thread.stop()
             self._sender.close(ProducerClosed("the producer was closed before the record was appended"))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the producer. If the body raised, an error of closing becomes a note on that error."""
-        with keeping(error):
-            self.close()
 
     def _check_process(self) -> None:
         if self._data.is_elsewhere:

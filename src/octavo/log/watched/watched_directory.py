@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from octavo.errors import BadDirectory, FormatError, NoSegments, NotReady, UnknownPartition
 from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults
 from octavo.log.checkpoints import WatchedCheckpoints
+from octavo.log.closing import ClosedByWith
 from octavo.log.config import LogConfig
 from octavo.log.files.meta_properties import check_one_node, read_meta_properties
 from octavo.log.names import TopicPartition
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from octavo.log.metadata import MetadataStore, Topic
 
 
-class WatchedDirectory:
+class WatchedDirectory(ClosedByWith):
     """A data directory that is only read. `DataDirectory.open` returns it."""
 
     def __init__(self, folders: Sequence[Path], storage: Storage) -> None:
@@ -101,11 +101,3 @@ class WatchedDirectory:
         from octavo.log.metadata import MetadataStore
 
         return MetadataStore.open(list(self._checkpoints), storage=self._storage, read_only=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
