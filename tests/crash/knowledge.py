@@ -133,7 +133,7 @@ def check_txn_indexes(log: Log, line: Line) -> None:
     """Each aborted transaction stands in the index of the segment that has its marker, and nothing else does."""
     bases = [segment.base_offset for segment in log.segments]
     ends = [*bases[1:], log.end_offset]
-    for segment, base, end in zip(log.segments, bases, ends, strict=True):
+    for segment, base, end in zip(log._view.segments, bases, ends, strict=True):
         entries = list(segment.txn_index.entries())
         expected = [one for one in line.full.aborted if base <= one.marker < end]
         markers = [entry.last_offset for entry in entries]

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         SegmentView,
     )
     from octavo.log.storage import File, FileStatus, Storage
-    from octavo.log.view import Isolation
+    from octavo.log.view import Isolation, SegmentInfo
     from octavo.log.watched.watched_directory import WatchedDirectory
     from octavo.log.watched.watched_log import WatchedLog
 
@@ -72,6 +72,7 @@ __all__ = [
     "ReadResult",
     "FileSlice",
     "Isolation",
+    "SegmentInfo",
     "TimestampOffset",
     "AbortedTransaction",
     "AbortedRanges",
@@ -146,7 +147,7 @@ __getattr__, __dir__ = on_demand(
             "SegmentView",
         ),
         "storage": ("File", "FileStatus", "Storage"),
-        "view": ("Isolation",),
+        "view": ("Isolation", "SegmentInfo"),
         "watched.watched_directory": ("WatchedDirectory",),
         "watched.watched_log": ("WatchedLog",),
     },

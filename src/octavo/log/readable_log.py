@@ -10,9 +10,8 @@ from octavo.errors import FormatError, InvalidInput
 from octavo.log.closing import ClosedByWith
 from octavo.log.log_reader import LogReader
 from octavo.log.reading import ReadResult, indexed_aborts, read_view
-from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry
-from octavo.log.view import Isolation, View
+from octavo.log.view import Isolation, SegmentInfo, View
 
 T = TypeVar("T")
 
@@ -69,9 +68,13 @@ class ReadableLog(ClosedByWith, ABC):
         return self._view.generation
 
     @property
-    def segments(self) -> tuple[Segment, ...]:
-        """The segments, from the oldest to the active one."""
-        return self._view.segments
+    def segments(self) -> tuple[SegmentInfo, ...]:
+        """The segments as they are now, from the oldest to the active one."""
+        view = self._view
+        return tuple(
+            SegmentInfo(segment.base_offset, view.segment_size(number), segment.path)
+            for number, segment in enumerate(view.segments)
+        )
 
     @property
     def size(self) -> int:

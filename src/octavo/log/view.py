@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from octavo.log.segment.segment import Segment
@@ -25,6 +26,14 @@ class Isolation(Enum):
     LOG_END = "log end"  # everything; for replicas
     HIGH_WATERMARK = "high watermark"  # what is on enough replicas; for consumers
     READ_COMMITTED = "read committed"  # of that, what is before the first open transaction
+
+
+class SegmentInfo(NamedTuple):
+    """One segment of a log: where it begins, its size in bytes, and its file of batches."""
+
+    base_offset: int
+    size: int
+    path: Path
 
 
 class View(NamedTuple):

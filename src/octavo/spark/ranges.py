@@ -41,7 +41,7 @@ class SourceLog(NamedTuple):
 
     def offset_at(self, timestamp_ms: int, *, skips: bool) -> int | None:
         """Find the first offset with this timestamp or a later one. Raises `CorruptFile`, unless damage is skipped."""
-        segments = [segment for segment in self.log.segments if self.replica.reads(segment.base_offset)]
+        segments = [segment for segment in self.log.view.segments if self.replica.reads(segment.base_offset)]
         if timestamp_ms == MAX_TIMESTAMP:
             timestamp_ms = largest_timestamp_ms(segments, skips=skips)
             if timestamp_ms < 0:
@@ -153,12 +153,12 @@ def _bounded(opened: ReplicaLog, options: Options, decides: bool) -> SourceLog:
         end = log.high_watermark
     visible = end
     if replica.segments is not None:
-        bases = [segment.base_offset for segment in log.segments]
-        numbers = [number for number, base_offset in enumerate(bases) if replica.reads(base_offset)]
+        view = log.view
+        numbers = [number for number, base_offset in enumerate(view.bases) if replica.reads(base_offset)]
         if not numbers:
             raise BadDirectory(replica.folder, f"there is no segment {min(replica.segments)} any more")
-        start = max(start, bases[numbers[0]])
-        end = max(start, min(end, replica.end_behind(log.view, numbers[-1])))
+        start = max(start, view.bases[numbers[0]])
+        end = max(start, min(end, replica.end_behind(view, numbers[-1])))
     if options.read_committed and decides:
         end = min(end, max(start, opened.last_stable_offset(visible, options.on_corruption)))
     return SourceLog(replica, log, start, end, visible if options.read_committed and not decides else None)

@@ -111,7 +111,7 @@ class Ours:
         log = self._log
         aborted = tuple(
             AbortedEntry(segment.base_offset, *entry)
-            for segment in log.segments
+            for segment in log._view.segments
             for entry in segment.txn_index.entries()
         )
         unstable = log.first_unstable_offset

@@ -123,7 +123,7 @@ def test_when_a_segment_was_written_is_known_to_who_has_it_in_view(tmp_path: Pat
     with opened(tmp_path, Interrupted()) as log:
         log.append(make_batch(1))
         log.roll()
-        segment = log.segments[0]
+        segment = log._view.segments[0]
         before = segment.modified_ms()
         segment.put_away()
         assert segment.modified_ms() == before
@@ -145,7 +145,7 @@ def test_a_segment_that_is_replaced_while_it_is_opened_is_the_old_one_to_who_has
         end(log, 1, commit=False)
         log.roll()
         log._state.forget_files()
-        segment = log.segments[0]
+        segment = log._view.segments[0]
         before = segment.path.read_bytes()
         disk.before_open = suffix, lambda: replaced(segment)
         for _ in range(2):

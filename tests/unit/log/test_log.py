@@ -504,7 +504,7 @@ def test_a_search_by_time_looks_into_nothing_before_the_start(tmp_path: Path) ->
     with open_log(tmp_path, internal_segment_bytes="100000") as log:
         for number in range(10):
             log.append(make_batch(first=number, time_ms=TIME_MS + number))
-        segment = log.segments[0]
+        segment = log._view.segments[0]
         size = segment.size // 10
         with segment.path.open("r+b") as file:
             for number in range(7):

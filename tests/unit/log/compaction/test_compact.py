@@ -244,7 +244,7 @@ def test_aborted_data_go_and_hide_nothing(tmp_path: Path) -> None:
         log.roll()
         log.compact()
         assert offsets(log) == [0, 3, 4]
-        assert [entry[:3] for entry in log.segments[0].txn_index.entries()] == [(1, 1, 3)]
+        assert [entry[:3] for entry in log._view.segments[0].txn_index.entries()] == [(1, 1, 3)]
 
 
 def test_a_marker_goes_once_nothing_is_left_of_its_transaction(tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_segments_become_one_as_long_as_they_fit(tmp_path: Path) -> None:
         assert len(log.segments) < before
         assert all(segment.size <= 1000 for segment in log.segments)
         assert sorted(record.offset for record in held(log)) == [record.offset for record in held(log)]
-        for segment in log.segments[:-1]:
+        for segment in log._view.segments[:-1]:
             entries = [segment.offset_index.lookup(offset) for offset in range(log.end_offset)]
             found = {entry for entry in entries if entry is not None}
             assert all(segment.has_batch_at(entry) for entry in found)
@@ -334,7 +334,7 @@ def test_the_output_is_as_old_as_what_it_came_from(tmp_path: Path) -> None:
             os.utime(segment.path, (1000 + number, 1000 + number))
         log.compact()
         assert bases(log) == [0, 4]
-        assert log.segments[0].modified_ms() == 1_001_000
+        assert log._view.segments[0].modified_ms() == 1_001_000
         names = {path.name.partition(".")[2] for path in log.folder.glob("00000000000000000000.*")}
         assert names >= {"log", "index", "timeindex", "log.deleted"}
         assert not list(log.folder.glob("*.cleaned")) + list(log.folder.glob("*.swap"))

@@ -97,7 +97,7 @@ def test_groups_stay_within_their_limits(tmp_path: Path) -> None:
         for _ in range(5):
             append(log, "a")
             log.roll()
-        segments = log.segments[:-1]
+        segments = log._view.segments[:-1]
         size = segments[0].size
         for limit, expected in ((size, [1] * 5), (2 * size, [2, 2, 1]), (5 * size, [5])):
             groups = group_segments(segments, LogConfig(segment_bytes=limit), 5)
@@ -115,7 +115,7 @@ def test_a_log_that_is_damaged_keeps_no_other_from_being_compacted(tmp_path: Pat
         for log in (damaged, sound):
             append(log, "a", "b")
             log.roll()
-        segment = damaged.segments[0]
+        segment = damaged._view.segments[0]
         segment.path.write_bytes(bytes(segment.size))
         segment._first_timestamp_ms = None  # as if it had just been opened
         told: list[object] = []

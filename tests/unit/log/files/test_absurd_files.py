@@ -172,7 +172,7 @@ def test_an_index_with_more_entries_than_room_for_batches_is_made_anew(folder: P
     path.write_bytes(b"".join(struct.pack(">ii", number, number) for number in range(1, 2000)))
     with DataDirectory.open(folder, storage=FastStorage()) as data:
         assert path.with_suffix(".log").name in data.log("t", 0).recovery.rebuilt
-        assert data.log("t", 0).segments[0].offset_index.count == count
+        assert data.log("t", 0)._view.segments[0].offset_index.count == count
 
 
 @pytest.mark.parametrize("index", [OffsetIndex, TimeIndex])

@@ -211,7 +211,7 @@ def known(log: Log) -> dict[int, tuple[object, ...]]:
 
 
 def indexes(log: Log) -> list[object]:
-    return [list(segment.txn_index.entries()) for segment in log.segments]
+    return [list(segment.txn_index.entries()) for segment in log._view.segments]
 
 
 @pytest.mark.parametrize("damage", ["none", "unclean", "no snapshots", "bad snapshots", "bad indexes"])
@@ -239,7 +239,7 @@ def test_what_was_known_is_known_after_opening_again(tmp_path: Path, damage: str
         if damage == "bad snapshots":
             assert named == {path.name for path in snapshots}
         elif damage == "bad indexes":
-            assert named == {segment.txn_index.path.name for segment in log.segments if segment.txn_index.count}
+            assert named == {segment.txn_index.path.name for segment in log._view.segments if segment.txn_index.count}
         else:
             assert named == set()
         assert log.append(batch_of(1, 11)).is_duplicate
@@ -251,7 +251,7 @@ def test_a_transaction_index_that_lies_is_named_and_built_anew(tmp_path: Path, p
     with open_log(tmp_path) as log:
         fill(log)
         expected, seen = indexes(log), committed(log)
-        index = next(segment.txn_index.path for segment in log.segments if segment.txn_index.count)
+        index = next(segment.txn_index.path for segment in log._view.segments if segment.txn_index.count)
     data = bytearray(index.read_bytes())
     data[position] ^= 0x40
     index.write_bytes(data)
@@ -305,7 +305,7 @@ def test_an_offset_index_that_lies_hides_no_aborted_transaction(tmp_path: Path) 
             log.append(batch_of(1, number, transactional=True))
         end(log, 1, commit=False)
         log.append(make_batch(1))
-        index = log.segments[0].offset_index
+        index = log._view.segments[0].offset_index
         assert index.count > 3
         name = log.segments[0].path.with_suffix(".index")
         data = bytearray(name.read_bytes())

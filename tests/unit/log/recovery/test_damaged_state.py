@@ -129,7 +129,7 @@ def known(log: Log) -> Known:
             producer_id: (entry.epoch, entry.last_sequence, entry.last_offset, entry.txn_first_offset)
             for producer_id, entry in log.producers.entries.items()
         },
-        [entry for segment in log.segments for entry in segment.txn_index.entries()],
+        [entry for segment in log._view.segments for entry in segment.txn_index.entries()],
         log.epochs.entries,
     )
 

@@ -163,8 +163,8 @@ def make_segment(log: Log) -> Segment:
     log.append(batch_of(1, 0, transactional=True))
     end(log, 1, commit=False)
     log.roll()
-    assert log.segments[0].offset_index.count
-    return log.segments[0]
+    assert log._view.segments[0].offset_index.count
+    return log._view.segments[0]
 
 
 def replace(segment: Segment) -> None:

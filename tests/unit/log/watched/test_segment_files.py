@@ -123,10 +123,10 @@ def test_output_is_read_in_place_of_what_it_replaces(folder: Path, gone: int) ->
         assert keys(watched) == expected
         assert watched.start_offset == 0
         path = folder / (file_name(0, LOG) + SWAP)
-        assert watched.path_of(0) == path == watched.segments[0].file.path
-        assert watched.identity(0) == path.stat().st_ino == DISK.identity(watched.segments[0].file)
-        assert watched.segments[0].offset_index.count == 1
-        assert watched.segments[1].base_offset == watched.segments[0].end_offset()[0]
+        assert watched.path_of(0) == path == watched.view.segments[0].file.path
+        assert watched.identity(0) == path.stat().st_ino == DISK.identity(watched.view.segments[0].file)
+        assert watched.view.segments[0].offset_index.count == 1
+        assert watched.view.segments[1].base_offset == watched.view.segments[0].end_offset()[0]
 
 
 def test_output_that_is_not_finished_is_not_read(folder: Path) -> None:
@@ -141,16 +141,16 @@ def test_output_gets_its_name_while_it_is_watched(folder: Path) -> None:
     expected = expected_keys(folder)
     put_away(folder, REPLACED)
     with Log.open(folder, read_only=True) as watched, Log.open(folder, read_only=True) as looks_again:
-        segment = looks_again.segments[0]
+        segment = looks_again.view.segments[0]
         (folder / (file_name(0, LOG) + SWAP)).rename(folder / file_name(0, LOG))
         with Log.open(folder, read_only=True) as late:  # the indexes have not got theirs yet
-            assert late.segments[0].offset_index.count == 1
+            assert late.view.segments[0].offset_index.count == 1
         for suffix in (INDEX, TIME_INDEX):
             (folder / (file_name(0, suffix) + SWAP)).rename(folder / file_name(0, suffix))
         assert keys(watched) == expected
-        assert watched.segments[0].offset_index.count == 1
+        assert watched.view.segments[0].offset_index.count == 1
         assert not looks_again.refresh()
-        assert looks_again.segments[0] is segment
+        assert looks_again.view.segments[0] is segment
         assert looks_again.path_of(0) == folder / file_name(0, LOG)
         assert keys(looks_again) == expected
 
