@@ -85,7 +85,7 @@ class Log(ReadableLog):
         Without `config`, the topic's configuration is read from the metadata in the directory. `read_only` needs no
         lock. The other options are those of `DataDirectory.open`. Raises `LogError`, `FormatError` and `OSError`.
         """
-        from octavo.log.directory.data_directory import open_partition, watch_partition
+        from octavo.log.directory.standalone import open_partition, watch_partition
         from octavo.log.partition_folders import folder_paths
 
         [path] = folder_paths(folder)

@@ -10,28 +10,25 @@ was found.
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
-from octavo.errors import BadDirectory, Closed, InvalidInput, OctavoError, TopicExists, UnknownPartition
+from octavo.errors import BadDirectory, Closed, InvalidInput, UnknownPartition
 from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.closing import Attempts, ClosedByWith
 from octavo.log.config import LogConfig
 from octavo.log.directory.data_folder import DataFolder, abandon, share_broker_epoch
 from octavo.log.directory.standalone import check_no_file, check_topic_id
-from octavo.log.directory.standalone import open_partition as open_partition
-from octavo.log.directory.standalone import watch_partition as watch_partition
-from octavo.log.files.partition_metadata import write_topic_id
+from octavo.log.directory.topics import Topics
 from octavo.log.log import Log
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.partition_folders import Paths, check_data_folder, find_all_partitions, folder_paths
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
-from octavo.log.storage import DISK, Storage, is_full
+from octavo.log.storage import DISK, Storage
 from octavo.log.watched.watched_directory import WatchedDirectory
 
 if TYPE_CHECKING:
@@ -55,17 +52,21 @@ class DataDirectory(ClosedByWith):
         """Use `open` instead."""
         self._folders = folders
         self._metadata = metadata
-        self._defaults = defaults
-        self._storage = storage
         self._clock = clock
-        self._on_progress = on_progress
         self._lock = make_rlock()  # held while topics are created, changed and deleted
         self._is_open = True
         self._is_in_charge = metadata.others_decide() is None
+        self._topics: Final = Topics(
+            folders,
+            metadata,
+            defaults,
+            is_in_charge=self._is_in_charge,
+            storage=storage,
+            clock=clock,
+            on_progress=on_progress,
+        )
         self.on_close: Final = WeakCallbacks()  # callbacks of clients that remember that the directory is open
         self._is_closed = False  # closing is complete; `_is_open` is false as soon as it begins
-        self._half_made: str | None = None  # a topic that is being created
-        self._half_deleted: str | None = None  # a topic that is being deleted
         self._coordinator: Coordinator | None = None  # made when it is needed
 
     @overload
@@ -136,55 +137,11 @@ class DataDirectory(ClosedByWith):
             directory = DataDirectory(
                 folders, metadata, defaults, storage=storage, clock=clock, on_progress=on_progress
             )
-            directory._open_logs()
+            directory._topics.open_logs()
         except BaseException as error:
             abandon(folders, error)
             raise
         return directory
-
-    def _open_logs(self) -> None:
-        for folder in self._folders:
-            folder.begin()
-            for partition in folder.partitions:
-                self._open_log(folder, partition)
-        if not self._is_in_charge:
-            return
-        for topic in self._metadata.topics.values():
-            for number in topic.partitions:
-                try:
-                    self._make_partition(topic, TopicPartition(topic.name, number))
-                except OSError as error:
-                    # A full disk must not prevent opening the directory, perhaps to delete something. The partition is
-                    # made when the directory is next opened; until then it is not known here.
-                    if not is_full(error):
-                        raise
-
-    def _open_log(self, folder: DataFolder, partition: TopicPartition) -> None:
-        topic = self._metadata.topics.get(partition.topic)
-        state = None if topic is None else topic.partitions.get(partition.partition)
-        folder.open_log(
-            partition,
-            self._defaults.config_of(topic),
-            leader_epoch=0 if state is None else state.leader_epoch,
-            is_only_replica=self._is_in_charge,
-            clock=self._clock,
-            on_progress=self._on_progress,
-        )
-
-    def _make_partition(self, topic: Topic, partition: TopicPartition) -> None:
-        """Make the folder of a partition, if there is none and the metadata place it in one of these folders."""
-        if any(partition in folder.partitions for folder in self._folders):
-            return
-        path = self._metadata.new_folder_of(topic.partitions[partition.partition])
-        folder = next((folder for folder in self._folders if folder.path == path), None)
-        if folder is None:
-            return
-        try:
-            write_topic_id(self._storage, folder.make_partition(partition), topic.id)
-            self._open_log(folder, partition)
-        except OSError:
-            folder.take_back(partition)
-            raise
 
     # --------------------------------------------------------------------------------------------------------- topics
 
@@ -209,61 +166,15 @@ class DataDirectory(ClosedByWith):
         LogConfig.from_properties(config)
         with self._lock:
             self._check_open()
-            if name in self.topics:
-                raise TopicExists(f"there is a topic {name!r} already")
-            known = [partition for partition in self.partitions() if partition.topic == name]
-            if known:
-                raise TopicExists(f"there are partitions of a topic {name!r}, which the metadata does not know")
-            self._half_made = name  # it has no partitions yet
-            try:
-                topic = self._metadata.create_topic(name, partitions, config, topic_id)
-                for number in range(partitions):
-                    self._make_partition(topic, TopicPartition(name, number))
-            except BaseException:
-                with contextlib.suppress(OSError):  # if the disk is full, the next change tries again
-                    self._settle()
-                raise
-            self._half_made = None
-            return topic
+            return self._topics.create(name, partitions, config, topic_id)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and all its records. Raises `UnknownPartition`."""
         with self._lock:
             self._check_open()
-            if name not in self.topics:
-                raise UnknownPartition(f"there is no topic {name!r}")
-            self._half_deleted = name
-            try:
-                self._metadata.delete_topic(name)
-                self._put_away(name)
-            except (OctavoError, OSError):
-                self._half_deleted = None  # everything that was possible is done
-                raise
-            self._half_deleted = None
+            self._topics.delete(name)
         if CONSUMER_OFFSETS in self.topics:  # without the lock, because a commit takes that last
             self.coordinator.forget_topic(name)
-
-    def _put_away(self, topic: str) -> None:
-        """Rename the folders of all partitions of a topic for deletion, even if this fails for some of them."""
-        attempts = Attempts()
-        for folder in self._folders:
-            for partition in [partition for partition in folder.partitions if partition.topic == topic]:
-                with attempts:
-                    folder.put_away(partition, self._clock())
-        attempts.finish()
-
-    def _settle(self) -> None:
-        """Undo the creation of a topic that an exception has interrupted, and finish an interrupted deletion."""
-        self._metadata.settle()
-        if self._half_made is not None:
-            if self._half_made in self.topics:
-                self._metadata.delete_topic(self._half_made)
-            self._put_away(self._half_made)
-            self._half_made = None
-        if self._half_deleted is not None:
-            if self._half_deleted not in self.topics:
-                self._put_away(self._half_deleted)
-            self._half_deleted = None
 
     def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
         """Change a topic's configuration; None restores a default. Raises `InvalidConfig`, `UnknownPartition`.
@@ -272,32 +183,7 @@ class DataDirectory(ClosedByWith):
         """
         with self._lock:
             self._check_open()
-            if name not in self.topics:
-                self._adopt(name, {key: value for key, value in config.items() if value is not None})
-            merged = {**self.topics[name].config, **config}
-            LogConfig.from_properties({key: value for key, value in merged.items() if value is not None})
-            self._metadata.set_config(name, config)
-            changed = self._defaults.config_of(self.topics[name])
-            for folder in self._folders:
-                for partition in [partition for partition in folder.partitions if partition.topic == name]:
-                    folder.set_config(partition, changed)
-
-    def _adopt(self, name: str, config: Mapping[str, str]) -> None:
-        from octavo.log.metadata.handover import adopt, write_lost_ids
-
-        found = {
-            partition: path
-            for folder in self._folders
-            for partition, path in folder.partitions.items()
-            if partition.topic == name
-        }
-        if not found:
-            raise UnknownPartition(f"there is no topic {name!r}")
-        LogConfig.from_properties(config)
-        adopt(self._metadata, self._storage, name, found, config)
-        write_lost_ids(self._metadata, self._storage, found)
-        for number in self.topics[name].partitions:
-            self._make_partition(self.topics[name], TopicPartition(name, number))
+            self._topics.set_config(name, config)
 
     # ----------------------------------------------------------------------------------------------------- partitions
 
@@ -412,7 +298,7 @@ class DataDirectory(ClosedByWith):
                 return
             attempts = Attempts()
             with attempts:
-                self._settle()
+                self._topics.settle()
             self._is_open = False
             self.on_close.call()
             with attempts:
@@ -436,7 +322,7 @@ class DataDirectory(ClosedByWith):
     def _check_open(self) -> None:
         """Check, at the beginning of a change and under the lock, that the directory can be changed."""
         self._check_lock()
-        self._settle()
+        self._topics.settle()
 
     def _check_lock(self) -> None:
         self.check_open()

@@ -1,0 +1,189 @@
+"""Create, change and delete the topics of a data directory: `Topics`.
+
+A topic is in the metadata before its partitions have folders, and is out of the metadata before these are deleted. A
+topic is created completely or not at all. An exception may interrupt a change at any point, so the name of the topic is
+noted before the change begins, and the note is removed last. The next change finds the note and settles it first: it
+undoes a creation, and finishes a deletion.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from octavo.errors import OctavoError, TopicExists, UnknownPartition
+from octavo.log.broker_defaults import BrokerDefaults
+from octavo.log.clock import Clock
+from octavo.log.closing import Attempts
+from octavo.log.config import LogConfig
+from octavo.log.directory.data_folder import DataFolder
+from octavo.log.files.partition_metadata import write_topic_id
+from octavo.log.names import TopicPartition
+from octavo.log.recovery_report import OnProgress
+from octavo.log.storage import Storage, is_full
+
+if TYPE_CHECKING:
+    from octavo.log.metadata import MetadataStore, Topic
+
+
+class Topics:
+    """The topics of one data directory, in its metadata and its folders. The directory's lock is held."""
+
+    def __init__(
+        self,
+        folders: Sequence[DataFolder],
+        metadata: MetadataStore,
+        defaults: BrokerDefaults,
+        *,
+        is_in_charge: bool,
+        storage: Storage,
+        clock: Clock,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._folders = folders
+        self._metadata = metadata
+        self._defaults = defaults
+        self._is_in_charge = is_in_charge
+        self._storage = storage
+        self._clock = clock
+        self._on_progress = on_progress
+        self._half_made: str | None = None  # a topic that is being created
+        self._half_deleted: str | None = None  # a topic that is being deleted
+
+    # ----------------------------------------------------------------------------------------------------- partitions
+
+    def open_logs(self) -> None:
+        """Open the logs of all partitions, and make the partitions that the metadata have and no folder."""
+        for folder in self._folders:
+            folder.begin()
+            for partition in folder.partitions:
+                self._open_log(folder, partition)
+        if not self._is_in_charge:
+            return
+        for topic in self._metadata.topics.values():
+            for number in topic.partitions:
+                try:
+                    self._make_partition(topic, TopicPartition(topic.name, number))
+                except OSError as error:
+                    # A full disk must not prevent opening the directory, perhaps to delete something. The partition is
+                    # made when the directory is next opened; until then it is not known here.
+                    if not is_full(error):
+                        raise
+
+    def _open_log(self, folder: DataFolder, partition: TopicPartition) -> None:
+        topic = self._metadata.topics.get(partition.topic)
+        state = None if topic is None else topic.partitions.get(partition.partition)
+        folder.open_log(
+            partition,
+            self._defaults.config_of(topic),
+            leader_epoch=0 if state is None else state.leader_epoch,
+            is_only_replica=self._is_in_charge,
+            clock=self._clock,
+            on_progress=self._on_progress,
+        )
+
+    def _make_partition(self, topic: Topic, partition: TopicPartition) -> None:
+        """Make the folder of a partition, if there is none and the metadata place it in one of these folders."""
+        if any(partition in folder.partitions for folder in self._folders):
+            return
+        path = self._metadata.new_folder_of(topic.partitions[partition.partition])
+        folder = next((folder for folder in self._folders if folder.path == path), None)
+        if folder is None:
+            return
+        try:
+            write_topic_id(self._storage, folder.make_partition(partition), topic.id)
+            self._open_log(folder, partition)
+        except OSError:
+            folder.take_back(partition)
+            raise
+
+    def _partitions_of(self, name: str) -> list[tuple[DataFolder, TopicPartition]]:
+        return [
+            (folder, partition)
+            for folder in self._folders
+            for partition in folder.partitions
+            if partition.topic == name
+        ]
+
+    # --------------------------------------------------------------------------------------------------------- topics
+
+    def create(self, name: str, partitions: int, config: Mapping[str, str], topic_id: uuid.UUID | None) -> Topic:
+        """Create a topic. Raises `TopicExists`."""
+        if name in self._metadata.topics:
+            raise TopicExists(f"there is a topic {name!r} already")
+        if self._partitions_of(name):
+            raise TopicExists(f"there are partitions of a topic {name!r}, which the metadata does not know")
+        self._half_made = name  # it has no partitions yet
+        try:
+            topic = self._metadata.create_topic(name, partitions, config, topic_id)
+            for number in range(partitions):
+                self._make_partition(topic, TopicPartition(name, number))
+        except BaseException:
+            with contextlib.suppress(OSError):  # if the disk is full, the next change tries again
+                self.settle()
+            raise
+        self._half_made = None
+        return topic
+
+    def delete(self, name: str) -> None:
+        """Delete a topic and all its records. Raises `UnknownPartition`."""
+        if name not in self._metadata.topics:
+            raise UnknownPartition(f"there is no topic {name!r}")
+        self._half_deleted = name
+        try:
+            self._metadata.delete_topic(name)
+            self._put_away(name)
+        except (OctavoError, OSError):
+            self._half_deleted = None  # everything that was possible is done
+            raise
+        self._half_deleted = None
+
+    def _put_away(self, name: str) -> None:
+        """Rename the folders of all partitions of a topic for deletion, even if this fails for some of them."""
+        attempts = Attempts()
+        for folder, partition in self._partitions_of(name):
+            with attempts:
+                folder.put_away(partition, self._clock())
+        attempts.finish()
+
+    def settle(self) -> None:
+        """Undo the creation of a topic that an exception has interrupted, and finish an interrupted deletion."""
+        self._metadata.settle()
+        if self._half_made is not None:
+            if self._half_made in self._metadata.topics:
+                self._metadata.delete_topic(self._half_made)
+            self._put_away(self._half_made)
+            self._half_made = None
+        if self._half_deleted is not None:
+            if self._half_deleted not in self._metadata.topics:
+                self._put_away(self._half_deleted)
+            self._half_deleted = None
+
+    # -------------------------------------------------------------------------------------------------- configuration
+
+    def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Change a topic's configuration, as `DataDirectory.set_config` describes."""
+        if name not in self._metadata.topics:
+            self._adopt(name, {key: value for key, value in config.items() if value is not None})
+        merged = {**self._metadata.topics[name].config, **config}
+        LogConfig.from_properties({key: value for key, value in merged.items() if value is not None})
+        self._metadata.set_config(name, config)
+        changed = self._defaults.config_of(self._metadata.topics[name])
+        for folder, partition in self._partitions_of(name):
+            folder.set_config(partition, changed)
+
+    def _adopt(self, name: str, config: Mapping[str, str]) -> None:
+        """Add a topic to the metadata that has partitions and is missing there. Raises `UnknownPartition`."""
+        from octavo.log.metadata.handover import adopt, write_lost_ids
+
+        found = {partition: folder.partitions[partition] for folder, partition in self._partitions_of(name)}
+        if not found:
+            raise UnknownPartition(f"there is no topic {name!r}")
+        LogConfig.from_properties(config)
+        adopt(self._metadata, self._storage, name, found, config)
+        write_lost_ids(self._metadata, self._storage, found)
+        topic = self._metadata.topics[name]
+        for number in topic.partitions:
+            self._make_partition(topic, TopicPartition(name, number))
