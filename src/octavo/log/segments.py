@@ -50,8 +50,8 @@ class LogSegments:
 
     def remove_after(self, base_offset: int) -> None:
         """Remove the files of segments after the one that begins at `base_offset`: no view has them."""
-        for path in self.folder.glob("*" + LOG):
-            found = base_offset_of(path.name)
+        for path in self.folder.iterdir():
+            found = base_offset_of(path.name) if path.name.endswith(LOG) else None
             if found is not None and found > base_offset:
                 self.remove_half_made(found)
 

@@ -95,8 +95,9 @@ class Compaction:
         # producers. It must be on the disk before those records are gone.
         last_batches = self._last_batches()
         log.flush(now_ms)
-        for leftover in folder.glob("*" + CLEANED):
-            storage.remove(leftover)  # or it would undo the swap of another, after a crash
+        for path in folder.iterdir():
+            if path.name.endswith(CLEANED):
+                storage.remove(path)  # or it would undo the swap of another, after a crash
         job = Job(
             storage,
             folder,

@@ -32,7 +32,7 @@ _CONTROL: Final = int(Attributes.CONTROL)
 
 def snapshots_of(folder: Path) -> list[int]:
     """Return the offsets of the snapshots in a partition's folder, in order."""
-    offsets = (base_offset_of(path.name) for path in folder.glob("*" + SNAPSHOT))
+    offsets = (base_offset_of(path.name) for path in folder.iterdir() if path.name.endswith(SNAPSHOT))
     return sorted(offset for offset in offsets if offset is not None)
 
 
