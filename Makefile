@@ -22,7 +22,6 @@ PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_inf
 
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
-export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .PHONY: help setup run check test lint docs kafka golden bench soak versions clean
 .DEFAULT_GOAL := help
