@@ -79,7 +79,7 @@ class Options:
             value = kind.read(text)
         except (ValueError, AttributeError):  # an AttributeError if it is not a text
             raise _refusal(name, text, kind) from None
-        if not kind.takes(value):
+        if not kind.accepts(value):
             raise _refusal(name, text, kind)
         return self._attributes[name], value
 
@@ -91,7 +91,7 @@ class Options:
                 attribute, value = self.parse(name, value)
             else:
                 kind = self._kind(name, value)
-                if not kind.takes(value):
+                if not kind.accepts(value):
                     raise _refusal(name, value, kind)
                 attribute = self._attributes[name]
             values[attribute] = value
@@ -101,7 +101,7 @@ class Options:
         """Check the fields of a configuration. Raises `InvalidConfig`."""
         for name, attribute, kind, default in self.all:
             value = getattr(config, attribute)
-            if value is not default and not kind.takes(value):
+            if value is not default and not kind.accepts(value):
                 raise _refusal(name, value, kind)
 
     def check_name(self, name: str, value: object = None) -> None:

@@ -28,9 +28,9 @@ class Kind(Protocol):
     allowed: str  # completes "... cannot be 7: it must be ..."
 
     def read(self, text: str) -> Any:
-        """Parse a text. Raises `ValueError` if it has the wrong form; `takes` checks the range."""
+        """Parse a text. Raises `ValueError` if it has the wrong form; `accepts` checks the range."""
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         """Whether a value is in the set."""
 
     def write(self, value: Any) -> str:
@@ -53,7 +53,7 @@ class Integer:
             raise ValueError(text)
         return int(text)
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         return type(value) is int and (self._minimum <= value <= self._maximum or value == self._also)
 
     def write(self, value: int) -> str:
@@ -84,7 +84,7 @@ class Ratio:
             return float.fromhex(digits + sign + exponent.rstrip("fd"))
         raise ValueError(text)
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         return isinstance(value, (int, float)) and not (value < 0 or value > 1)
 
     def write(self, value: float) -> str:
@@ -102,7 +102,7 @@ class Switch:
             raise ValueError(text)
         return text == "true"
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         return type(value) is bool
 
     def write(self, value: bool) -> str:
@@ -117,7 +117,7 @@ class Text:
     def read(self, text: str) -> str:
         return text
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         return isinstance(value, str)
 
     def write(self, value: str) -> str:
@@ -129,7 +129,7 @@ class Name(Text):
 
     allowed = "a text that is not empty"
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         return value is None or (isinstance(value, str) and value.strip() != "")
 
 
@@ -143,7 +143,7 @@ class Word:
     def read(self, text: str) -> str:
         return text.strip(_JAVA_BLANKS)
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         return value in self._words
 
     def write(self, value: str) -> str:
@@ -164,7 +164,7 @@ class Member(Generic[E]):
         except KeyError:
             raise ValueError(text) from None
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         return value in self._words
 
     def write(self, value: E) -> str:
@@ -181,7 +181,7 @@ class Words:
     def read(self, text: str) -> frozenset[str]:
         return frozenset(_items(text))
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         return isinstance(value, frozenset) and value <= self._words
 
     def write(self, value: frozenset[str]) -> str:
@@ -196,7 +196,7 @@ class Throttled:
     def read(self, text: str) -> tuple[str, ...]:
         return tuple(_items(text))
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         if not isinstance(value, tuple):
             return False
         return value == ("*",) or all(_THROTTLED.fullmatch(item.strip(_JAVA_BLANKS)) for item in value)

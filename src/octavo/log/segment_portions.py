@@ -29,7 +29,7 @@ class Portion(NamedTuple):
     is_cut: bool  # whether the segment goes on after `end`
 
 
-def end_behind(view: View, number: int) -> int:
+def offset_after(view: View, number: int) -> int:
     """Return the offset at which a reader goes on after it has read a segment to its end.
 
     It is the base offset of the next segment, unless this segment is known to reach further.
@@ -41,14 +41,14 @@ def end_behind(view: View, number: int) -> int:
 
 
 def portions(
-    view: View, first: int, end: int, end_behind: Callable[[View, int], int] = end_behind
+    view: View, first: int, end: int, offset_after: Callable[[View, int], int] = offset_after
 ) -> Iterator[Portion]:
     """Yield the segments that have offsets from `first` to before `end`, in the order in which they are read."""
     number = view.segment_at(first)
     while first < end and number < len(view.bases) and view.bases[number] < end:
         behind = view.segment_end(number)
         if behind < end:
-            behind = end_behind(view, number)
+            behind = offset_after(view, number)
         stop = min(end, behind)
         yield Portion(number, max(first, view.bases[number]), stop, stop < behind)
         first = max(first, stop)

@@ -213,8 +213,8 @@ class Outcomes:
     def _look_ahead(self) -> bool:
         """Take the markers from the next table of headers; False where there is none."""
         for file, table, shift in self._tables:
-            self._scan.take(file, table, shift)
-            self._decider.take(self._scan.events)
+            self._scan.note_table(file, table, shift)
+            self._decider.note_events(self._scan.events)
             for aborted in self._decider.aborted:
                 self._aborted.add(*aborted)
             self._decider.aborted.clear()
@@ -279,7 +279,7 @@ class _Ahead:
         raise BadDirectory(self._piece.folder, "its files change faster than they can be read")
 
     def _number_in(self, log: WatchedLog) -> int:
-        """Return the number of the segment to go on in: the same one as long as it has more, as in `portions`."""
+        """Return the number of the segment to go on in: the same one as long as it has more (`segment_portions`)."""
         view = log.view
         base_offset, identity = self._segment
         number = view.segment_at(base_offset)

@@ -18,7 +18,7 @@ from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
 from octavo.log.names import LOG, METADATA_TOPIC, SWAP, TopicPartition, base_offset_of, is_internal_topic
 from octavo.log.nearest_name import nearest_name
-from octavo.log.segment_portions import end_behind
+from octavo.log.segment_portions import offset_after
 from octavo.log.view import View
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark.files import FoundPath, Root, children, find_paths, shown
@@ -67,12 +67,12 @@ class Replica(NamedTuple):
         """Whether a segment is to be read."""
         return self.segments is None or base_offset in self.segments
 
-    def end_behind(self, view: View, number: int) -> int:
-        """As `portions.end_behind`, but without reading a large remote file from its first byte."""
+    def offset_after(self, view: View, number: int) -> int:
+        """As `segment_portions.offset_after`, but without reading a large remote file from its first byte."""
         segment = view.segments[number]
         if segment.size > _MOST_WALKED and not self.root.is_local and segment.offset_index.count == 0:
             return view.segment_end(number)
-        return end_behind(view, number)
+        return offset_after(view, number)
 
     def has_segments(self) -> bool:
         """Whether there are segments now. A topic that is being created has its folder before its first segment."""

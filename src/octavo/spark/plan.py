@@ -100,9 +100,9 @@ def _end_behind(source: SourceLog, first: int, end: int) -> Callable[[View, int]
     """
     replica, view = source.replica, source.log.view
     if replica.root.is_local:
-        return replica.end_behind
+        return replica.offset_after
     numbers = range(view.segment_at(first), view.count_before(end) - 1)
-    known = dict(zip(numbers, in_threads(lambda number: replica.end_behind(view, number), numbers), strict=True))
+    known = dict(zip(numbers, in_threads(lambda number: replica.offset_after(view, number), numbers), strict=True))
     return lambda _, number: known[number]
 
 

@@ -158,7 +158,7 @@ def _bounded(opened: ReplicaLog, options: Options, decides: bool) -> SourceLog:
         if not numbers:
             raise BadDirectory(replica.folder, f"there is no segment {min(replica.segments)} any more")
         start = max(start, view.bases[numbers[0]])
-        end = max(start, min(end, replica.end_behind(view, numbers[-1])))
+        end = max(start, min(end, replica.offset_after(view, numbers[-1])))
     if options.read_committed and decides:
         end = min(end, max(start, opened.last_stable_offset(visible, options.on_corruption)))
     return SourceLog(replica, log, start, end, visible if options.read_committed and not decides else None)

@@ -81,7 +81,7 @@ class _Resets:
             raise ValueError(text)
         return OffsetReset(_BY_DURATION, _milliseconds(text[len(_BY_DURATION) :]))
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         return isinstance(value, OffsetReset)
 
     def write(self, value: OffsetReset) -> str:
@@ -92,7 +92,7 @@ class _Resets:
 class _Perhaps(Switch):
     """Accepts `true`, `false`, or no value."""
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         return value is None or type(value) is bool
 
 

@@ -51,8 +51,8 @@ _ELSEWHERE: Final = {
 class _Acks(Word):
     """One of Kafka's words for `acks`; those that are numbers may be given as such."""
 
-    def takes(self, value: Any) -> bool:
-        return super().takes(str(value))
+    def accepts(self, value: Any) -> bool:
+        return super().accepts(str(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

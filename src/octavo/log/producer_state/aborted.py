@@ -94,7 +94,7 @@ class Decider:
         self.open: Final[dict[int, int]] = dict(opened or {})
         self.aborted: Final[list[tuple[int, int, int]]] = []  # producer id, first offset, offset of the marker
 
-    def take(self, events: array[int]) -> None:
+    def note_events(self, events: array[int]) -> None:
         """Consume events that follow those consumed before. The array is emptied."""
         for at in range(0, len(events), EVENT):
             offset, producer_id, what = events[at : at + EVENT]
@@ -121,7 +121,7 @@ class TransactionScan:
         self._data_before = data_before
         self._on_damage = on_damage
 
-    def take(self, file: File, table: npt.NDArray[np.int64], shift: int) -> None:
+    def note_table(self, file: File, table: npt.NDArray[np.int64], shift: int) -> None:
         """Note the batches in a table of headers (see `kernels.scan`). Its positions count from `shift` in `file`."""
         import numpy as np
 
@@ -170,9 +170,9 @@ class TransactionScan:
             return False
         return True
 
-    def take_file(self, file: File, position: int, end: int) -> None:
+    def note_file(self, file: File, position: int, end: int) -> None:
         """Note the batches of a segment file from `position`, where one begins, to `end` or the first damage."""
         from octavo.log.segment.header_scan import scan_headers
 
         for table, shift in scan_headers(file, position, end):
-            self.take(file, table, shift)
+            self.note_table(file, table, shift)

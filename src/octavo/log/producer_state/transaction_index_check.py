@@ -70,7 +70,7 @@ def _compare(segment: Segment, entries: Sequence[AbortedEntry], start_offset: in
     """
     scan = TransactionScan()
     begin = segment.find(start_offset, segment.size)
-    scan.take_file(segment.file, segment.size if begin is None else begin.position, segment.size)
+    scan.note_file(segment.file, segment.size if begin is None else begin.position, segment.size)
     numbers = {entry.last_offset: at for at, entry in enumerate(entries)}
     seen = [entry for entry in entries if entry.last_offset >= start_offset]  # below it, markers are deleted
     earlier = {entry.producer_id: entry.first_offset for entry in reversed(seen)}

@@ -51,8 +51,8 @@ class FoundTransactions:
         new = TransactionScan(on_damage=self._on_damage)
         self.offset = max(self.offset, view.start_offset)
         for file, table, shift in self._new_headers(view, bound):
-            new.take(file, table, shift)
-            self._decider.take(new.events)
+            new.note_table(file, table, shift)
+            self._decider.note_events(new.events)
             self.offset = max(self.offset, int(table[-1, scan.LAST_OFFSET]) + 1)
         self.offset = max(self.offset, min(bound, view.end_offset))
         return min(self._decider.open.values(), default=bound)

@@ -123,7 +123,7 @@ def test_a_scan_for_some_data_notes_nothing_else(partition: Path) -> None:
         taken = TransactionScan(data_before=data_before, on_damage=refuse)
         for table, shift in scan_headers(file, 0, file.size()):
             for row in range(len(table)):
-                taken.take(file, table[row : row + 1], shift)
+                taken.note_table(file, table[row : row + 1], shift)
         return taken.events.tolist()
 
     first = [0, 1, DATA, 3, 1, ABORT]
