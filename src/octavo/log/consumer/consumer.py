@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Never, Self
+from typing import TYPE_CHECKING, Any, Final, Never
 
 from octavo.errors import (
     ConsumerClosed,
@@ -38,7 +37,7 @@ from octavo.log.client_arguments import (
     subscribed_topics,
 )
 from octavo.log.clock import wall_clock_ms
-from octavo.log.closing import keeping
+from octavo.log.closing import ClosedByWith
 from octavo.log.consumer.assignment import Assigned, Assignment
 from octavo.log.consumer.commits import Commits
 from octavo.log.consumer.committed_offsets import GroupOffsets
@@ -69,7 +68,7 @@ _OF_POLL: Final = {
 
 
 @without(**OF_CONSUMERS)
-class Consumer:
+class Consumer(ClosedByWith):
     """Reads partitions of a directory that is open in this process, or watched. `close` it, or use it in a `with`.
 
     config, or keywords with `_` for `.`: options with Kafka's names; see `ConsumerConfig`
@@ -380,16 +379,6 @@ class Consumer:
             finally:
                 self._is_open = False
                 self._assignment.last = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the consumer. If the body raised, an error of closing becomes a note on that error."""
-        with keeping(error):
-            self.close()
 
     def _begin(self) -> None:
         self._check_open()
