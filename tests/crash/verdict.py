@@ -111,7 +111,7 @@ def first_at(segments: Sequence[Sequence[Batch]], timestamp_ms: int, start: int)
 
 def check_epochs(log: Log, found: Sequence[Stored]) -> None:
     """Each batch lies where the leader epochs say that its epoch is; and none begins where there is no log."""
-    assert all(entry.start_offset <= log.end_offset for entry in log.epochs.entries)
+    assert all(entry.start_offset <= log.end_offset for entry in log.epochs)
     for batch in found:
         epoch = int.from_bytes(batch.data[12:16], "big", signed=True)
         if epoch >= 0:

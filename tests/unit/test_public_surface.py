@@ -25,7 +25,7 @@ PACKAGES: Final = (octavo.records, octavo.log, octavo.errors)
 MADE_BY_US: Final = ("DataDirectory", "Log", "WatchedLog", "LogReader", "ReadResult")
 
 # Parts of a log that its own house looks at. They are not for callers, who have methods for what these tell.
-INSIDE: Final = ("LeaderEpochs", "ProducerStates", "View")
+INSIDE: Final = ("ProducerStates", "View")
 
 
 def exported() -> dict[str, Any]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from octavo.log.consumer import Consumer, ConsumerConfig, ConsumerRecord, OffsetReset
     from octavo.log.coordinator import Coordinator, ProducerIdentity
     from octavo.log.directory.data_directory import DataDirectory
-    from octavo.log.files.leader_epochs import EpochEnd
+    from octavo.log.files.leader_epochs import EpochEnd, EpochEntry
     from octavo.log.log import Appended, Log
     from octavo.log.log_reader import LogReader
     from octavo.log.metadata import ChangedSetting, Handover, PartitionState, Topic, handover
@@ -68,6 +68,7 @@ __all__ = [
     "Appended",
     "Origin",
     "EpochEnd",
+    "EpochEntry",
     "LogReader",
     "ReadResult",
     "FileSlice",
@@ -124,7 +125,7 @@ __getattr__, __dir__ = on_demand(
         "consumer": ("Consumer", "ConsumerConfig", "ConsumerRecord", "OffsetReset"),
         "coordinator": ("Coordinator", "ProducerIdentity"),
         "directory.data_directory": ("DataDirectory",),
-        "files.leader_epochs": ("EpochEnd",),
+        "files.leader_epochs": ("EpochEnd", "EpochEntry"),
         "log": ("Appended", "Log"),
         "log_reader": ("LogReader",),
         "metadata": ("ChangedSetting", "Handover", "PartitionState", "Topic", "handover"),

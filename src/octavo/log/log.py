@@ -18,7 +18,7 @@ from octavo.log.compaction.plan import CompactionPlan
 from octavo.log.compaction.stats import CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
 from octavo.log.config import LogConfig
-from octavo.log.files.leader_epochs import EpochEnd, LeaderEpochs
+from octavo.log.files.leader_epochs import EpochEnd, EpochEntry
 from octavo.log.log_state import LogState
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
@@ -215,9 +215,9 @@ class Log(ReadableLog):
         return self._state.leader_epoch
 
     @property
-    def epochs(self) -> LeaderEpochs:
+    def epochs(self) -> tuple[EpochEntry, ...]:
         """The leader epochs of the log, each with the offset at which it begins."""
-        return self._state.epochs
+        return self._state.epochs.entries
 
     def become_leader(self, epoch: int) -> None:
         """Append with this leader epoch from now on. It starts at the end of the log."""

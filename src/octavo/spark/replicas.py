@@ -80,7 +80,7 @@ class ReplicaLogs:
         found = [opened for replica in replicas if (opened := self._look_at(replica)) is not None]
         if len(found) < 2:
             return found[0] if found else None
-        candidates = [_Candidate(opened, opened.log.epochs) for opened in found]
+        candidates = [_Candidate(opened, LeaderEpochs.of(opened.log.epochs)) for opened in found]
         best = max(candidates, key=lambda candidate: candidate.rank)
         for other in candidates:
             if other is not best:

@@ -163,7 +163,7 @@ class Ours:
 
     @property
     def epochs(self) -> list[tuple[int, int]]:
-        return [(entry.epoch, entry.start_offset) for entry in self._log.epochs.entries]
+        return [(entry.epoch, entry.start_offset) for entry in self._log.epochs]
 
 
 def states_of(entries: Mapping[int, ProducerEntry]) -> tuple[ProducerState, ...]:

@@ -312,7 +312,7 @@ def test_a_new_leader_starts_where_the_log_ends(tmp_path: Path) -> None:
         log.append(make_batch(4))
         log.become_leader(3)
         log.append(make_batch(2))
-        assert log.epochs.entries == ((0, 0), (3, 4))
+        assert log.epochs == ((0, 0), (3, 4))
         assert [batch.leader_epoch for batch in log.reader()] == [0, 3]
         assert log.end_offset_for_epoch(1) == (0, 4)
         assert log.end_offset_for_epoch(3) == (3, 6)
@@ -331,7 +331,7 @@ def test_a_follower_keeps_what_the_leader_gave(tmp_path: Path) -> None:
             leader.append(make_batch(first=number))
         while follower.end_offset < leader.end_offset:
             follower.append_as_follower(leader.read(follower.end_offset, 400, isolation=Isolation.LOG_END).records)
-        assert follower.epochs.entries == leader.epochs.entries
+        assert follower.epochs == leader.epochs
         assert keys(follower) == keys(leader)
 
 
@@ -473,7 +473,7 @@ def test_a_leader_that_has_followed_goes_on_with_the_epoch_it_has_seen(tmp_path:
         leader.append(make_batch(2))
         follower.append_as_follower(leader.read(0, 1000).records)
         follower.append(make_batch())
-        assert follower.epochs.entries == ((6, 0),)
+        assert follower.epochs == ((6, 0),)
 
 
 def test_many_segments_take_few_descriptors(tmp_path: Path) -> None:

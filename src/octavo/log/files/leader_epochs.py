@@ -53,6 +53,13 @@ class LeaderEpochs:
                 self._storage = storage
 
     @classmethod
+    def of(cls, entries: Iterable[EpochEntry]) -> LeaderEpochs:
+        """Return epochs that are kept in memory only."""
+        epochs = cls()
+        epochs.entries = tuple(entries)
+        return epochs
+
+    @classmethod
     def open(cls, storage: Storage, path: Path) -> tuple[LeaderEpochs, CorruptFile | None]:
         """Read the checkpoint at `path`. If it is damaged, return empty epochs and the error."""
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from octavo.errors import BadDirectory, CorruptFile, FormatError
 from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.config import LogConfig
-from octavo.log.files.leader_epochs import LeaderEpochs
+from octavo.log.files.leader_epochs import EpochEntry, LeaderEpochs
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.readable_log import ReadableLog
@@ -66,9 +66,9 @@ class WatchedLog(ReadableLog):
         self._shown = self._seen.view
 
     @property
-    def epochs(self) -> LeaderEpochs:
-        """The leader epochs, read from their checkpoint now."""
-        return LeaderEpochs(self._storage, self.folder / LEADER_EPOCHS, read_only=True)
+    def epochs(self) -> tuple[EpochEntry, ...]:
+        """The leader epochs, read from their checkpoint now, each with the offset at which it begins."""
+        return LeaderEpochs(self._storage, self.folder / LEADER_EPOCHS, read_only=True).entries
 
     @property
     def view(self) -> View:

@@ -130,7 +130,7 @@ def known(log: Log) -> Known:
             for producer_id, entry in log.producers.entries.items()
         },
         [entry for segment in log._view.segments for entry in segment.txn_index.entries()],
-        log.epochs.entries,
+        log.epochs,
     )
 
 
