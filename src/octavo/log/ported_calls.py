@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
-from typing import Any, Final, NoReturn, ParamSpec, TypeVar
+from typing import Any, Final, Never, NoReturn, ParamSpec, TypeVar
 
 from octavo.errors import WrongCall
 
@@ -84,6 +84,29 @@ def wrong_call(what: str, given: tuple[object, ...], named: Mapping[str, Any], i
         shown = ", ".join(map(repr, given))
         told.append(f"{what} takes {shown} by name only: {instead.get('*') or instead['']}")
     raise WrongCall("; ".join(told))
+
+
+def refusing(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method that takes what it refuses, to say what to write. Its signature is shown without that.
+
+    This costs a call nothing. `answering` is for methods where that does not matter.
+    """
+    shown = signature(method)
+    taken = [each for each in shown.parameters.values() if each.annotation not in ("Never", Never)]
+    method.__signature__ = shown.replace(parameters=taken)  # type: ignore[attr-defined]  # `inspect` looks there
+    return method
+
+
+def quick_way_of(method: Callable[P, R]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Decorate a method that does most calls quickly and leaves the others to `method`, whose signature it has."""
+
+    def decorate(quick: Callable[..., R]) -> Callable[P, R]:
+        name, qualified = quick.__name__, quick.__qualname__
+        wraps(method)(quick)
+        quick.__name__, quick.__qualname__ = name, qualified
+        return quick
+
+    return decorate
 
 
 def answering(**instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

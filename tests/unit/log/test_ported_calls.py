@@ -341,6 +341,27 @@ def test_every_time_out_is_called_timeout_and_has_seconds() -> None:
                 assert given in ([], ["timeout"]), f"{client.__name__}.{name}"
 
 
+def test_signatures_show_what_is_taken_and_not_what_is_refused() -> None:
+    import inspect
+
+    shown = {client: inspect.signature(client) for client in (Producer, Consumer, Producer.send, Consumer.poll)}
+    assert not [each for each in shown.values() if "more" in each.parameters and "Never" in str(each)]
+    assert list(shown[Producer.send].parameters)[1:] == [
+        "topic",
+        "value",
+        "key",
+        "headers",
+        "partition",
+        "timestamp_ms",
+        "on_delivery",
+    ]
+    named = [each for each in shown[Producer.send].parameters.values() if each.kind is each.KEYWORD_ONLY]
+    assert len(named) == 4
+    assert list(shown[Consumer.poll].parameters) == ["self", "timeout", "max_records"]
+    assert Producer.send.__name__ == "send"
+    assert (Producer.send.__doc__ or "").startswith("Send a record.")
+
+
 def test_poll_waits_for_ever_if_the_time_out_is_none(data: DataDirectory) -> None:
     import threading
 

@@ -52,7 +52,7 @@ from octavo.log.consumer.waiting import AT_ONCE, Waiting
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition
 from octavo.log.offset_and_metadata import OffsetAndMetadata
-from octavo.log.ported_calls import NO_MEMBERS, NO_WAIT, OF_CONSUMERS, answering, without, wrong_call
+from octavo.log.ported_calls import NO_MEMBERS, NO_WAIT, OF_CONSUMERS, answering, refusing, without, wrong_call
 from octavo.log.readable_log import TimestampOffset
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class Consumer(ClosedByWith):
     Raises `InvalidConfig`, and `WrongCall` without a directory.
     """
 
+    @refusing
     def __init__(
         self,
         data: DataDirectory | WatchedDirectory | None = None,
@@ -168,6 +169,7 @@ class Consumer(ClosedByWith):
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
+    @refusing
     def poll(
         self, *more: Never, timeout: float | None = 0.0, max_records: int | None = None, **others: Never
     ) -> list[ConsumerRecord]:

@@ -19,7 +19,7 @@ from octavo.log.clock import NS_PER_MS, Clock, monotonic_ms, wall_clock_ms
 from octavo.log.closing import ClosedByWith
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.fork_safe import in_child, make_rlock
-from octavo.log.ported_calls import NO_WAIT, OF_PRODUCERS, answering, without, wrong_call
+from octavo.log.ported_calls import NO_WAIT, OF_PRODUCERS, answering, quick_way_of, refusing, without, wrong_call
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import OnDelivery, SendFuture, calling
 from octavo.log.producer.identity import Identity
@@ -38,6 +38,13 @@ if TYPE_CHECKING:
 
 Serializer = Callable[[Any], Buffer | None]
 
+_OF_SEND: Final = {
+    "": "topic, value, key, and headers, partition, timestamp_ms and on_delivery by name",
+    "*": "what follows topic, value and key is named, as in partition=0",
+    "callback": "write on_delivery",
+    "timestamp": "write timestamp_ms",
+}
+
 
 @without(**OF_PRODUCERS)
 class Producer(ClosedByWith):
@@ -54,6 +61,7 @@ class Producer(ClosedByWith):
     Raises `InvalidConfig`, and `WrongCall` without a directory.
     """
 
+    @refusing
     def __init__(
         self,
         data: DataDirectory | None = None,
@@ -120,7 +128,8 @@ class Producer(ClosedByWith):
 
     # ------------------------------------------------------------------------------------------------------------ send
 
-    def send(
+    @refusing
+    def _send(
         self,
         topic: str,
         value: Any = None,
@@ -130,6 +139,7 @@ class Producer(ClosedByWith):
         partition: int | None = None,
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
+        **others: Never,
     ) -> SendFuture:
         """Send a record. The future tells its offset once it has been appended, or why it was not.
 
@@ -141,16 +151,31 @@ class Producer(ClosedByWith):
         `ProducerClosed`, `Closed` if the directory is closed, `WrongTransactionOrder` outside of a transaction, and
         `WrongProcess` in a fork of the process that opened the directory.
         """
+        if more or others:
+            wrong_call("Producer.send", more, others, _OF_SEND)
+        inbox = self._checked.get(topic) or self._inbox(topic)
+        if self._prepares:
+            key, value, partition = self._prepared(inbox, key, value, partition)
+        key, value, time = inbox.checked(key, value, self._now(), partition, timestamp_ms, headers)
+        future = SendFuture()
+        future._holder = inbox
+        if on_delivery is not None:
+            self._sender.call_back(future, calling(on_delivery))
+        inbox.rows.extend((key, value, time, future))
+        if len(inbox.rows) >= inbox.room:
+            self._tend(inbox)
+        return future
+
+    @quick_way_of(_send)
+    def send(self, topic: str, value: Any = None, key: Any = None, *more: Any, **fields: Any) -> SendFuture:
+        # Most records have a value and perhaps a key, and nothing else. Parameters with defaults that can only be named
+        # would take a tenth of the time.
         try:
             inbox = self._inboxes[topic]
         except KeyError:
-            inbox = self._checked.get(topic) or self._inbox(topic)
-            return self._send(inbox, value, key, more, headers, partition, timestamp_ms, on_delivery)
+            return self._send(topic, value, key, *more, **fields)
         if (
-            headers is None
-            and partition is None
-            and timestamp_ms is None
-            and on_delivery is None
+            not fields
             and not more
             and type(value) is bytes
             and len(value) <= inbox.small
@@ -163,35 +188,7 @@ class Producer(ClosedByWith):
             if len(rows) >= inbox.room:
                 self._tend(inbox)
             return future
-        return self._send(inbox, value, key, more, headers, partition, timestamp_ms, on_delivery)
-
-    def _send(
-        self,
-        inbox: Inbox,
-        value: Any,
-        key: Any,
-        more: tuple[object, ...],
-        headers: Iterable[HeaderLike] | Mapping[str, Buffer | None] | None,
-        partition: int | None,
-        timestamp_ms: int | None,
-        on_delivery: OnDelivery | None,
-    ) -> SendFuture:
-        """Send any record. `send` itself handles only the usual ones, to be fast."""
-        if more:
-            wrong_call(
-                "Producer.send", more, {}, {"*": "what follows topic, value and key is named, as in partition=0"}
-            )
-        if self._prepares:
-            key, value, partition = self._prepared(inbox, key, value, partition)
-        key, value, time = inbox.checked(key, value, self._now(), partition, timestamp_ms, headers)
-        future = SendFuture()
-        future._holder = inbox
-        if on_delivery is not None:
-            self._sender.call_back(future, calling(on_delivery))
-        inbox.rows.extend((key, value, time, future))
-        if len(inbox.rows) >= inbox.room:
-            self._tend(inbox)
-        return future
+        return self._send(topic, value, key, *more, **fields)
 
     def _prepared(
         self, inbox: Inbox, key: Any, value: Any, partition: int | None
