@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from octavo.cli.demo import keeping, tables
 from octavo.cli.demo.stage import Stage
+from tests.spark import sessions
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("java")]
 
@@ -17,6 +19,8 @@ def test_the_log_is_asked_as_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    settings = shlex.join(f"--conf={name}={value}" for name, value in sessions.settings().items())
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{settings} pyspark-shell")
     keeping.write(tmp_path)
     tables.show(Stage(), tmp_path)
     out = capsys.readouterr().out
