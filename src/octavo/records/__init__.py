@@ -88,11 +88,12 @@ __all__ = [
     "decrement_sequence",
 ]
 
-__getattr__, __dir__ = on_demand(
-    globals(),
-    {
-        "arrow.reader": ("ArrowReader", "to_arrow"),
-        "arrow.writer": ("from_arrow",),
-        "conversion": ("Converted", "Lost", "convert"),
-    },
-)
+if not TYPE_CHECKING:  # else type checkers would take any name for one that is exported
+    __getattr__, __dir__ = on_demand(
+        globals(),
+        {
+            "arrow.reader": ("ArrowReader", "to_arrow"),
+            "arrow.writer": ("from_arrow",),
+            "conversion": ("Converted", "Lost", "convert"),
+        },
+    )

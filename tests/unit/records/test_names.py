@@ -53,4 +53,4 @@ def test_no_module_has_the_name_of_something_else() -> None:
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"module 'octavo.records' has no attribute 'arrows'"):
-        records.arrows  # noqa: B018
+        _ = records.arrows  # type: ignore[attr-defined]
