@@ -20,6 +20,7 @@ from octavo.records.kernels.record import nullable_size
 from octavo.records.kernels.varint import varint_size
 from octavo.records.layout import BATCH_HEADER, MAX_INT32, MAX_INT64, Buffer
 from octavo.records.text import write_text
+from octavo.records.v2 import HeaderLike
 
 # Indexes of a record's items.
 KEY: Final = 0
@@ -29,7 +30,6 @@ FUTURE: Final = 3
 ITEMS: Final = 4
 
 Headers = tuple[tuple[bytes, bytes | None], ...]
-HeaderLike = tuple[str, Buffer | None]
 
 _MAX_RECORD_OVERHEAD: Final = 21  # Kafka's upper bound for all varints of a record
 _FIRST_COUNT: Final = 1024  # records to take together until their size is known

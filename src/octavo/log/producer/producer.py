@@ -23,11 +23,12 @@ from octavo.log.ported_calls import NO_WAIT, OF_PRODUCERS, answering, quick_way_
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import OnDelivery, SendFuture, calling
 from octavo.log.producer.identity import Identity
-from octavo.log.producer.inbox import HeaderLike, Inbox, Limits
+from octavo.log.producer.inbox import Inbox, Limits
 from octavo.log.producer.linger_thread import Linger, LingerThread
 from octavo.log.producer.partitioner import Partitioner, chosen_partition
 from octavo.log.producer.sender import Sender
 from octavo.records.layout import Buffer
+from octavo.records.v2 import HeaderLike
 
 if TYPE_CHECKING:
     from octavo.log.directory.data_directory import DataDirectory
