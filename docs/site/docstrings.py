@@ -85,15 +85,6 @@ def _as_markdown(app: Sphinx, what: str, name: str, value: Any, options: Any, li
         lines[:] = [".. markdown::", "", *(f"   {line}" for line in lines), ""]
 
 
-def _plain_signature(
-    app: Sphinx, what: str, name: str, value: Any, options: Any, signature: str | None, returns: str | None
-) -> tuple[str, str | None] | None:
-    """Leave out `Never` parameters: they are there to answer wrong calls with a sentence."""
-    if signature is None:
-        return None
-    return re.sub(r"(\*)\w+: [\w.~]*\bNever\b", r"\1", re.sub(r",? *\*\*\w+: [\w.~]*\bNever\b", "", signature)), returns
-
-
 def _leave_out(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what classes inherit from outside Octavo, and attributes of other clients that only raise an error."""
     if type(value).__module__ == ported_calls.__name__:
@@ -126,6 +117,5 @@ def setup(app: Sphinx) -> None:
     app.add_directive("markdown", Markdown)
     app.add_transform(LinkExported)
     app.connect("autodoc-process-docstring", _as_markdown)
-    app.connect("autodoc-process-signature", _plain_signature)
     app.connect("autodoc-skip-member", _leave_out)
     app.connect("autodoc-process-bases", _show_bases)
