@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from octavo.errors import LogError
-from octavo.log.ported_calls import OF_FUTURES, OF_RECORDS, answering, without
+from octavo.log.ported_calls import OF_FUTURES, OF_RECORDS, without
 from octavo.records.layout import NO_OFFSET
 
 if TYPE_CHECKING:
@@ -116,7 +116,6 @@ class SendFuture:
         """Always False: a record that was sent cannot be recalled."""
         return False
 
-    @answering()
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Return the record's metadata, or raise why it failed. Raises `TimeoutError` after `timeout` seconds.
 
@@ -128,7 +127,6 @@ class SendFuture:
             raise error
         return delivery.metadata(self._index)
 
-    @answering()
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Why the record failed, or None if it is in the log. Waits as `result` does."""
         return self._delivery(timeout).error(self._index)
