@@ -1,5 +1,6 @@
 """Compaction: keep the last record of each key, as Kafka's cleaner does (`LogCleaner`, `LogCleanerManager`).
 
+    compacting     a clean of a log that is open: may it be cleaned, and what becomes of the result
     plan           which part of a log is dirty, which of that can be cleaned, and whether cleaning is due
     filling        the first pass, over the dirty part: put the last offset of every key into an `offset_map`
     grouping       which segments become one
