@@ -41,7 +41,7 @@ _NEW: Final = tuple.__new__  # what a named tuple's own constructor does, withou
 
 
 class LogState:
-    """One partition that is open for writing. Everything but `view` is used under `lock`."""
+    """One partition that is open for writing. It is changed under `lock`; readers look at `view` without it."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ NOT_UNDOABLE: Final = -1
 
 
 class ChangeNote:
-    """Whether a log can be changed, and which change is under way. All of it is read and set under the log's lock."""
+    """Whether a log can be changed, and which change is under way. It is set under the log's lock."""
 
     def __init__(self, partition: TopicPartition, owner: Owner) -> None:
         self.failure: BaseException | None = None  # the error of a change that was not finished; no more follow
