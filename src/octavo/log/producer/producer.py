@@ -39,12 +39,8 @@ if TYPE_CHECKING:
 
 Serializer = Callable[[Any], Buffer | None]
 
-_OF_SEND: Final = {
-    "": "topic, value, key, and headers, partition, timestamp_ms and on_delivery by name",
-    "*": "what follows topic, value and key is named, as in partition=0",
-    "callback": "write on_delivery",
-    "timestamp": "write timestamp_ms",
-}
+_OF_SEND: Final = {"*": "what follows topic, value and key is named, as in partition=0"}
+_NOTHING: Final = object()
 
 
 @without(**OF_PRODUCERS)
@@ -129,18 +125,16 @@ class Producer(ClosedByWith):
 
     # ------------------------------------------------------------------------------------------------------------ send
 
-    @refusing
     def _send(
         self,
         topic: str,
         value: Any = None,
         key: Any = None,
-        *more: Never,
+        *,
         headers: Iterable[HeaderLike] | Mapping[str, Buffer | None] | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
-        **others: Never,
     ) -> SendFuture:
         """Send a record. The future tells its offset once it has been appended, or why it was not.
 
@@ -152,8 +146,6 @@ class Producer(ClosedByWith):
         `ProducerClosed`, `Closed` if the directory is closed, `WrongTransactionOrder` outside of a transaction, and
         `WrongProcess` in a fork of the process that opened the directory.
         """
-        if more or others:
-            wrong_call("Producer.send", more, others, _OF_SEND)
         inbox = self._checked.get(topic) or self._inbox(topic)
         if self._prepares:
             key, value, partition = self._prepared(inbox, key, value, partition)
@@ -168,16 +160,30 @@ class Producer(ClosedByWith):
         return future
 
     @quick_way_of(_send)
-    def send(self, topic: str, value: Any = None, key: Any = None, *more: Any, **fields: Any) -> SendFuture:
-        # Most records have a value and perhaps a key, and nothing else. Parameters with defaults that can only be named
-        # would take a tenth of the time.
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        by_position: object = _NOTHING,
+        headers: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> SendFuture:
+        # Most records have a value and perhaps a key, and nothing else. Parameters that can only be named would take a
+        # tenth of the time, since Python looks their defaults up by name.
         try:
             inbox = self._inboxes[topic]
         except KeyError:
-            return self._send(topic, value, key, *more, **fields)
+            inbox = None
         if (
-            not fields
-            and not more
+            inbox is not None
+            and by_position is _NOTHING
+            and headers is None
+            and partition is None
+            and timestamp_ms is None
+            and on_delivery is None
             and type(value) is bytes
             and len(value) <= inbox.small
             and (key is None or (type(key) is bytes and len(key) <= inbox.small_key))
@@ -189,7 +195,17 @@ class Producer(ClosedByWith):
             if len(rows) >= inbox.room:
                 self._tend(inbox)
             return future
-        return self._send(topic, value, key, *more, **fields)
+        if by_position is not _NOTHING:
+            wrong_call("Producer.send", (by_position,), {}, _OF_SEND)
+        return self._send(
+            topic,
+            value,
+            key,
+            headers=headers,
+            partition=partition,
+            timestamp_ms=timestamp_ms,
+            on_delivery=on_delivery,
+        )
 
     def _prepared(
         self, inbox: Inbox, key: Any, value: Any, partition: int | None
