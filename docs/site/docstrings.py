@@ -20,7 +20,7 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
-from octavo.log import ported_calls
+from octavo.log.clients import ported_calls
 
 _NAME: Final = re.compile(r"([A-Za-z_]\w*)((?:\.\w+)*)")
 _PARAMETER: Final = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*)((?: \(.*?\)|, .*?|): )")

@@ -20,7 +20,7 @@ from octavo.log import DataDirectory, Log
 from octavo.log.consumer import Consumer
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.view import Isolation
 from octavo.log.watched.watched_directory import WatchedDirectory
 from octavo.records import BatchBuilder, Codec, end_transaction_marker, read_batches, to_arrow

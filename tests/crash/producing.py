@@ -16,8 +16,8 @@ import pytest
 
 from octavo.errors import AppendRefused, ErrorCode
 from octavo.log import Log
-from octavo.log.broker_defaults import TopicConfig
-from octavo.log.config import LogConfig
+from octavo.log.config.broker_defaults import TopicConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.directory.data_folder import DataFolder
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin

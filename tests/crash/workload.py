@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 from octavo.log import Background, DataDirectory, Isolation, Log
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.records import BatchBuilder, read_batches
 from octavo.records.layout import Codec
 from tests.clock import Clock

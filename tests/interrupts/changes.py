@@ -11,7 +11,7 @@ from octavo.errors import LogError
 from octavo.log import Consumer, DataDirectory, Isolation, Log, Producer
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.records import BatchBuilder, end_transaction_marker
 from tests.crash.storage import FastStorage
 

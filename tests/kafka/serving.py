@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from octavo.log import Isolation, Log
 from octavo.log.names import TopicPartition
 from octavo.log.producer_state.states import ProducerEntry
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from tests.kafka import releases
 from tests.kafka.broker import Broker
 

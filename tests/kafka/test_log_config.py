@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from octavo.errors import InvalidConfig
-from octavo.log.config import CONFIG_NAMES, LogConfig
+from octavo.log.config.log_config import CONFIG_NAMES, LogConfig
 from octavo.records import TimestampType
 from octavo.records.layout import MAX_INT32, MAX_INT64
 from tests.kafka.judge import Judge

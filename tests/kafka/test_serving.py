@@ -10,7 +10,7 @@ import pytest
 
 from octavo.log import DataDirectory, Isolation, Log
 from octavo.log.metadata import handover
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.records import BatchBuilder, Codec, TimestampType
 from tests.kafka import releases
 from tests.kafka.broker import Broker

@@ -17,7 +17,7 @@ import pytest
 
 from octavo.errors import AppendRefused
 from octavo.log.append.validator import Origin, Validator
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.records import Codec, read_batches
 from octavo.records.compression import compress
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT

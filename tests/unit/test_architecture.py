@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 from typing import Final
 
@@ -51,3 +53,25 @@ def test_the_folders_of_the_unit_tests_are_those_of_the_house() -> None:
     folders = [path.parent.relative_to(unit) for path in unit.rglob("test_*.py")]
     assert len(set(folders)) > 10
     assert not [folder for folder in folders if not (HOUSE / folder / "__init__.py").exists()]
+
+
+STEP: Final = re.compile(r"`([a-z_/]+\.py)`\s+`([A-Za-z_.]+)`")
+
+
+def defined_in(module: str) -> set[str]:
+    """The classes and functions of a module, and the methods of its classes as `Class.method`."""
+    names = set()
+    for node in ast.parse((HOUSE / module).read_text("utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            methods = [each.name for each in node.body if isinstance(each, ast.FunctionDef)]
+            names |= {node.name, *(f"{node.name}.{method}" for method in methods)}
+        elif isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+    return names
+
+
+def test_every_step_of_the_walks_is_there() -> None:
+    walks = MAP.read_text("utf-8").partition("## Five walks")[2].partition("\n## ")[0]
+    steps = STEP.findall(walks)
+    assert len(steps) > 30
+    assert not [(module, name) for module, name in steps if name not in defined_in(module)]

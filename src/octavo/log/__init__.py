@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from octavo.log.compaction.plan import CompactionPlan
     from octavo.log.compaction.stats import CompactionProgress, CompactionStats
     from octavo.log.compaction.throttle import Throttle
-    from octavo.log.config import LogConfig
+    from octavo.log.config.log_config import LogConfig
     from octavo.log.consumer import Consumer, ConsumerConfig, ConsumerRecord, OffsetReset
     from octavo.log.coordinator import Coordinator, ProducerIdentity
+    from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
     from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.files.leader_epochs import EpochEnd, EpochEntry
     from octavo.log.log import Appended, Log
-    from octavo.log.log_reader import LogReader
     from octavo.log.metadata import ChangedSetting, Handover, PartitionState, Topic, handover
     from octavo.log.names import TopicPartition
-    from octavo.log.offset_and_metadata import OffsetAndMetadata
     from octavo.log.origin import Origin
     from octavo.log.producer import Producer, ProducerConfig, RecordMetadata, SendFuture
     from octavo.log.producer_state.aborted import AbortedRanges, AbortedTransaction
-    from octavo.log.readable_log import ReadableLog, TimestampOffset
-    from octavo.log.reading import FileSlice, ReadResult
+    from octavo.log.reading.log_reader import LogReader
+    from octavo.log.reading.read_view import FileSlice, ReadResult
+    from octavo.log.reading.readable_log import ReadableLog, TimestampOffset
     from octavo.log.recovery_report import Cut, IgnoredFile, Progress, RecoveryReport
     from octavo.log.retention import (
         BySize,
@@ -122,21 +122,21 @@ if not TYPE_CHECKING:  # else type checkers would take any name for one that is 
             "compaction.plan": ("CompactionPlan",),
             "compaction.stats": ("CompactionProgress", "CompactionStats"),
             "compaction.throttle": ("Throttle",),
-            "config": ("LogConfig",),
+            "config.log_config": ("LogConfig",),
             "consumer": ("Consumer", "ConsumerConfig", "ConsumerRecord", "OffsetReset"),
             "coordinator": ("Coordinator", "ProducerIdentity"),
             "directory.data_directory": ("DataDirectory",),
             "files.leader_epochs": ("EpochEnd", "EpochEntry"),
             "log": ("Appended", "Log"),
-            "log_reader": ("LogReader",),
+            "reading.log_reader": ("LogReader",),
             "metadata": ("ChangedSetting", "Handover", "PartitionState", "Topic", "handover"),
             "names": ("TopicPartition",),
-            "offset_and_metadata": ("OffsetAndMetadata",),
+            "coordinator.offset_and_metadata": ("OffsetAndMetadata",),
             "origin": ("Origin",),
             "producer": ("Producer", "ProducerConfig", "RecordMetadata", "SendFuture"),
             "producer_state.aborted": ("AbortedRanges", "AbortedTransaction"),
-            "readable_log": ("ReadableLog", "TimestampOffset"),
-            "reading": ("FileSlice", "ReadResult"),
+            "reading.readable_log": ("ReadableLog", "TimestampOffset"),
+            "reading.read_view": ("FileSlice", "ReadResult"),
             "recovery_report": ("Cut", "IgnoredFile", "Progress", "RecoveryReport"),
             "retention": (
                 "BySize",

@@ -11,25 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import FormatError, InvalidInput, OffsetOutOfRange, PolicyViolation
-from octavo.log.appender import Appended, Appender
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.compaction.compacting import MAP_MEMORY, Compaction
 from octavo.log.compaction.plan import CompactionPlan
 from octavo.log.compaction.stats import CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.files.leader_epochs import EpochEnd, EpochEntry
-from octavo.log.log_state import LogState
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
 from octavo.log.producer_state.states import EXPIRATION_MS, ProducerStates
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.recovery_report import OnProgress, RecoveryReport
 from octavo.log.retention import Expired, LogView, expired_segments
 from octavo.log.storage import DISK, Storage
-from octavo.log.truncation import truncate
-from octavo.log.unfinished import NOT_UNDOABLE, SETTLED
 from octavo.log.view import View
+from octavo.log.writing.appender import Appended, Appender
+from octavo.log.writing.log_state import LogState
+from octavo.log.writing.truncation import truncate
+from octavo.log.writing.unfinished import NOT_UNDOABLE, SETTLED
 from octavo.records.layout import NO_OFFSET, Buffer
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from functools import cache
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from octavo.errors import BadPolicy
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.names import TopicPartition
 from octavo.log.view import View
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import InvalidConfig, InvalidInput
+from octavo.log.config.nearest_name import nearest_name
 from octavo.log.names import TopicPartition
-from octavo.log.nearest_name import nearest_name
 from octavo.spark.offsets import (
     EARLIEST,
     LATEST,

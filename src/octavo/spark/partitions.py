@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 from octavo.errors import BadDirectory, MissingPartitions
 from octavo.log.checkpoints import WatchedCheckpoints
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
+from octavo.log.config.nearest_name import nearest_name
 from octavo.log.names import LOG, METADATA_TOPIC, SWAP, TopicPartition, base_offset_of, is_internal_topic
-from octavo.log.nearest_name import nearest_name
-from octavo.log.segment_portions import offset_after
+from octavo.log.reading.segment_portions import offset_after
 from octavo.log.view import View
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark.files import FoundPath, Root, children, find_paths, shown

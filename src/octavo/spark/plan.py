@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from octavo.errors import FormatError
+from octavo.log.reading.segment_portions import portions
 from octavo.log.segment.batch_walk import walk
 from octavo.log.segment.segment import Segment
-from octavo.log.segment_portions import portions
 from octavo.log.view import View
 from octavo.records import Batch, read_batches
 from octavo.records.layout import BATCH_HEADER, MIN_INT64

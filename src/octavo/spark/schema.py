@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from octavo.errors import InvalidInput
-from octavo.log.nearest_name import nearest_name
+from octavo.log.config.nearest_name import nearest_name
 from octavo.spark.options import Options
 
 _HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])

@@ -12,7 +12,7 @@ from octavo.errors import CorruptFile
 from octavo.log import Consumer, DataDirectory, Log, LogConfig
 from octavo.log.directory.standalone import watch_partition
 from octavo.log.names import TopicPartition
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.storage import DISK
 from octavo.records import BatchBuilder, read_batches
 from tests.batches import TIME_MS

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.log import DataDirectory, Isolation, Log
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.records import BatchBuilder, Record, read_batches
 
 TIME_MS: Final = 1_700_000_000_000

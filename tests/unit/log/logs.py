@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from octavo.log import Log, LogConfig
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.records import BatchBuilder, Codec
 
 TIME_MS: Final = 1_700_000_000_000

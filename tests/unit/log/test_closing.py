@@ -10,8 +10,8 @@ import pytest
 
 from octavo.errors import LogError
 from octavo.log import DataDirectory
-from octavo.log.broker_defaults import UNKNOWN
 from octavo.log.clock import wall_clock_ms
+from octavo.log.config.broker_defaults import UNKNOWN
 from octavo.log.directory.data_folder import DataFolder, abandon
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.logs import SMALL, make_batch

@@ -10,7 +10,7 @@ import pytest
 
 from octavo.errors import BadPolicy
 from octavo.log import retention
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.names import TopicPartition
 from octavo.log.retention import ByTime, Expiry, LogView, SegmentView, expired_segments, policies_for
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from octavo.log.names import DELETED, LOG, file_name
-from octavo.log.segments import LogSegments
 from octavo.log.storage import DISK
 from octavo.log.view import View
+from octavo.log.writing.segments import LogSegments
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from octavo.errors import Closed, LogError
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.owner import Owner
-from octavo.log.unfinished import NOT_UNDOABLE, SETTLED, ChangeNote
+from octavo.log.writing.unfinished import NOT_UNDOABLE, SETTLED, ChangeNote
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from octavo.errors import BadDirectory, InvalidInput
 from octavo.log import DataDirectory
 from octavo.spark.files import RemoteFile, Root, shown
 from octavo.spark.options import read_options
-from tests.unit.log.test_segment_portions import write as write_segments
+from tests.unit.log.reading.test_segment_portions import write as write_segments
 from tests.unit.spark.queries import offsets, plan, read, read_tasks
 from tests.unit.spark.test_committed import write_workload
 from tests.unit.spark.topics import batch, write_segment, write_topic

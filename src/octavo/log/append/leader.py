@@ -17,7 +17,7 @@ import numpy.typing as npt
 from octavo.errors import AppendRefused, FormatError
 from octavo.log.append.refusals import JUMPING, MAX_LISTED, MIXED, records_refused, refused, undecodable
 from octavo.log.append.rewriting import Rewriter, target_codec
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.producer_state.producer_batch import has_producer
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.records.compression import Inflater

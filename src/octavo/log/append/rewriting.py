@@ -21,7 +21,7 @@ from octavo.log.append.refusals import (
     refused,
     undecodable,
 )
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.records.batch import Batch
 from octavo.records.builder import BatchBuilder
 from octavo.records.compression import compress, decompress

@@ -42,7 +42,7 @@ from octavo.log.append.leader import (
     LeaderAppend,
 )
 from octavo.log.append.validated import Validated
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.origin import Origin
 from octavo.log.producer_state.producer_batch import ProducerBatch, has_producer, producer_batch, producer_batches
 from octavo.log.segment.batch_span import BatchSpan

@@ -24,7 +24,7 @@ from octavo.log.compaction.retention import LastBatches
 from octavo.log.compaction.source import Source
 from octavo.log.compaction.stats import CompactionProgress, CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.names import TopicPartition
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry

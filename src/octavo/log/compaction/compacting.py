@@ -12,11 +12,11 @@ from octavo.errors import CompactionAborted, FormatError, LogError, PolicyViolat
 from octavo.log.compaction.plan import CompactionPlan, LastBatch, make_plan
 from octavo.log.compaction.stats import CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
-from octavo.log.log_state import LogState
 from octavo.log.names import CLEANED
 from octavo.log.segment.segment import Segment
-from octavo.log.unfinished import NOT_UNDOABLE, SETTLED
 from octavo.log.view import View
+from octavo.log.writing.log_state import LogState
+from octavo.log.writing.unfinished import NOT_UNDOABLE, SETTLED
 
 if TYPE_CHECKING:
     from octavo.log.compaction.output import CleanedSegment

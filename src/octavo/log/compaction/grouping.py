@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.segment.segment import Segment
 from octavo.log.view import segment_ends
 from octavo.records.layout import MAX_INT32

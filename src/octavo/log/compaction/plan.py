@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.segment.segment import Segment
 from octavo.log.view import View
 

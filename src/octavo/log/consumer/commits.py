@@ -9,7 +9,7 @@ from octavo.log.consumer.assignment import Assigned, Assignment
 from octavo.log.consumer.committed_offsets import GroupOffsets
 from octavo.log.consumer.consumed_logs import ConsumedLogs
 from octavo.log.consumer.hand_out import HandOut
-from octavo.log.offset_and_metadata import OffsetAndMetadata
+from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 
 
 class Commits:

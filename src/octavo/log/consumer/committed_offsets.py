@@ -10,9 +10,9 @@ from typing import Final, Protocol
 
 from octavo.errors import ConsumerError, InvalidConfig, OffsetOutOfRange
 from octavo.log.consumer.config import ConsumerConfig
+from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
-from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.watched.watched_directory import WatchedDirectory
 
 

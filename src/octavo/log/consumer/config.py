@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from octavo.errors import InvalidConfig
-from octavo.log.client_config import NO_INTERCEPTORS, given, without_connections
-from octavo.log.config_options import Options, option
-from octavo.log.config_values import Member, Name, Switch, Text, int32
+from octavo.log.clients.config import NO_INTERCEPTORS, given, without_connections
+from octavo.log.config.options import Options, option
+from octavo.log.config.values import Member, Name, Switch, Text, int32
 from octavo.log.view import Isolation
 
 _HERE: Final = "it is about brokers and connections, and this consumer has none"

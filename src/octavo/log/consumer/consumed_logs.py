@@ -9,8 +9,8 @@ from octavo.errors import NoSegments, NotReady, OffsetOutOfRange, UnknownPartiti
 from octavo.log.consumer.assignment import Assigned
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition
-from octavo.log.readable_log import ReadableLog, TimestampOffset
-from octavo.log.reading import ReadResult
+from octavo.log.reading.read_view import ReadResult
+from octavo.log.reading.readable_log import ReadableLog, TimestampOffset
 from octavo.log.view import Isolation
 from octavo.log.watched.watched_directory import WatchedDirectory
 from octavo.log.watched.watched_log import WatchedLog

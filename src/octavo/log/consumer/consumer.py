@@ -23,7 +23,7 @@ from octavo.errors import (
     InvalidInput,
     LogError,
 )
-from octavo.log.client_arguments import (
+from octavo.log.clients.arguments import (
     OneByOne,
     check_config,
     check_function,
@@ -36,6 +36,7 @@ from octavo.log.client_arguments import (
     readable_directory,
     subscribed_topics,
 )
+from octavo.log.clients.ported_calls import NO_MEMBERS, NO_WAIT, OF_CONSUMERS, answering, refusing, without, wrong_call
 from octavo.log.clock import wall_clock_ms
 from octavo.log.closing import ClosedByWith
 from octavo.log.consumer.assignment import Assigned, Assignment
@@ -49,11 +50,10 @@ from octavo.log.consumer.hand_out import HandOut
 from octavo.log.consumer.record import ConsumerRecord
 from octavo.log.consumer.starting_offset import StartingOffset
 from octavo.log.consumer.waiting import AT_ONCE, Waiting
+from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition
-from octavo.log.offset_and_metadata import OffsetAndMetadata
-from octavo.log.ported_calls import NO_MEMBERS, NO_WAIT, OF_CONSUMERS, answering, refusing, without, wrong_call
-from octavo.log.readable_log import TimestampOffset
+from octavo.log.reading.readable_log import TimestampOffset
 
 if TYPE_CHECKING:
     import pyarrow as pa

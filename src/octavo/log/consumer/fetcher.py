@@ -12,7 +12,7 @@ from octavo.log.consumer.consumed_logs import ConsumedLogs
 from octavo.log.consumer.fetched_records import Deserializer, fetched
 from octavo.log.consumer.starting_offset import StartingOffset
 from octavo.log.consumer.visible_batches import Visible, visible
-from octavo.log.reading import ReadResult
+from octavo.log.reading.read_view import ReadResult
 
 if TYPE_CHECKING:
     import pyarrow as pa

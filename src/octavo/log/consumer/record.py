@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from octavo.log.clients.ported_calls import OF_RECORDS, without
 from octavo.log.names import TopicPartition
-from octavo.log.ported_calls import OF_RECORDS, without
 from octavo.records.layout import NO_LEADER_EPOCH, TimestampType
 from octavo.records.record import Header
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from octavo.errors import BadDirectory, UnknownPartition, WokenUp
-from octavo.log.client_arguments import FOREVER
+from octavo.log.clients.arguments import FOREVER
 from octavo.log.consumer.assignment import Assigned, Assignment
 from octavo.log.consumer.config import ConsumerConfig
 from octavo.log.consumer.consumed_logs import ConsumedLogs

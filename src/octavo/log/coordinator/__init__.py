@@ -10,8 +10,8 @@ All of it is kept in Kafka's own records. A stock Kafka that is given the direct
 from __future__ import annotations
 
 from octavo.log.coordinator.coordinator import Coordinator
+from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.coordinator.transaction_log import ProducerIdentity
-from octavo.log.offset_and_metadata import OffsetAndMetadata
 
 __all__ = [
     "Coordinator",

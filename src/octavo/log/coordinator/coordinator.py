@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.coordinator.offsets import Offsets, check_commit
 from octavo.log.coordinator.producer_ids import ProducerIds
 from octavo.log.coordinator.transaction_log import ProducerIdentity
 from octavo.log.coordinator.transactions import Transactions
 from octavo.log.names import TopicPartition
-from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.schemas.transaction_state import TransactionLogValue
 
 if TYPE_CHECKING:

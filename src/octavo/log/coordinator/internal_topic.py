@@ -14,7 +14,7 @@ from uuid import UUID
 from octavo.errors import BadDirectory, FormatError
 from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.view import Isolation
 from octavo.records import Batch
 

@@ -15,11 +15,11 @@ from uuid import UUID
 
 from octavo.errors import InvalidInput, MetadataTooLarge, OctavoError, WrongGroup
 from octavo.log.coordinator.internal_topic import InternalTopic, replay
+from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
-from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.origin import Origin
 from octavo.log.ownership.fork_safe import make_rlock
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.records import Batch, BatchBuilder, Record
 from octavo.records.control import ControlType, EndTransactionMarker, read_control
 from octavo.records.layout import MAX_INT64

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import BadDirectory, Closed, InvalidInput, UnknownPartition
-from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.closing import Attempts, ClosedByWith
-from octavo.log.config import LogConfig
+from octavo.log.config.broker_defaults import BrokerDefaults
+from octavo.log.config.log_config import LogConfig
 from octavo.log.directory.data_folder import DataFolder, abandon, share_broker_epoch
 from octavo.log.directory.standalone import check_no_file, check_topic_id
 from octavo.log.directory.topics import Topics

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory, OctavoError
-from octavo.log.broker_defaults import TopicConfig
 from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.clock import Clock
 from octavo.log.closing import Attempts
+from octavo.log.config.broker_defaults import TopicConfig
 from octavo.log.files.clean_shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
 from octavo.log.log import Log
-from octavo.log.log_state import LogState
 from octavo.log.names import META_PROPERTIES, Aside, AsideFolder, TopicPartition, aside_folder_name
 from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.ownership.owned_storage import OwnedStorage
@@ -25,6 +24,7 @@ from octavo.log.partition_folders import find_partitions
 from octavo.log.recovery.loading import check_partition
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage
+from octavo.log.writing.log_state import LogState
 
 _TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 

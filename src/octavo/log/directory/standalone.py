@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from octavo.errors import BadDirectory, FormatError
-from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults, TopicConfig
 from octavo.log.clock import Clock
-from octavo.log.config import LogConfig
+from octavo.log.config.broker_defaults import UNKNOWN, BrokerDefaults, TopicConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.directory.data_folder import DataFolder, abandon
 from octavo.log.files.partition_metadata import read_topic_id, write_topic_id
 from octavo.log.log import Log

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from octavo.errors import OctavoError, TopicExists, UnknownPartition
-from octavo.log.broker_defaults import BrokerDefaults
 from octavo.log.clock import Clock
 from octavo.log.closing import Attempts
-from octavo.log.config import LogConfig
+from octavo.log.config.broker_defaults import BrokerDefaults
+from octavo.log.config.log_config import LogConfig
 from octavo.log.directory.data_folder import DataFolder
 from octavo.log.files.partition_metadata import write_topic_id
 from octavo.log.names import TopicPartition

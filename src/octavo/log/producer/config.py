@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from octavo.errors import InvalidConfig
-from octavo.log.client_config import NO_INTERCEPTORS, given, without_connections
-from octavo.log.config_options import Options, option
-from octavo.log.config_values import Member, Name, Switch, Text, Word, int32, int64
+from octavo.log.clients.config import NO_INTERCEPTORS, given, without_connections
+from octavo.log.config.options import Options, option
+from octavo.log.config.values import Member, Name, Switch, Text, Word, int32, int64
 from octavo.records.layout import MAX_INT32, Codec
 
 _MAX_IN_FLIGHT: Final = 5  # as many batches as a log remembers of each producer

@@ -23,10 +23,10 @@ from octavo.records.layout import BATCH_HEADER, NO_TIMESTAMP, Buffer
 from octavo.records.sequence import increment_sequence
 
 if TYPE_CHECKING:
-    from octavo.log.appender import Appended
     from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.log import Log
     from octavo.log.producer.transactional import ProducerTransactions
+    from octavo.log.writing.appender import Appended
 
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _OUT_OF_ORDER: Final = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

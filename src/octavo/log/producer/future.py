@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from octavo.errors import LogError
-from octavo.log.ported_calls import OF_FUTURES, OF_RECORDS, without
+from octavo.log.clients.ported_calls import OF_FUTURES, OF_RECORDS, without
 from octavo.records.layout import NO_OFFSET
 
 if TYPE_CHECKING:

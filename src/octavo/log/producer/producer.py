@@ -8,18 +8,26 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Never
 
 from octavo.errors import ProducerClosed, TransactionAborted, WrongCall, WrongTransactionOrder
-from octavo.log.client_arguments import (
+from octavo.log.clients.arguments import (
     check_config,
     check_function,
     offsets_by_partition,
     partitions_of,
     writable_directory,
 )
+from octavo.log.clients.ported_calls import (
+    NO_WAIT,
+    OF_PRODUCERS,
+    answering,
+    quick_way_of,
+    refusing,
+    without,
+    wrong_call,
+)
 from octavo.log.clock import NS_PER_MS, Clock, monotonic_ms, wall_clock_ms
 from octavo.log.closing import ClosedByWith
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.fork_safe import in_child, make_rlock
-from octavo.log.ported_calls import NO_WAIT, OF_PRODUCERS, answering, quick_way_of, refusing, without, wrong_call
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import OnDelivery, SendFuture, calling
 from octavo.log.producer.identity import Identity
@@ -31,8 +39,8 @@ from octavo.records.layout import Buffer
 from octavo.records.v2 import HeaderLike
 
 if TYPE_CHECKING:
+    from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
     from octavo.log.directory.data_directory import DataDirectory
-    from octavo.log.offset_and_metadata import OffsetAndMetadata
     from octavo.log.producer.deliverer import Deliverer
     from octavo.log.producer.packer import Packer
     from octavo.log.producer.transactional import ProducerTransactions

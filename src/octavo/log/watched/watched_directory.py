@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import BadDirectory, FormatError, NoSegments, NotReady, UnknownPartition
-from octavo.log.broker_defaults import UNKNOWN, BrokerDefaults
 from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.closing import ClosedByWith
-from octavo.log.config import LogConfig
+from octavo.log.config.broker_defaults import UNKNOWN, BrokerDefaults
+from octavo.log.config.log_config import LogConfig
 from octavo.log.files.meta_properties import check_one_node, read_meta_properties
 from octavo.log.names import TopicPartition
 from octavo.log.partition_folders import METADATA_PARTITION, find_partitions

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from octavo.errors import BadDirectory, CorruptFile, FormatError
 from octavo.log.checkpoints import WatchedCheckpoints
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.files.leader_epochs import EpochEntry, LeaderEpochs
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
-from octavo.log.readable_log import ReadableLog
-from octavo.log.reading import ReadResult, abort_bound
+from octavo.log.reading.read_view import ReadResult, abort_bound
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import FileStatus, Storage

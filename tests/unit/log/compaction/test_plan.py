@@ -6,7 +6,7 @@ from pathlib import Path
 
 from octavo.log.compaction.grouping import group_segments
 from octavo.log.compaction.scheduling import filthiest
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from tests.clock import Clock
 from tests.unit.log.compaction.logs import TIME_MS, append, open_log
 

@@ -16,7 +16,7 @@ import pytest
 from octavo.errors import BadDirectory, CorruptFile, OctavoError
 from octavo.log import DataDirectory, Isolation
 from octavo.log.producer_state.snapshot import read_snapshot
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.storage import DISK
 from octavo.spark.files import Root

@@ -9,7 +9,7 @@ import pytest
 from octavo.errors import AppendRefused, ErrorCode
 from octavo.log import Isolation, Log, Origin
 from octavo.log.producer_state.states import RememberedBatch
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.records import BatchBuilder
 from octavo.records.control import end_transaction_marker
 from octavo.records.layout import BATCH_HEADER, MAX_SEQUENCE, Attributes

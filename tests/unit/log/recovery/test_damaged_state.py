@@ -14,8 +14,8 @@ import pytest
 
 from octavo.errors import BadDirectory, CorruptFile
 from octavo.log import DataDirectory, Isolation, Log, Origin
-from octavo.log.broker_defaults import TopicConfig
-from octavo.log.config import LogConfig
+from octavo.log.config.broker_defaults import TopicConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.directory.data_folder import DataFolder
 from octavo.log.names import TopicPartition
 from octavo.log.producer_state.snapshot import read_snapshot, write_snapshot

@@ -12,7 +12,7 @@ import pytest
 
 from octavo.log import Log, storage
 from octavo.log.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, file_name
-from octavo.log.readable_log import ReadableLog
+from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.storage import DISK, Storage
 from octavo.records import read_batches
 from tests.crash.disk import PROCESS_DIED, write_image

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import AppendRefused, ErrorCode
 from octavo.log.append.validated import Validated
-from octavo.log.config import LogConfig
-from octavo.log.log_state import LogState
+from octavo.log.config.log_config import LogConfig
 from octavo.log.origin import Origin
-from octavo.log.roll_limits import RollLimits
 from octavo.log.segment.batch_span import BatchSpan
-from octavo.log.truncation import truncate
-from octavo.log.unfinished import SETTLED
+from octavo.log.writing.log_state import LogState
+from octavo.log.writing.roll_limits import RollLimits
+from octavo.log.writing.truncation import truncate
+from octavo.log.writing.unfinished import SETTLED
 from octavo.records.layout import MAX_INT32, NO_OFFSET, Buffer
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from functools import lru_cache
 from typing import Final
 
 from octavo.errors import InvalidConfig
-from octavo.log.config_options import Options, option
-from octavo.log.config_values import Member, Ratio, Switch, Throttled, Word, Words, int32, int64
+from octavo.log.config.options import Options, option
+from octavo.log.config.values import Member, Ratio, Switch, Throttled, Word, Words, int32, int64
 from octavo.records.layout import MAX_INT64, TimestampType
 
 COMPACT: Final = "compact"

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from octavo.errors import LimitExceeded
 from octavo.log.producer_state.aborted import AbortedRanges
-from octavo.log.reading import ReadResult
+from octavo.log.reading.read_view import ReadResult
 from octavo.log.view import Isolation
 from octavo.records import Batch, Record, read_batches
 from octavo.records.offset_order import base_offset_at, is_misplaced
 
 if TYPE_CHECKING:
-    from octavo.log.readable_log import ReadableLog
+    from octavo.log.reading.readable_log import ReadableLog
 
 
 class LogReader(Iterator[Batch]):

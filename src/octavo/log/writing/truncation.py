@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from octavo.log.unfinished import NOT_UNDOABLE, SETTLED
+from octavo.log.writing.unfinished import NOT_UNDOABLE, SETTLED
 from octavo.records.layout import NO_OFFSET
 
 if TYPE_CHECKING:
-    from octavo.log.log_state import LogState
+    from octavo.log.writing.log_state import LogState
 
 
 def truncate(log: LogState, offset: int, now_ms: int) -> None:

@@ -14,7 +14,7 @@ from octavo.log.view import Isolation, View
 from octavo.records.offset_order import RULE
 
 if TYPE_CHECKING:
-    from octavo.log.readable_log import ReadableLog
+    from octavo.log.reading.readable_log import ReadableLog
 
 
 class FileSlice(NamedTuple):

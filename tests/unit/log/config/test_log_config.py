@@ -9,7 +9,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from octavo.errors import ErrorCode, InvalidConfig
-from octavo.log.config import CONFIG_NAMES, LogConfig
+from octavo.log.config.log_config import CONFIG_NAMES, LogConfig
 from octavo.records import TimestampType
 
 
@@ -118,7 +118,8 @@ ALONE = """
 import sys, types, octavo
 package = sys.modules["octavo.log"] = types.ModuleType("octavo.log")  # so that nothing comes by way of the package
 package.__path__ = [octavo.__path__[0] + "/log"]
-from octavo.log import config, names, retention
+from octavo.log import names, retention
+from octavo.log.config import log_config
 from octavo.log.files import clean_shutdown, leader_epochs, meta_properties, partition_metadata
 from octavo.log.ownership import lock
 print([name for name in ("numpy", "pyarrow", "numba") if name in sys.modules])

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import InvalidConfig
-from octavo.log.config import UNLIMITED, LogConfig
+from octavo.log.config.log_config import UNLIMITED, LogConfig
 
 if TYPE_CHECKING:
     from octavo.log.metadata import MetadataStore, Topic

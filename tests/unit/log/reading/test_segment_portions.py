@@ -6,7 +6,7 @@ from pathlib import Path
 
 from octavo.log import LogConfig
 from octavo.log.names import TopicPartition
-from octavo.log.segment_portions import portions
+from octavo.log.reading.segment_portions import portions
 from octavo.log.storage import DISK
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import BatchBuilder

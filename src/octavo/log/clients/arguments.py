@@ -9,9 +9,9 @@ from inspect import signature
 from typing import Any, Final
 
 from octavo.errors import InvalidInput, UnknownPartition, WrongCall
+from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition, check_topic_name
-from octavo.log.offset_and_metadata import OffsetAndMetadata
 from octavo.log.watched.watched_directory import WatchedDirectory
 
 FOREVER: Final = float("inf")

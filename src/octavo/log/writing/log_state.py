@@ -19,21 +19,21 @@ from typing import Final
 from octavo.errors import OctavoError
 from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.clock import Clock
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.producer_state.producer_batch import ProducerBatch
 from octavo.log.recovery.loading import Loaded, Loader
 from octavo.log.recovery_report import OnProgress
-from octavo.log.roll_limits import RollLimits
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.segment import Segment
-from octavo.log.segments import LogSegments
 from octavo.log.storage import Storage
-from octavo.log.truncation import take_back
-from octavo.log.unfinished import SETTLED, ChangeNote
 from octavo.log.view import View
+from octavo.log.writing.roll_limits import RollLimits
+from octavo.log.writing.segments import LogSegments
+from octavo.log.writing.truncation import take_back
+from octavo.log.writing.unfinished import SETTLED, ChangeNote
 from octavo.records import empty_batch
 from octavo.records.layout import NO_TIMESTAMP, Buffer
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final
 
-from octavo.log.config import LogConfig
+from octavo.log.config.log_config import LogConfig
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.segment.segment import Segment

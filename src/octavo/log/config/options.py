@@ -19,8 +19,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from octavo.errors import InvalidConfig
-from octavo.log.config_values import Kind
-from octavo.log.nearest_name import nearest_name
+from octavo.log.config.nearest_name import nearest_name
+from octavo.log.config.values import Kind
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 
 from octavo.errors import FormatError, InvalidInput
 from octavo.log.closing import ClosedByWith
-from octavo.log.log_reader import LogReader
-from octavo.log.reading import ReadResult, indexed_aborts, read_view
+from octavo.log.reading.log_reader import LogReader
+from octavo.log.reading.read_view import ReadResult, indexed_aborts, read_view
 from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.view import Isolation, SegmentInfo, View
 

@@ -1,0 +1,1 @@
+"""The state of a log that is open for writing, and how it changes."""
