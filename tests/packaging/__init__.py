@@ -1,1 +1,1 @@
-"""What users install is built and used as they do, away from the checkout."""
+"""What users install or read on the website is built, and used as they do."""
