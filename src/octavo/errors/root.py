@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Kafka's error codes for the answers of a log (`Errors.java`)."""
+    """The error codes of Kafka that a log uses (`Errors.java`)."""
 
     UNKNOWN_SERVER_ERROR = -1
     OFFSET_OUT_OF_RANGE = 1

@@ -1,4 +1,4 @@
-"""Close things without hiding an error: of the body of a `with`, or of what was closed before."""
+"""Close things without hiding an earlier error, of the body of a `with` or of something closed before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ClosedByWith:
     """Close an object at the end of a `with`."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the object."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -32,7 +32,7 @@ class ClosedByWith:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it. If the body has raised an error, a failure to close becomes a note of that error."""
+        """Close the object. If the body has raised an error, a failure to close becomes a note of that error."""
         with keeping(error):
             self.close()
 

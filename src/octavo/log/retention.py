@@ -57,7 +57,7 @@ class LogView:
 
     @classmethod
     def of(cls, partition: TopicPartition, config: LogConfig, view: View) -> LogView:
-        """Return what policies are to know of a log."""
+        """Return the view of a log that policies get."""
         return cls(
             partition=partition,
             config=config,

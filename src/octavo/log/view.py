@@ -2,8 +2,8 @@
 
 Readers take no lock. They look at a `View`, which the writer replaces as a whole when something has changed, and read
 files at positions. A segment that is deleted meanwhile stays readable for everybody who has a view with it. Only a
-truncation can remove bytes that somebody is reading, and write others in their place. It changes the view's generation:
-by that the reader notices, and reads again.
+truncation can remove bytes that somebody is reading, and write others in their place. It changes the view's generation,
+so that the reader notices and reads again.
 """
 
 from __future__ import annotations

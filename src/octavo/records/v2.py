@@ -245,7 +245,7 @@ def write_record(
 
 
 def write_batch(header: BatchHeader, records: Buffer) -> bytes:
-    """Build a batch of `header` and `records`, filling in length and checksum; `InvalidInput` above 2 GiB."""
+    """Build a batch from `header` and `records`, and set its length and checksum. Raises `InvalidInput` above 2 GiB."""
     size = BATCH_HEADER.size + len(records)
     if size > MAX_SIZE:
         raise InvalidInput(f"a batch of {size:,} bytes is larger than {MAX_SIZE:,}")

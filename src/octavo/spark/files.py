@@ -28,7 +28,7 @@ _BLOCK: Final = 64 << 10  # bytes that a small read of a remote file fetches
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names
 _MAGIC: Final = re.compile(r"[*?\[]")
 _REMOTE_MAGIC: Final = re.compile(r"[*\[]")  # in an address, a question mark begins the query
-# Name and password before the host. A slash may be in the password, unless what stands before it may be a port.
+# User name and password before the host. The password may contain a slash, but not after digits alone: `host:80/`.
 _USER: Final = re.compile(r"(?<=://)[^/@]*:(?:[^/]*|(?!\d+/)[^@]*)@")
 
 

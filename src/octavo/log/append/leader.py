@@ -211,7 +211,7 @@ class LeaderAppend:
         self._offset = last_offset + 1
 
     def _take_rewritten(self, plain: Bytes, found: int) -> None:
-        """Rewrite the next batch and take it."""
+        """Rewrite the next batch, and add it to the result."""
         if not found & validate.ANOTHER_CODEC:  # only the offsets jump
             raise refused(JUMPING, self._position)
         batch = self._view[self._position : self._position + self._batch_size()]
@@ -220,14 +220,14 @@ class LeaderAppend:
         self._take_written(written, len(batch))
 
     def _take_old(self) -> None:
-        """Convert all data, messages of magic 0 or 1, to one batch of magic 2 and take it."""
+        """Convert all data, messages of magic 0 or 1, to one batch of magic 2, and add it to the result."""
         if self._position:
             raise refused(MIXED, self._position)
         written = self._rules.rewriter.upgraded(self._view, self._offset, self._leader_epoch, self._now_ms)
         self._take_written(written, len(self._view))
 
     def _take_written(self, batch: bytes, replaces: int) -> None:
-        """Take a rewritten batch, which replaces `replaces` bytes of the input."""
+        """Add a rewritten batch to the result. It stands for the next `replaces` bytes of the input."""
         header = BATCH_HEADER.read(batch)
         last_offset = header.base_offset + header.last_offset_delta
         self.parts.append(batch)

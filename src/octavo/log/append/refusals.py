@@ -110,7 +110,7 @@ def records_refused(
     count: int,
     of_time: bool,
 ) -> AppendRefused:
-    """Return the refusal of a batch because of `count` of its records; `of_time` if one has a refused timestamp.
+    """Return the refusal of a batch with `count` bad records. `of_time`: one of them has a refused timestamp.
 
     `records` are the first `MAX_LISTED` of them, each with its index, the reason and its timestamp.
     """

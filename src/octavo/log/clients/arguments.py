@@ -18,7 +18,7 @@ FOREVER: Final = float("inf")
 
 
 def writable_directory(data: object) -> DataDirectory:
-    """Return the directory of a producer. Raises `WrongCall` for anything else."""
+    """Return `data` if a producer can write to it. Otherwise raise `WrongCall`."""
     if isinstance(data, DataDirectory):
         return data
     if isinstance(data, WatchedDirectory):
@@ -27,7 +27,7 @@ def writable_directory(data: object) -> DataDirectory:
 
 
 def readable_directory(data: object) -> DataDirectory | WatchedDirectory:
-    """Return the directory of a consumer. Raises `WrongCall` for anything else."""
+    """Return `data` if a consumer can read from it. Otherwise raise `WrongCall`."""
     if isinstance(data, DataDirectory | WatchedDirectory):
         return data
     topics = f"[{data!r}]" if isinstance(data, str) else "[...]"
@@ -75,7 +75,7 @@ def deadline_after(timeout: float | None) -> float:
 
 
 def one_partition(partition: object) -> TopicPartition:
-    """Return a partition that is given as such, or as a tuple like it. Raises `WrongCall`."""
+    """Return a partition, given as a `TopicPartition` or as a tuple of topic and number. Raises `WrongCall`."""
     if type(partition) is TopicPartition:
         return partition
     if isinstance(partition, tuple) and len(partition) == 2 and isinstance(partition[0], str):

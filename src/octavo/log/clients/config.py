@@ -42,12 +42,12 @@ _CALLBACKS: Final = ("error_cb", "logger", "oauth_cb", "on_commit", "stats_cb", 
 
 
 def without_connections(client: str) -> dict[str, str]:
-    """Return options about connections, and callbacks, with the reason why this kind of client refuses them."""
+    """Return the options that this kind of client refuses, about connections and callbacks, each with the reason."""
     reason = f"it is about brokers and connections, and this {client} has none"
     callbacks = (*_CALLBACKS, *(name.replace("_", ".") for name in _CALLBACKS))
     return dict.fromkeys(_OF_CONNECTIONS, reason) | dict.fromkeys(callbacks, "methods raise their errors here")
 
 
 def given(properties: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options by Kafka's names, from a mapping that has them and from keywords with `_` in place of `.`."""
+    """Return all options by Kafka's names. Keywords have `_` in place of `.`, and take precedence over `properties`."""
     return {**(properties or {}), **{name.replace("_", "."): value for name, value in keywords.items()}}

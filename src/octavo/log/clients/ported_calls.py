@@ -1,7 +1,7 @@
 """Answer calls of other Kafka clients, and of older versions of Octavo, with what to write instead.
 
-Programs come here from kafka-python and confluent-kafka. Much of what they call has the same name and meaning. What has
-not raises `WrongCall`, or `AttributeError` for a method that does not exist, with a sentence that says what to write.
+Programs come here from kafka-python and confluent-kafka. Many of their calls have the same name and meaning here. The
+others raise `WrongCall`, or `AttributeError` for a method that does not exist. The message says what to write.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ OF_RECORDS: Final = {"timestamp": "write timestamp_ms"}
 
 
 def in_seconds(name: str, value: object) -> str | None:
-    """Return what to write for a time-out of another name or unit; None if the argument is none."""
+    """Return what to write instead of a time-out that is `timeout_s` or `timeout_ms`; None for any other argument."""
     if name == "timeout_s":
         return f"write timeout={value!r}, in seconds"
     if name == "timeout_ms":
@@ -75,7 +75,7 @@ def in_seconds(name: str, value: object) -> str | None:
 
 
 def wrong_call(what: str, given: tuple[object, ...], named: Mapping[str, Any], instead: Mapping[str, str]) -> NoReturn:
-    """Raise `WrongCall` for arguments that `what` does not take. `instead` has what to write, by name of argument."""
+    """Raise `WrongCall` for arguments that `what` does not take. `instead`: what to write, by argument."""
     told = []
     for name, value in named.items():
         hint = instead.get(name) or in_seconds(name, value) or f"it takes {instead['']}"
@@ -87,9 +87,9 @@ def wrong_call(what: str, given: tuple[object, ...], named: Mapping[str, Any], i
 
 
 def refusing(method: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a method that takes what it refuses, to say what to write. Its signature is shown without that.
+    """Decorate a method that itself refuses some of its parameters, those of type `Never`. Its signature hides them.
 
-    This costs a call nothing. `answering` is for methods where that does not matter.
+    Calls become no slower. `answering` is simpler, for methods where speed does not matter.
     """
     shown = signature(method)
     taken = [each for each in shown.parameters.values() if each.annotation not in ("Never", Never)]
@@ -98,7 +98,7 @@ def refusing(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def quick_way_of(method: Callable[P, R]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Decorate a method that does most calls quickly and leaves the others to `method`, whose signature it has."""
+    """Decorate a method that handles most calls of `method` quickly, and passes on the others. Both look the same."""
 
     def decorate(quick: Callable[..., R]) -> Callable[P, R]:
         name, qualified = quick.__name__, quick.__qualname__
@@ -110,7 +110,7 @@ def quick_way_of(method: Callable[P, R]) -> Callable[[Callable[..., R]], Callabl
 
 
 def answering(**instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a method so that arguments which it does not have are answered with what to write."""
+    """Decorate a method so that an argument that it does not have raises `WrongCall`, which says what to write."""
 
     def decorate(method: Callable[P, R]) -> Callable[P, R]:
         parameters = list(signature(method).parameters.values())[1:]
@@ -147,7 +147,7 @@ class _Elsewhere:
 
 
 def without(**instead: str) -> Callable[[C], C]:
-    """Decorate a class so that attributes of other clients are answered with what to write.
+    """Decorate a class so that attributes of other clients raise `AttributeError`, which says what to write.
 
     To `hasattr` and `dir` they do not exist. Attributes that do exist are found as fast as before.
     """

@@ -4,7 +4,9 @@
     plan           which part of a log is dirty, which of that can be cleaned, and whether cleaning is due
     filling        the first pass, over the dirty part: put the last offset of every key into an `offset_map`
     grouping       which segments become one
-    filtering      the second pass, from the start to where the map ends: what stays, by map and `transactions`
+    filtering      the second pass, from the start to where the map ends: write the batches and records that stay
+    retention      which whole batches stay or go, before their records are looked at; for those of transactions
+                   `cleaned_transactions` decides
     output         the resulting segment, with its indexes
     cleaner        runs both passes
     swap           puts the output in the place of its source segments

@@ -27,7 +27,7 @@ _OF_COMPACTION: Final = ("delete.retention.ms", "min.compaction.lag.ms")
 _MINUTE_MS: Final = 60 * 1000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 
-# A topic's setting, and the broker settings that replace it: the first one that is set (ServerTopicConfigSynonyms).
+# Each topic setting, with the broker settings it falls back to: the first one set counts (ServerTopicConfigSynonyms).
 _STAND_INS: Final[dict[str, tuple[str, ...]]] = {
     "segment.bytes": ("log.segment.bytes",),
     "segment.ms": ("log.roll.ms", "log.roll.hours"),

@@ -1,4 +1,4 @@
-"""Declare, parse and check the options of a configuration: topics, producers and consumers.
+"""Declare, parse and check the options in the configurations of topics, producers and consumers.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class ProducerConfig:
@@ -8,7 +8,7 @@
     _OPTIONS.parse("linger.ms", "20")
 
 An option is a field of a dataclass. It has Kafka's name, with `_` in place of `.`, a default and a kind of values (see
-`config_values`). A value is checked in the same way whether it is given by Kafka's name or by the field's.
+`values`). A value is checked in the same way whether it is given by Kafka's name or by the field's.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Options:
 
         refused: the options of Kafka that do not exist here, each with the reason; a name that ends in a dot stands
             for all that begin with it
-        parsed_as: the kind for a name, where the field can also have values that cannot be given by that name
-        aliases: other names of options, each with the attribute; `parsed_as` has their kinds
+        parsed_as: the kinds of values for names that do not allow all values of their field
+        aliases: other names of options, each with its attribute; their kinds must be in `parsed_as`
         """
         self.all: Final = tuple(
             Option(each.name.replace("_", "."), each.name, each.metadata["kind"], each.default)
@@ -84,7 +84,7 @@ class Options:
         return self._attributes[name], value
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return values by attribute. Each is given as text or as it is. Raises `InvalidConfig`."""
+        """Return the values of options, by attribute. Values that are text are parsed. Raises `InvalidConfig`."""
         values = {}
         for name, value in given.items():
             if isinstance(value, str):

@@ -62,7 +62,7 @@ class Assignment:
     """All partitions that the consumer reads: those assigned, or those of the subscribed topics."""
 
     def __init__(self, existing: Callable[[], Iterable[TopicPartition]], *, exclude_internal: bool) -> None:
-        """`existing` tells the partitions that there are now."""
+        """`existing` returns the partitions that exist at the moment."""
         self._existing: Final = existing
         self._exclude_internal: Final = exclude_internal
         self._next_look = 0.0  # on the monotonic clock
@@ -123,7 +123,7 @@ class Assignment:
         self._set(())
 
     def look(self, *, now: bool = False) -> bool:
-        """Notice partitions of the subscribed topics that are new or gone. Return whether it was time to."""
+        """Update the partitions of the subscribed topics if it is time, or always if `now`. Return whether it did."""
         topics = self._topics
         if topics is None or not (now or time.monotonic() >= self._next_look):
             return False

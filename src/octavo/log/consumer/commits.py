@@ -1,4 +1,4 @@
-"""Commit the positions of a consumer: when it is asked to, and from time to time."""
+"""Commit the positions of a consumer, on request and automatically."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Commits:
         self._next_ms = now_ms() + interval_ms
 
     def is_due(self) -> bool:
-        """Whether positions are to be committed now without a call of `commit`."""
+        """Whether an automatic commit is due."""
         return self._is_automatic and self._now_ms() >= self._next_ms
 
     def commit_if_due(self) -> None:
-        """Commit if the interval is over."""
+        """Commit if an automatic commit is due."""
         if self.is_due():
             self._next_ms = self._now_ms() + self._interval_ms
             self.commit()
 
     def commit_if_automatic(self) -> None:
-        """Commit before the positions are given up."""
+        """Commit if commits are automatic. This is called before the positions are given up."""
         if self._is_automatic:
             self.commit()
 

@@ -78,10 +78,10 @@ def positions_of(data: DataDirectory | WatchedDirectory) -> Positions:
 
 
 class GroupOffsets:
-    """The committed offsets of the group of one consumer."""
+    """The committed offsets of one consumer's group."""
 
     def __init__(self, data: DataDirectory | WatchedDirectory, config: ConsumerConfig) -> None:
-        """Raises `InvalidConfig` if offsets are to be committed by themselves where nothing can be written."""
+        """Raises `InvalidConfig` if automatic commits are asked for in a directory that is only watched."""
         is_written = isinstance(data, DataDirectory)
         if config.enable_auto_commit and not is_written:
             raise InvalidConfig("enable.auto.commit", True, "in a directory that is only watched it must be false")

@@ -204,7 +204,7 @@ class Consumer(ClosedByWith):
         return self._poll(timeout, limit)
 
     def _poll_one(self, timeout: float | None) -> list[ConsumerRecord]:
-        """Return one record, and keep those after it for the next polls for one."""
+        """Return one record, and keep those after it for the next polls that ask for one."""
         self._begin_poll()
         state = self._waiting.next_partition(self._fetcher.has_records, deadline_after(timeout))
         if state is None:
@@ -255,7 +255,7 @@ class Consumer(ClosedByWith):
 
     @answering()
     def records(self, timeout: float | None = None) -> Iterator[ConsumerRecord]:
-        """Yield record after record, until none comes for `timeout` seconds; without it, for ever.
+        """Yield record after record, until none comes for `timeout` seconds; without a time-out, for ever.
 
         Every record that was yielded counts as read, and `commit` commits the position after it.
         """

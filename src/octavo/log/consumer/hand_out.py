@@ -33,7 +33,7 @@ class _Taken(NamedTuple):
 
 
 class HandOut:
-    """What a consumer hands out one by one at the moment."""
+    """The fetched records that a consumer is handing out, one by one."""
 
     __slots__ = ("_assignment", "_taken", "single")
 

@@ -24,11 +24,11 @@ class StartingOffset:
 
     @property
     def can_reset(self) -> bool:
-        """Whether there is a rule where to begin without a committed offset."""
+        """Whether `auto.offset.reset` says where to begin without a committed offset."""
         return self._reset.where != NONE
 
     def find(self, state: Assigned) -> None:
-        """Move to where a partition is to be read from. Raises `NoOffset`."""
+        """Move a partition to its committed offset, or `reset` it. Raises `NoOffset` if neither is possible."""
         known = self._group.starting_offset(state.partition)
         if known is not None:
             state.move(known.offset)
@@ -40,7 +40,7 @@ class StartingOffset:
         self.reset(state)
 
     def reset(self, state: Assigned) -> None:
-        """Move to where `auto.offset.reset` says."""
+        """Move a partition to where `auto.offset.reset` says."""
         state.move(self._reset_offset(state.partition))
 
     def _reset_offset(self, partition: TopicPartition) -> int:

@@ -103,7 +103,7 @@ class TransactionLog:
             log.flush()
 
     def settle(self, transaction: Transaction) -> None:
-        """Read the state of a transaction again, if an exception came during a write. The caller holds its lock."""
+        """Read the state of a transaction again if an exception interrupted a write. The caller holds its lock."""
         if transaction.is_in_doubt:
             known = self.read().get(transaction.id)
             transaction.value = None if known is None else known.value

@@ -30,7 +30,7 @@ _TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class _Opened(NamedTuple):
-    """A log of the folder, and its state, by which the folder closes it and records what it needs to know."""
+    """A log of the folder, and its state. The folder needs the state to close the log and to write the checkpoints."""
 
     log: Log
     state: LogState

@@ -55,7 +55,7 @@ class Topics:
     # ----------------------------------------------------------------------------------------------------- partitions
 
     def open_logs(self) -> None:
-        """Open the logs of all partitions, and make the partitions that the metadata have and no folder."""
+        """Open the logs of all partitions, and create the partitions that are in the metadata but in no folder."""
         for folder in self._folders:
             folder.begin()
             for partition in folder.partitions:

@@ -1,1 +1,1 @@
-"""The small files of a data directory, one module a kind."""
+"""The small files of a data directory, one module for each kind."""

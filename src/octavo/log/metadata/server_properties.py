@@ -1,4 +1,4 @@
-"""The lines of `server.properties` that Kafka needs for a directory, and how they differ from its former ones."""
+"""The settings in `server.properties` that Kafka needs for a directory, and how they differ from those it last had."""
 
 from __future__ import annotations
 

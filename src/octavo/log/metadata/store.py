@@ -267,7 +267,7 @@ class MetadataStore:
         self._log.append(records, timestamp_ms=self._clock())
 
     def settle(self) -> None:
-        """Read the metadata log again if an exception came during an append: what is on the disk counts."""
+        """Read the metadata log again if an exception interrupted an append: what is on the disk counts."""
         if self._log is not None and self._log.is_in_doubt:
             log = read_cluster_log(self._storage, self.metadata_folder / FOLDER)
             log.sync()

@@ -43,7 +43,7 @@ class Owner:
         return os.getpid() != self.pid
 
     def check(self) -> None:
-        """Raise `WrongProcess` in a fork, and the error that was given to `refuse_writes`."""
+        """Raise `WrongProcess` in a fork. After a call of `refuse_writes`, raise the error that it got."""
         if not self.mark[0]:
             raise self._refusal()
 

@@ -33,7 +33,7 @@ _MOST_COLUMNS: Final = 1 << 30  # maximum bytes of one column, in which position
 
 
 class Packed(NamedTuple):
-    """The result of packing."""
+    """The batches that were packed, and the records that keep waiting."""
 
     parcels: list[Parcel]
     left: list[Any]  # items of the records that keep waiting

@@ -32,7 +32,7 @@ LARGE: Final = 4  # in addition to the reasons of `scan`
 
 
 class Blocks:
-    """The blocks of one file after the other, in the same memory."""
+    """Reads blocks of one file after the other, always into the same memory."""
 
     def __init__(self, block_size: int) -> None:
         self.memory: Bytes = np.empty(block_size, np.uint8)
@@ -67,7 +67,7 @@ class Blocks:
         return self.memory.data[: self._read_size]
 
     def meet_cut(self) -> int:
-        """Return what it means that the block ends inside the batch at `position`: `LARGE` or `TORN`."""
+        """Return why the block ends inside the batch at `position`: it is `LARGE`, or `TORN` at the end of the walk."""
         _, size, _ = entry_extent(self.memory.data, self.position - self.shift, self.size)
         is_full = self._read_size == len(self.memory)
         self.large = size if is_full and size <= self.end - self.position else 0

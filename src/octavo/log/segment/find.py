@@ -129,7 +129,7 @@ def find_past_damage(
 def _hinted_before(file: File, index: OffsetIndex, offset: int, end: int) -> int:
     """Return where to begin to look for `offset`: one index entry earlier than the index says.
 
-    The batch before shows whether a batch is in its place.
+    The batch before the one that is looked for shows whether that one is in its place.
     """
     hint = index.lookup(offset)
     if hint is not None:

@@ -196,7 +196,7 @@ class WatchedLog(ReadableLog):
         raise BadDirectory(self.folder, "its files change faster than they can be looked at")
 
     def _look_once(self, before: _Seen | None) -> _Seen:
-        recorded = self._checkpoints.high_watermark(self.partition)  # first: the files hold all below it
+        recorded = self._checkpoints.high_watermark(self.partition)  # read first, so the files hold all below it
         start_offset = self._checkpoints.start_offset(self.partition)
         found = find_segments(self._storage, self.folder)
         generation = 0 if before is None else before.view.generation

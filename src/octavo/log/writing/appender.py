@@ -163,7 +163,12 @@ class Appender:
         return end_offset if first.magic < 2 else max(first.base_offset, end_offset)
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
-        """Seal the active segment, flush it to the disk, and create a new one."""
+        """Seal the active segment, flush it to the disk, and create a new one.
+
+        The files are written in this order: the last entry of the old time index; then a sync of the old data and
+        indexes; a producer snapshot at `base_offset`; the empty files of the new segment. The last two are not synced
+        here. The next flush syncs the new segment, and the names of all files.
+        """
         log = self._log
         log.owner.check_lock()
         active = log.view.segments[-1]

@@ -219,7 +219,7 @@ class LogState:
         )
 
     def set_high_watermark(self, offset: int) -> int:
-        """Set the high watermark to `offset`, as far as the log goes. Returns the new one."""
+        """Set the high watermark to `offset`, but keep it between the log's start and end. Returns the new one."""
         self.follows_end = False
         view = self.view
         offset = max(view.start_offset, min(offset, view.end_offset))
@@ -230,7 +230,8 @@ class LogState:
     def raise_start_offset(self, offset: int) -> None:
         """Raise the start offset for readers, then on the disk. Retries a write that failed in an earlier call.
 
-        Readers come first: if the checkpoints are being written at this moment, the old start offset is not in them.
+        The view is changed first, because the checkpoints take the start offset from it. If another thread writes them
+        at this moment, it cannot put the old start offset back.
         """
         view = self.view
         if offset > view.start_offset:

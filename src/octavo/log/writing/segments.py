@@ -1,10 +1,12 @@
 """The segment files of a log that is open for writing: `LogSegments`.
 
-It makes the files of new segments, writes segments to the disk and knows up to where that was done (the recovery
-point), and keeps those that have left the log until their files may be removed: first they are renamed, and after a
-delay (`file.delete.delay.ms`) removed. Readers that have such a segment in their view go on meanwhile.
+It creates the files of new segments. It writes segments to the disk, and knows up to which offset that was done (the
+recovery point). It also removes the files of segments that have left the log: first they are renamed to `.deleted`;
+after `file.delete.delay.ms`, or when the log is closed, they are removed. Until then, readers that have such a segment
+in their view can read it.
 
-Which segments belong to the log says its view. The log's lock is held for everything except `sync`.
+The log's view says which segments belong to it. Retention (`Log.delete_oldest`), truncation and compaction decide which
+segments leave it. The log's lock is held for everything except `sync`.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ class LogSegments:
             self.storage.remove(path)
 
     def remove_after(self, base_offset: int) -> None:
-        """Remove the files of segments after the one that begins at `base_offset`: no view has them."""
+        """Remove the files of all segments that begin after `base_offset`. They must not be in the view."""
         for path in self.folder.iterdir():
             found = base_offset_of(path.name) if path.name.endswith(LOG) else None
             if found is not None and found > base_offset:
@@ -111,7 +113,7 @@ class LogSegments:
             del self._leaving[0]
 
     def put_away(self, segment: Segment, due_ms: int) -> None:
-        """Rename the files of a segment, on the disk too."""
+        """Rename the files of a segment for deletion, and sync the folder."""
         segment.put_away()
         self._deleted.append((due_ms, segment))
         self.sync_folder()
@@ -125,7 +127,7 @@ class LogSegments:
         return [segment for due_ms, segment in self._deleted if due_ms <= now_ms]
 
     def remove_due(self, now_ms: int) -> int:
-        """Remove the files of these segments. Returns their number."""
+        """Remove the files of the segments that are `due`. Returns the number of these segments."""
         due = self.due(now_ms)
         for segment in due:
             segment.remove_deleted()
