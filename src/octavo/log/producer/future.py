@@ -41,8 +41,8 @@ class Finisher(Protocol):
     def finish(self, timeout: float | None) -> None:
         """Append all that was sent until now, within `timeout` seconds. Raises `TimeoutError`."""
 
-    def call_back(self, future: SendFuture, callback: DoneCallback) -> None:
-        """Call `callback` when `future` is done; at once if it is."""
+    def call_back(self, future: SendFuture, callback: OnDelivery) -> None:
+        """Call `callback` with the outcome when `future` is done; at once if it is."""
 
 
 class Delivery:
@@ -136,7 +136,14 @@ class SendFuture:
 
         Exceptions that it raises go to `threading.excepthook`.
         """
-        self._holder.finisher.call_back(self, callback)
+        self._holder.finisher.call_back(self, lambda *_: callback(self))
+
+    def _outcome(self) -> tuple[BaseException | None, RecordMetadata | None]:
+        """The error or the metadata of a record that has been appended or has failed."""
+        delivery = self._holder
+        assert type(delivery) is Delivery
+        error = delivery.error(self._index)
+        return error, delivery.metadata(self._index) if error is None else None
 
     def _delivery(self, timeout: float | None) -> Delivery:
         if not self.done():
@@ -145,13 +152,3 @@ class SendFuture:
         if type(holder) is not Delivery or not holder.is_done(self._index):
             raise LogError("it is not known what became of the record: the producer was interrupted, or closed before")
         return holder
-
-
-def calling(on_delivery: OnDelivery) -> DoneCallback:
-    """Return a callback for a future that calls `on_delivery` with the error, or with the record's metadata."""
-
-    def call(future: SendFuture) -> None:
-        error = future.exception()
-        on_delivery(error, future.result() if error is None else None)
-
-    return call

@@ -29,7 +29,7 @@ from octavo.log.closing import ClosedByWith
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.fork_safe import in_child, make_rlock
 from octavo.log.producer.config import ProducerConfig
-from octavo.log.producer.future import OnDelivery, SendFuture, calling
+from octavo.log.producer.future import OnDelivery, SendFuture
 from octavo.log.producer.identity import Identity
 from octavo.log.producer.inbox import Inbox, Limits
 from octavo.log.producer.linger_thread import Linger, LingerThread
@@ -161,7 +161,7 @@ class Producer(ClosedByWith):
         future = SendFuture()
         future._holder = inbox
         if on_delivery is not None:
-            self._sender.call_back(future, calling(on_delivery))
+            self._sender.call_back(future, on_delivery)
         inbox.rows.extend((key, value, time, future))
         if len(inbox.rows) >= inbox.room:
             self._tend(inbox)

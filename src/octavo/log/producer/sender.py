@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +17,7 @@ from octavo.errors import SendTimedOut
 from octavo.log.clock import Clock
 from octavo.log.ownership.fork_safe import make_lock, make_rlock
 from octavo.log.producer.config import ProducerConfig
-from octavo.log.producer.future import DoneCallback, SendFuture
+from octavo.log.producer.future import OnDelivery, SendFuture
 from octavo.log.producer.inbox import Inbox
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Sender:
         self._sending: Final = make_rlock()  # held by the one thread that sends; reentrant
         self._outbox: list[Parcel] = []
         self._closed: Exception | None = None
-        self._waiting: list[tuple[SendFuture, DoneCallback]] = []
+        self._waiting: list[Any] = []  # futures, each followed by its callback; tuples would be garbage to collect
         self._callbacks: Final = make_lock()  # guards `_waiting`
 
     def add(self, inbox: Inbox) -> None:
@@ -71,31 +70,38 @@ class Sender:
         """Append all that was sent until now, within `timeout` seconds. Raises `TimeoutError`."""
         self.send(list(self.inboxes.values()), everything=True, timeout=timeout)
 
-    def call_back(self, future: SendFuture, callback: DoneCallback) -> None:
-        """Call `callback` when `future` is done; at once if it is."""
+    def call_back(self, future: SendFuture, callback: OnDelivery) -> None:
+        """Call `callback` with the outcome when `future` is done; at once if it is."""
         with self._callbacks:
-            self._waiting.append((future, callback))
+            self._waiting += (future, callback)
         if future.done():
             self._call_back()
 
     def _call_back(self) -> None:
+        due: list[Any] = []
+        left: list[Any] = []
         with self._callbacks:  # so that a thread that has just appended a record sees its callback
-            looked_at = [(*entry, entry[0].done()) for entry in self._waiting]
-            self._waiting = [(future, callback) for future, callback, is_done in looked_at if not is_done]
-        due = deque((future, callback) for future, callback, is_done in looked_at if is_done)
+            waiting = iter(self._waiting)
+            for future, callback in zip(waiting, waiting, strict=True):
+                if future.done():
+                    due += (future, callback)
+                else:
+                    left += (future, callback)
+            self._waiting = left
+        called = 0
         try:
-            while due:
-                future, callback = due.popleft()
+            while called < len(due):
+                called += 2
                 try:
-                    callback(future)
+                    due[called - 1](*due[called - 2]._outcome())
                 except Exception:
                     kind, error, trace = sys.exc_info()
                     assert kind is not None
                     threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
         finally:
-            if due:  # an exception from outside: the next one who sends calls the others
+            if called < len(due):  # an exception from outside: the next one who sends calls the others
                 with self._callbacks:
-                    self._waiting = [*due, *self._waiting]
+                    self._waiting = due[called:] + self._waiting
 
     # --------------------------------------------------------------------------------------------------------- sending
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from octavo.log import Producer
-from octavo.log.producer import SendFuture
+from octavo.log.producer import RecordMetadata, SendFuture
 from tests.unit.log.producer.producing import batches, directory, records, values
 
 THREADS = 4
@@ -98,7 +98,7 @@ def test_what_is_sent_while_it_is_closed_is_appended_or_refused(tmp_path: Path) 
 
 
 def test_a_callback_is_called_whoever_looks_for_it_when_its_record_is_appended(tmp_path: Path) -> None:
-    called: list[SendFuture] = []
+    called: list[RecordMetadata | None] = []
 
     class Late(SendFuture):
         """One that is done just after somebody has looked, and whose other thread looks at that moment."""
@@ -113,8 +113,11 @@ def test_a_callback_is_called_whoever_looks_for_it_when_its_record_is_appended(t
                 other.join(0.2)
             return self.looks > 2
 
+        def _outcome(self) -> tuple[None, RecordMetadata]:
+            return None, RecordMetadata("t", 0, 0, 0)
+
     with directory(tmp_path) as data, Producer(data) as producer:
-        producer._sender.call_back(Late(), called.append)
+        producer._sender.call_back(Late(), lambda _, metadata: called.append(metadata))
         assert called == []
         producer._sender._call_back()
         deadline = time.monotonic() + 10
