@@ -9,9 +9,23 @@ All of it is kept in Kafka's own records. A stock Kafka that is given the direct
 
 from __future__ import annotations
 
-from octavo.log.coordinator.coordinator import Coordinator
-from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
-from octavo.log.coordinator.transaction_log import ProducerIdentity
+from typing import TYPE_CHECKING
+
+from octavo.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from octavo.log.coordinator.coordinator import Coordinator
+    from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
+    from octavo.log.coordinator.transaction_log import ProducerIdentity
+else:  # clients need `OffsetAndMetadata` alone, and the others need kio, which takes a moment to load
+    __getattr__, __dir__ = on_demand(
+        globals(),
+        {
+            "coordinator": ("Coordinator",),
+            "offset_and_metadata": ("OffsetAndMetadata",),
+            "transaction_log": ("ProducerIdentity",),
+        },
+    )
 
 __all__ = [
     "Coordinator",
