@@ -51,7 +51,7 @@ class ReadyReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the batches that our source made."""
-        from octavo.spark.tasks import spare_the_collector
+        from octavo.spark.task_reader import spare_the_collector
 
         with pa.memory_map(str(_file(self._options, partition))) as file:
             batches = pa.ipc.open_file(file)

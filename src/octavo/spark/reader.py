@@ -46,6 +46,6 @@ def read_task(options: Options, schema: StructType, partition: InputPartition) -
         return iter(())
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from octavo.spark.tasks import TaskReader
+    from octavo.spark.task_reader import TaskReader
 
     return TaskReader(options, to_arrow_schema(schema, timezone="UTC")).read(partition)

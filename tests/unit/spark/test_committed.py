@@ -36,7 +36,7 @@ def work_for_stage(monkeypatch: pytest.MonkeyPatch, stage: int) -> None:
     """As if this were a worker of Spark's, with a task of that stage."""
     context = SimpleNamespace(stageId=lambda: stage)
     monkeypatch.setattr("octavo.spark.committed.TaskContext.get", lambda: context)
-    monkeypatch.setattr("octavo.spark.tasks.spare_the_collector", lambda: None)
+    monkeypatch.setattr("octavo.spark.task_reader.spare_the_collector", lambda: None)
 
 
 @pytest.mark.parametrize("hangs", [False, True])

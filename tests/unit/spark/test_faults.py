@@ -298,7 +298,7 @@ def test_a_file_that_was_cut_since_a_query_was_planned_is_lost_data(tmp_path: Pa
 
 
 def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("octavo.spark.tasks._WINDOW", 1024)
+    monkeypatch.setattr("octavo.spark.task_reader._WINDOW", 1024)
     monkeypatch.setattr("octavo.spark.joined._FEW_ROWS", 1)
     write_segment(tmp_path)
     reader, tasks, _ = plan(tmp_path)

@@ -14,7 +14,7 @@ from octavo.log import DataDirectory, Producer
 from octavo.log.storage import File
 from octavo.records import BatchBuilder, to_arrow
 from octavo.records.layout import BATCH_HEADER
-from octavo.spark import tasks
+from octavo.spark import task_reader
 from octavo.spark.joined import group_small, join_batches
 from octavo.spark.slices import Slice, Task
 from tests.unit.spark.queries import Rows, plan, read, read_tasks
@@ -32,7 +32,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(options.get("end", len(buffer)) - options.get("start", 0))
         return to_arrow(buffer, **options)
 
-    monkeypatch.setattr("octavo.spark.tasks.to_arrow", count)
+    monkeypatch.setattr("octavo.spark.task_reader.to_arrow", count)
     return sizes
 
 
@@ -80,13 +80,13 @@ def test_committed_rows_are_those_of_the_slices_one_by_one(
             builder.append(b"k", b"v" * 200, timestamp_ms=1)
             data.log("a", 1).append(builder.build())
     opened: list[int] = []
-    open_slice = tasks._open_slice
+    open_slice = task_reader._open_slice
 
     def count(piece: Slice) -> File:
         opened.append(piece.base_offset)
         return open_slice(piece)
 
-    monkeypatch.setattr(tasks, "_open_slice", count)
+    monkeypatch.setattr(task_reader, "_open_slice", count)
     rows = read(tmp_path, isolation_level="read_committed", **ALL)
     assert len(rows) == 40
     assert max(map(opened.count, opened)) <= 3  # of both partitions, and those with transactions once more

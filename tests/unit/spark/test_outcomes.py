@@ -13,7 +13,6 @@ from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK, Storage
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import read_batches
-from octavo.spark import tasks
 from octavo.spark.committed import OpenTransactions, filter_for
 from octavo.spark.files import Root
 from octavo.spark.options import OnCorruption
@@ -184,7 +183,7 @@ def after_opening(monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
         act()
         return filter_for(*arguments)
 
-    monkeypatch.setattr(tasks, "filter_for", choose)
+    monkeypatch.setattr(task_reader, "filter_for", choose)
 
 
 @pytest.mark.parametrize("further", [False, True])

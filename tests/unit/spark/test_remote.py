@@ -129,7 +129,7 @@ def test_an_object_that_goes_under_a_query_is_lost_data(tmp_path: Path, bucket: 
 def test_an_object_that_goes_while_it_is_read_is_told(
     tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("octavo.spark.tasks._WINDOW", 1024)
+    monkeypatch.setattr("octavo.spark.task_reader._WINDOW", 1024)
     monkeypatch.setattr("octavo.spark.joined._FEW_ROWS", 1)
     write_segment(tmp_path)
     bucket.put(tmp_path, "gone")

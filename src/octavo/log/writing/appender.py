@@ -15,7 +15,7 @@ from octavo.log.config.log_config import LogConfig
 from octavo.log.origin import Origin
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.writing.log_state import LogState
-from octavo.log.writing.roll_limits import RollLimits
+from octavo.log.writing.rolling import RollLimits
 from octavo.log.writing.truncation import truncate
 from octavo.log.writing.unfinished import SETTLED
 from octavo.records.layout import MAX_INT32, NO_OFFSET, Buffer

@@ -30,7 +30,7 @@ from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import Storage
 from octavo.log.view import View
-from octavo.log.writing.roll_limits import RollLimits
+from octavo.log.writing.rolling import RollLimits
 from octavo.log.writing.segments import LogSegments
 from octavo.log.writing.truncation import take_back
 from octavo.log.writing.unfinished import SETTLED, ChangeNote
