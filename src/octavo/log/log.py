@@ -28,6 +28,7 @@ from octavo.log.storage import DISK, Storage
 from octavo.log.view import View
 from octavo.log.writing.appender import Appended, Appender
 from octavo.log.writing.log_state import LogState
+from octavo.log.writing.rolling import roll_at_end
 from octavo.log.writing.truncation import truncate
 from octavo.log.writing.unfinished import NOT_UNDOABLE, SETTLED
 from octavo.records.layout import NO_OFFSET, Buffer
@@ -184,7 +185,7 @@ class Log(ReadableLog):
         """Begin a new segment at the end of the log, unless the active one is empty. Returns its base offset."""
         with self._state.lock:
             self._state.check_ready()
-            self._appender.roll_at_end(self._state.clock())
+            roll_at_end(self._state, self._state.clock())
             return self._state.view.bases[-1]
 
     # ---------------------------------------------------------------------------------------------------------- flush
@@ -296,7 +297,7 @@ class Log(ReadableLog):
             state.owner.check_lock()
             now_ms = state.clock() if now_ms is None else now_ms
             if count >= len(state.view.segments):
-                self._appender.roll_at_end(now_ms)
+                roll_at_end(self._state, now_ms)
             view = state.view
             gone, stay = view.segments[:count], view.segments[count:]
             if not gone or not stay:

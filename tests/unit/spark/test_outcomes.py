@@ -13,6 +13,7 @@ from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK, Storage
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.records import read_batches
+from octavo.spark import task_reader
 from octavo.spark.committed import OpenTransactions, filter_for
 from octavo.spark.files import Root
 from octavo.spark.options import OnCorruption

@@ -1,8 +1,4 @@
-"""Append validated batches to a log, and begin new segments: `Appender`.
-
-A roll flushes the old segment to the disk before it creates the new one, so that a power cut leaves a prefix of what
-was written. An append that fails is undone, also in the middle of several batches.
-"""
+"""Append batches to a log: `Appender`. An append that fails is undone, also in the middle of several batches."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from octavo.log.config.log_config import LogConfig
 from octavo.log.origin import Origin
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.writing.log_state import LogState
-from octavo.log.writing.rolling import RollLimits
+from octavo.log.writing.rolling import base_for, roll
 from octavo.log.writing.truncation import truncate
 from octavo.log.writing.unfinished import SETTLED
 from octavo.records.layout import MAX_INT32, NO_OFFSET, Buffer
@@ -90,7 +86,7 @@ class Appender:
             if not log.limits.must_roll(view.segments[-1], checked.size, spans, now_ms):
                 log.write(checked.parts, checked.size, spans, checked.producers)
             elif checked.size <= limit and last.last_offset - first.base_offset <= MAX_INT32:
-                self._roll(self._base_for(first), now_ms)
+                roll(log, base_for(log, first), now_ms)
                 log.write(checked.parts, checked.size, spans, checked.producers)
             else:
                 self._write_one_by_one(checked, now_ms)
@@ -120,7 +116,7 @@ class Appender:
         at = 0
         for span in checked.spans:
             if log.limits.must_roll(log.view.segments[-1], span.size, (span,), now_ms):
-                self._roll(self._base_for(span), now_ms)
+                roll(log, base_for(log, span), now_ms)
             producers = [batch for batch in checked.producers if batch.base_offset == span.base_offset]
             log.write((data[at : at + span.size],), span.size, (span,), producers)
             at += span.size
@@ -140,58 +136,6 @@ class Appender:
                 log.epochs.assign(span.leader_epoch, span.base_offset)
                 known = span.leader_epoch
                 log.leader_epoch = max(log.leader_epoch, known)
-
-    # ----------------------------------------------------------------------------------------------------------- roll
-
-    def roll_at_end(self, now_ms: int) -> None:
-        """Roll at the end of the log, as a change of its own that is settled if it is interrupted."""
-        change = self._log.change
-        end_offset = change.unfinished = self._log.view.end_offset
-        try:
-            self._roll(end_offset, now_ms)
-        except OSError:
-            change.unfinished = SETTLED  # it has been undone, or the log has a failure
-            raise
-        except BaseException:
-            self._log.settle()
-            raise
-        change.unfinished = SETTLED
-
-    def _base_for(self, first: BatchSpan) -> int:
-        """Return the base offset for a segment that begins with this batch. Old ones do not tell their first offset."""
-        end_offset = self._log.view.end_offset
-        return end_offset if first.magic < 2 else max(first.base_offset, end_offset)
-
-    def _roll(self, base_offset: int, now_ms: int) -> None:
-        """Seal the active segment, flush it to the disk, and create a new one.
-
-        The files are written in this order: the last entry of the old time index; then a sync of the old data and
-        indexes; a producer snapshot at `base_offset`; the empty files of the new segment. The last two are not synced
-        here. The next flush syncs the new segment, and the names of all files.
-        """
-        log = self._log
-        log.owner.check_lock()
-        active = log.view.segments[-1]
-        if active.size == 0 and active.base_offset == base_offset:
-            active.created_ms = now_ms
-            return
-        if log.data_end is not None:
-            log.fill_hole(log.data_end)
-        active.seal()
-        log.flush(now_ms, also_active=True)
-        log.replay.take_snapshot(base_offset)
-        preallocate = log.config.segment_bytes if log.config.preallocate else 0
-        try:
-            new = log.segments.create(base_offset, created_ms=now_ms, preallocate=preallocate)
-        except OSError:
-            with log.change.or_fail():
-                log.segments.remove_half_made(base_offset)
-            raise
-        log.limits = RollLimits(log.config)
-        view = log.view
-        end_offset = max(view.end_offset, base_offset)
-        log.publish([*view.segments, new], view.start_offset, end_offset, view.high_watermark, view.generation)
-        active.forget()
 
 
 def _check_sizes(spans: Sequence[BatchSpan], limit: int) -> None:

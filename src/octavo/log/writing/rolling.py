@@ -1,15 +1,23 @@
-"""Decide when a log begins a new segment: `RollLimits`."""
+"""Begin a new segment: when a log has to (`RollLimits`), and how (`roll`).
+
+A roll flushes the old segment to the disk before it creates the new one, so that a power cut leaves a prefix of what
+was written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from octavo.log.config.log_config import LogConfig
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.segment.segment import Segment
+from octavo.log.writing.unfinished import SETTLED
+
+if TYPE_CHECKING:
+    from octavo.log.writing.log_state import LogState
 
 _MAX_TIMESTAMP: Final[Callable[[BatchSpan], int]] = attrgetter("max_timestamp_ms")
 
@@ -40,3 +48,55 @@ def _age_ms(segment: Segment, spans: Sequence[BatchSpan], now_ms: int) -> int:
     if first_ms < 0:
         return now_ms - segment.created_ms
     return max(map(_MAX_TIMESTAMP, spans)) - first_ms
+
+
+def roll_at_end(log: LogState, now_ms: int) -> None:
+    """Roll at the end of the log, as a change of its own that is settled if it is interrupted."""
+    change = log.change
+    end_offset = change.unfinished = log.view.end_offset
+    try:
+        roll(log, end_offset, now_ms)
+    except OSError:
+        change.unfinished = SETTLED  # it has been undone, or the log has a failure
+        raise
+    except BaseException:
+        log.settle()
+        raise
+    change.unfinished = SETTLED
+
+
+def base_for(log: LogState, first: BatchSpan) -> int:
+    """Return the base offset for a segment that begins with this batch. Old ones do not tell their first offset."""
+    end_offset = log.view.end_offset
+    return end_offset if first.magic < 2 else max(first.base_offset, end_offset)
+
+
+def roll(log: LogState, base_offset: int, now_ms: int) -> None:
+    """Seal the active segment, flush it to the disk, and create a new one.
+
+    The files are written in this order: the last entry of the old time index; then a sync of the old data and indexes;
+    a producer snapshot at `base_offset`; the empty files of the new segment. The last two are not synced here. The next
+    flush syncs the new segment, and the names of all files.
+    """
+    log.owner.check_lock()
+    active = log.view.segments[-1]
+    if active.size == 0 and active.base_offset == base_offset:
+        active.created_ms = now_ms
+        return
+    if log.data_end is not None:
+        log.fill_hole(log.data_end)
+    active.seal()
+    log.flush(now_ms, also_active=True)
+    log.replay.take_snapshot(base_offset)
+    preallocate = log.config.segment_bytes if log.config.preallocate else 0
+    try:
+        new = log.segments.create(base_offset, created_ms=now_ms, preallocate=preallocate)
+    except OSError:
+        with log.change.or_fail():
+            log.segments.remove_half_made(base_offset)
+        raise
+    log.limits = RollLimits(log.config)
+    view = log.view
+    end_offset = max(view.end_offset, base_offset)
+    log.publish([*view.segments, new], view.start_offset, end_offset, view.high_watermark, view.generation)
+    active.forget()
