@@ -11,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
+from weakref import WeakSet
 
 import octavo
 
+_WEAK_SETS: Final = WeakSet.__init__.__code__.co_filename
 _OURS: Final = str(Path(octavo.__file__).parent)
 _HARMLESS: Final = ("records", "schemas", "spark")  # which change nothing, and take most of the lines
 
@@ -83,9 +85,10 @@ def _counts(frame: FrameType) -> bool:
 
 
 def _is_in_finalizer(frame: FrameType | None) -> bool:
-    """Whether an exception would get nowhere: Python prints those of `__del__`, and goes on."""
+    """Whether an exception would get nowhere: Python prints those of `__del__` and weak references, and goes on."""
     while frame is not None:
-        if frame.f_code.co_name == "__del__":
+        code = frame.f_code
+        if code.co_name == "__del__" or (code.co_filename == _WEAK_SETS and code.co_name == "_remove"):
             return True
         frame = frame.f_back
     return False
