@@ -69,9 +69,12 @@ def deadline_after(timeout: float | None) -> float:
     """Return the end of a time-out in seconds, on the monotonic clock. None waits for ever. Raises `InvalidInput`."""
     if timeout is None:
         return FOREVER
-    if timeout < 0:
-        raise InvalidInput(f"a time-out is a number of seconds, or None to wait for ever; not {timeout}")
-    return time.monotonic() + timeout
+    try:
+        if timeout >= 0:
+            return time.monotonic() + timeout
+    except TypeError:
+        pass  # it is no number
+    raise InvalidInput(f"a time-out is a number of seconds, or None to wait for ever; not {timeout!r}")
 
 
 def one_partition(partition: object) -> TopicPartition:
@@ -85,8 +88,10 @@ def one_partition(partition: object) -> TopicPartition:
 
 def many_partitions(partitions: Iterable[object]) -> list[TopicPartition]:
     """Return partitions that are given in a list. Raises `WrongCall`."""
-    if isinstance(partitions, str) or _is_partition(partitions):
+    if _is_partition(partitions):
         raise WrongCall(f"partitions are given in a list: write [{partitions!r}]")
+    if isinstance(partitions, str):
+        raise WrongCall(f"partitions are given in a list, and not by a text: write partitions_for({partitions!r})")
     return [one_partition(each) for each in partitions]
 
 
@@ -125,6 +130,13 @@ def offsets_by_partition(offsets: Mapping[Any, Any]) -> dict[TopicPartition, Off
     if not isinstance(offsets, Mapping):
         raise WrongCall("offsets are given by partition: write {TopicPartition('orders', 0): 17}")
     return {one_partition(partition): _offset(at) for partition, at in offsets.items()}
+
+
+def times_by_partition(timestamps_ms: Mapping[Any, int]) -> dict[TopicPartition, int]:
+    """Return the timestamps to look for. Raises `WrongCall`."""
+    if not isinstance(timestamps_ms, Mapping):
+        raise WrongCall("timestamps are given by partition: write {TopicPartition('orders', 0): 1700000000000}")
+    return {one_partition(partition): timestamp_ms for partition, timestamp_ms in timestamps_ms.items()}
 
 
 def _offset(at: object) -> OffsetAndMetadata:

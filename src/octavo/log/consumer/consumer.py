@@ -35,6 +35,7 @@ from octavo.log.clients.arguments import (
     partitions_of,
     readable_directory,
     subscribed_topics,
+    times_by_partition,
 )
 from octavo.log.clients.ported_calls import NO_MEMBERS, NO_WAIT, OF_CONSUMERS, answering, refusing, without, wrong_call
 from octavo.log.clock import wall_clock_ms
@@ -333,8 +334,8 @@ class Consumer(ClosedByWith):
     ) -> dict[TopicPartition, TimestampOffset | None]:
         """The first record of each partition with its timestamp or a later one; None if there is none."""
         return {
-            one_partition(partition): self._logs.offset_for_timestamp(one_partition(partition), timestamp_ms)
-            for partition, timestamp_ms in timestamps_ms.items()
+            partition: self._logs.offset_for_timestamp(partition, timestamp_ms)
+            for partition, timestamp_ms in times_by_partition(timestamps_ms).items()
         }
 
     def lag(self, partition: TopicPartition) -> int:
