@@ -28,7 +28,7 @@ from octavo.errors import BadDirectory, CorruptFile, FormatError
 from octavo.log.names import SNAPSHOT, base_offset_of, file_name
 from octavo.log.producer_state.aborted import AbortedRanges, Decider, TransactionScan
 from octavo.log.producer_state.snapshot import read_snapshot
-from octavo.log.segment.damage import BatchSearch, OnDamage, refuse
+from octavo.log.segment.damage import OnDamage, pass_over, refuse
 from octavo.log.segment.header_scan import BlockFile, scan_headers
 from octavo.log.storage import File, Storage
 from octavo.log.watched.found_transactions import FoundTransactions
@@ -54,10 +54,10 @@ _ATTEMPTS: Final = 100  # to open a file in a folder that changes meanwhile
 def _on_damage(mode: OnCorruption) -> OnDamage:
     if mode is OnCorruption.FAIL:
         return refuse
-    search = BatchSearch()
+    go_on = pass_over()
 
-    def pass_over(file: File, error: FormatError, end: int) -> int:
-        behind = search.next_batch(file, error.position, end)
+    def warn(file: File, error: FormatError, end: int) -> int:
+        behind = go_on(file, error, end)
         _log.warning(
             "%s: %d bytes at byte %d are passed over in the search for the ends of transactions: %s",
             file.path,
@@ -67,7 +67,7 @@ def _on_damage(mode: OnCorruption) -> OnDamage:
         )
         return behind
 
-    return pass_over
+    return warn
 
 
 class OpenTransactions:
