@@ -17,7 +17,7 @@ STOREYS: Final = ("records", "schemas", "log", "spark")
 
 
 def on_the_map() -> set[str]:
-    """Every room that a row begins with: `log/names.py`, and `options.py` in a row that begins with `log/config.py`."""
+    """Every room that a row begins with: `log/names.py`, and `v2.py` in a row that begins with `records/batch.py`."""
     rooms = set()
     for line in MAP.read_text("utf-8").splitlines():
         storey = ""

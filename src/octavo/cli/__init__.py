@@ -28,7 +28,7 @@ examples:
   octavo demo                                    the whole of it in a minute
   octavo dump 00000000000000000000.log           every record as a line of JSON
   octavo dump *.log --binary text | jq .value    only what they say
-  octavo dump broken.log --resync                go on behind damage
+  octavo dump broken.log --resync                go on after damage
   octavo handover /var/lib/octavo                let Apache Kafka serve what Octavo wrote
 
 `octavo COMMAND --help` says more. Exit codes: 0 fine, 1 damage found, 2 could not run.

@@ -66,7 +66,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="only offsets from A on and below B; either may be left out",
     )
     parser.add_argument("--no-verify", action="store_true", help="do not compare checksums")
-    parser.add_argument("--resync", action="store_true", help="go on behind damage, with the next batch that is whole")
+    parser.add_argument("--resync", action="store_true", help="go on after damage, with the next batch that is whole")
     parser.set_defaults(run=run)
 
 
@@ -132,7 +132,7 @@ def _report(file: str, dump: Dump, found: FormatError | None) -> int:
     for position, size, error in dump.damage:
         _say(file, f"damaged at byte {position}, {size} bytes passed over: {error.rule}")
     if found is not None:
-        _say(file, f"damaged {found} (--resync goes on behind it)")
+        _say(file, f"damaged {found} (--resync goes on after it)")
     if dump.torn_tail is not None:
         left = dump.size - dump.torn_tail
         _say(file, f"the last batch, at byte {dump.torn_tail}, is not all there: its {left} bytes are left out")

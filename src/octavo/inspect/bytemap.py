@@ -2,7 +2,7 @@
 
 Names and places come from the layouts in `records.layout` and from the kernels that walk records; nothing about a
 layout is repeated here. Damage does not end the map. What cannot be read becomes one field that names the broken rule,
-and the map goes on behind it as far as lengths can be trusted.
+and the map goes on after it as far as lengths can be trusted.
 """
 
 from __future__ import annotations

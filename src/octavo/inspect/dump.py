@@ -75,7 +75,7 @@ class Dump(Iterable[str]):
     """Iterates, once, over the lines of one file, each with its newline.
 
     verify: compare checksums. Of batches outside the range, only where their offsets leave gaps
-    resync: go on behind damage, and record it in `damage`
+    resync: go on after damage, and record it in `damage`
     offsets: the first offset, and the one behind the last; None for no limit. Batches outside are not decoded
 
     In a file that is named like a segment, batches whose offsets do not increase are damage, too.

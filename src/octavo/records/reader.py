@@ -108,7 +108,7 @@ class BatchReader(Iterator[Batch]):
         else:
             error = rules.broken(rule, position)
         if self._resync is not None:
-            return self._next_behind_damage(self._resync, error, size if outcome == MORE else 0)
+            return self._next_after_damage(self._resync, error, size if outcome == MORE else 0)
         if outcome == TORN:
             self.torn_tail = position
             raise StopIteration
@@ -124,7 +124,7 @@ class BatchReader(Iterator[Batch]):
         resync.last_offset = batch.last_offset
         return batch
 
-    def _next_behind_damage(self, resync: Resync, error: FormatError, size: int) -> Batch:
+    def _next_after_damage(self, resync: Resync, error: FormatError, size: int) -> Batch:
         """Return the next batch with a right checksum; `size` is what the damaged one declares, 0 if impossible."""
         begin = self.position
         found = resync.find(begin, size)

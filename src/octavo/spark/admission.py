@@ -7,7 +7,7 @@ from typing import Final
 
 from octavo.records.layout import MAX_INT64
 from octavo.spark.offsets import Offsets
-from octavo.spark.plan import boundary_behind, segment_of, slices_of
+from octavo.spark.plan import boundary_after, segment_of, slices_of
 from octavo.spark.ranges import OffsetRange, SourceLog, Sources
 from octavo.spark.slices import Slice
 
@@ -50,7 +50,7 @@ def _offset_behind(source: SourceLog, pieces: list[Slice], size: int, end: int) 
     """Return the offset behind the first `size` bytes, and at least behind the first batch."""
     for piece in pieces:
         if size < piece.size:
-            found = boundary_behind(segment_of(source, piece), piece, max(piece.position + size, piece.position + 1))
+            found = boundary_after(segment_of(source, piece), piece, max(piece.position + size, piece.position + 1))
             return piece.end_offset if found is None else found[1]
         size -= piece.size
         if size == 0:

@@ -67,7 +67,7 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
     if first >= end:
         return
     view = source.log.view
-    for number, begin, stop, is_cut in portions(view, first, end, _end_behind(source, first, end)):
+    for number, begin, stop, is_cut in portions(view, first, end, _end_of_segment(source, first, end)):
         segment = view.segments[number]
         if not source.replica.reads(segment.base_offset):
             continue
@@ -93,7 +93,7 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
             )
 
 
-def _end_behind(source: SourceLog, first: int, end: int) -> Callable[[View, int], int]:
+def _end_of_segment(source: SourceLog, first: int, end: int) -> Callable[[View, int], int]:
     """Return the function that tells `portions` where a segment's offsets end.
 
     On a remote file system every answer takes requests, so all are found at once.
@@ -167,7 +167,7 @@ def _cut(piece: Slice, size: int, source: SourceLog) -> Iterator[Slice]:
         target = begin + total * number // count
         if target <= piece.position:
             continue
-        found = boundary_behind(segment, piece, target)
+        found = boundary_after(segment, piece, target)
         if found is not None:
             position, offset = found
             yield piece._replace(end=position, end_offset=offset)
@@ -175,8 +175,8 @@ def _cut(piece: Slice, size: int, source: SourceLog) -> Iterator[Slice]:
     yield piece
 
 
-def boundary_behind(segment: Segment, piece: Slice, target: int) -> tuple[int, int] | None:
-    """Find a position at or behind `target` where a batch begins; return it with the batch's base offset."""
+def boundary_after(segment: Segment, piece: Slice, target: int) -> tuple[int, int] | None:
+    """Find a position at or after `target` where a batch begins; return it with the batch's base offset."""
     entry = segment.offset_index.behind(target)
     if entry is not None and piece.position < entry.position < piece.end:
         batch = _batch_at(segment, entry.position, piece.end)

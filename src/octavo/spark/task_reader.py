@@ -123,12 +123,12 @@ class TaskReader:
                 yield self._columns.joined_batch(batch, window)
         except FormatError as error:
             number, position = window.locate(error.position)
-            yield from self._go_on_behind(window.slices[number], position, error)
+            yield from self._go_on_after_damage(window.slices[number], position, error)
             return number + 1
         return end
 
-    def _go_on_behind(self, piece: Slice, position: int, error: FormatError) -> Iterator[pa.RecordBatch]:
-        """Yield the batches that a slice has behind damage, where damage is to be skipped."""
+    def _go_on_after_damage(self, piece: Slice, position: int, error: FormatError) -> Iterator[pa.RecordBatch]:
+        """Yield the batches that a slice has after damage, where damage is to be skipped."""
         try:
             file = _open_slice(piece)
         except _Moved:  # the next attempt finds what has taken its place

@@ -76,7 +76,7 @@ def _tell(
     segments = sum(report.segments for report in data.reports)
     appended = data.log("orders", 1).append(order_batch(0))
     stage.say(
-        f"Checked was what lies behind the recovery points, {checked} of {segments} segments, and their indexes were "
+        f"Checked was what lies after the recovery points, {checked} of {segments} segments, and their indexes were "
         "built anew. The logs end with their last sound batch, and go on from there: the next of orders-1 got offset "
         f"{appended.base_offset}."
     )

@@ -1,4 +1,4 @@
-"""Show how damage is reported, and how reading goes on behind it."""
+"""Show how damage is reported, and how reading goes on after it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def show(stage: Stage, folder: Path) -> None:
             "producer.commit_transaction()        # or abort_transaction()"
         )
         stage.show(_transactions(data))
-        stage.say("What was aborted is in the log, with a marker behind it; readers of committed data leave it out.")
+        stage.say("What was aborted is in the log, with a marker after it; readers of committed data leave it out.")
         stage.chapter("Compact: the last value of every key")
         stage.code('data.create_topic("stock", config={"cleanup.policy": "compact"})\ndata.log("stock", 0).compact()')
         stage.show(_compaction(data))

@@ -36,7 +36,7 @@ _COLUMNS: Final = [  # columns of the table of `scan`: position, attributes, the
 ]
 
 
-def numbered(
+def check_batches(
     data: Buffer, end_offset: int, max_epoch: int, *, only_epoch: int | None = None, max_size: int
 ) -> Validated:
     """Check batches that are appended unchanged to a log that ends at `end_offset`.

@@ -30,7 +30,7 @@ from typing import Final
 
 import numpy as np
 
-from octavo.log.append.follower import numbered
+from octavo.log.append.follower import check_batches
 from octavo.log.append.leader import (
     CURRENT_MAGIC,
     NEW,
@@ -76,7 +76,7 @@ class Validator:
         """
         rules = self._rules
         if origin is _RAFT_LEADER:
-            return numbered(data, offset, MAX_INT32, only_epoch=leader_epoch, max_size=rules.max_size)
+            return check_batches(data, offset, MAX_INT32, only_epoch=leader_epoch, max_size=rules.max_size)
         view = memoryview(data)
         if view.itemsize != 1:
             view = view.cast("B")
@@ -124,7 +124,7 @@ class Validator:
         from a leader that the follower does not know yet. An incomplete batch at the end is left out as well. Raises
         `AppendRefused` if a checksum is wrong, or if the offsets do not continue those of the log.
         """
-        return numbered(data, end_offset, leader_epoch, max_size=MAX_SIZE)
+        return check_batches(data, end_offset, leader_epoch, max_size=MAX_SIZE)
 
     def _kernel(self, size: int) -> Kernel:
         """Return the kernel for `size` more bytes of batches and decompressed records."""

@@ -65,13 +65,13 @@ def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
             pass
         if not may_be_damage or searched >= file_size:
             break
-        position = _go_on_behind(search, file, tail, file_size)
+        position = _go_on_after_damage(search, file, tail, file_size)
         if position is None:
             searched = file_size
     return tail._replace(searched=searched)
 
 
-def _go_on_behind(search: BatchSearch, file: File, tail: Tail, file_size: int) -> int | None:
+def _go_on_after_damage(search: BatchSearch, file: File, tail: Tail, file_size: int) -> int | None:
     """Return where the log continues after damage at the end of `tail`; None if nothing there belongs to it."""
     position = search.next_batch(file, tail.end, file_size, tail.end_offset - 1)
     try:
