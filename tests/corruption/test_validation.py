@@ -15,8 +15,9 @@ import pytest
 
 from octavo.errors import AppendRefused
 from octavo.log.append.leader import SCRATCH
-from octavo.log.append.validator import Origin, Validator
+from octavo.log.append.validator import Validator
 from octavo.log.config.log_config import LogConfig
+from octavo.log.origin import Origin
 from octavo.records.kernels import Kernel, Kernels, validate
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT
 from tests.corruption import forge

@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from octavo.errors import AppendRefused
-from octavo.log.append.validator import Origin, Validator
+from octavo.log.append.validator import Validator
 from octavo.log.config.log_config import LogConfig
+from octavo.log.origin import Origin
 from octavo.records import Codec, read_batches
 from octavo.records.compression import compress
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from octavo.log import DataDirectory, Isolation
-from octavo.log.append.validator import Origin
+from octavo.log.origin import Origin
 from octavo.log.storage import Storage
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark.committed import OpenTransactions

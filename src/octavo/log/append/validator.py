@@ -49,8 +49,6 @@ from octavo.log.segment.batch_span import BatchSpan
 from octavo.records.kernels import Kernel, kernels, scan, validate
 from octavo.records.layout import FLAGS_AT, HEADER_SIZE, MAX_INT32, MAX_SIZE, NO_TIMESTAMP, Attributes, Buffer
 
-__all__ = ["BatchSpan", "Origin", "Validated", "Validator"]
-
 _CODEC: Final = int(Attributes.CODEC)
 
 

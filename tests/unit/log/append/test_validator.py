@@ -13,8 +13,11 @@ import pytest
 
 from octavo.errors import AppendRefused, ErrorCode
 from octavo.log.append.leader import SCRATCH
-from octavo.log.append.validator import BatchSpan, Origin, Validated, Validator
+from octavo.log.append.validated import Validated
+from octavo.log.append.validator import Validator
 from octavo.log.config.log_config import LogConfig
+from octavo.log.origin import Origin
+from octavo.log.segment.batch_span import BatchSpan
 from octavo.records import BatchBuilder, Codec, Header, read_batches
 from octavo.records.compression import Inflater, compress
 from octavo.records.kernels import Kernel
