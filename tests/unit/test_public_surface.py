@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
@@ -26,6 +27,12 @@ MADE_BY_US: Final = ("DataDirectory", "Log", "WatchedLog", "LogReader", "ReadRes
 
 # Parts of a log that its own house looks at. They are not for callers, who have methods for what these tell.
 INSIDE: Final = ("ProducerStates", "View")
+
+# Other names of types, which the reference describes by the comments after them.
+ALIASES: Final = (
+    *("Clock", "OnProgress", "OnCompaction", "OnDelivery", "Serializer", "Deserializer", "Partitioner"),
+    *("Buffer", "Control", "HeaderLike", "PartitionState"),
+)
 
 
 def exported() -> dict[str, Any]:
@@ -119,8 +126,21 @@ def test_everything_that_is_exported_is_there_once_and_says_what_it_is(package: 
     assert len(package.__all__) == len(set(package.__all__))
     for name in package.__all__:
         thing = getattr(package, name)
-        assert thing.__name__ == name or name == "PartitionState"
+        assert name in ALIASES or thing.__name__ == name
         assert (thing.__doc__ or "").strip(), name
+
+
+@pytest.mark.parametrize(
+    "function",
+    [octavo.log.Producer.__init__, octavo.log.Consumer.__init__, octavo.log.Log.open, octavo.log.Log.compact],
+    ids=lambda function: str(function.__qualname__),
+)
+def test_the_types_of_functions_that_callers_give_can_be_imported(function: Callable[..., Any]) -> None:
+    words = {word for text in inspect.get_annotations(function).values() for word in re.findall(r"\w+", text)}
+    known = names_in(function.__module__)
+    mentioned = {word for word in words if typing.get_origin(known.get(word)) is Callable}
+    assert mentioned
+    assert mentioned <= set(octavo.log.__all__)
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)

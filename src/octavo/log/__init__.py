@@ -21,11 +21,13 @@ from octavo.on_demand import on_demand
 
 if TYPE_CHECKING:
     from octavo.log.background import Background, BackgroundWork
+    from octavo.log.clock import Clock
     from octavo.log.compaction.plan import CompactionPlan
-    from octavo.log.compaction.stats import CompactionProgress, CompactionStats
+    from octavo.log.compaction.stats import CompactionProgress, CompactionStats, OnCompaction
     from octavo.log.compaction.throttle import Throttle
     from octavo.log.config.log_config import LogConfig
     from octavo.log.consumer import Consumer, ConsumerConfig, ConsumerRecord, OffsetReset
+    from octavo.log.consumer.fetched_records import Deserializer
     from octavo.log.coordinator import Coordinator, ProducerIdentity
     from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
     from octavo.log.directory.data_directory import DataDirectory
@@ -34,12 +36,14 @@ if TYPE_CHECKING:
     from octavo.log.metadata import ChangedSetting, Handover, PartitionState, Topic, handover
     from octavo.log.names import TopicPartition
     from octavo.log.origin import Origin
-    from octavo.log.producer import Producer, ProducerConfig, RecordMetadata, SendFuture
+    from octavo.log.producer import Partitioner, Producer, ProducerConfig, RecordMetadata, SendFuture
+    from octavo.log.producer.future import OnDelivery
+    from octavo.log.producer.producer import Serializer
     from octavo.log.producer_state.aborted import AbortedRanges, AbortedTransaction
     from octavo.log.reading.log_reader import LogReader
     from octavo.log.reading.read_view import FileSlice, ReadResult
     from octavo.log.reading.readable_log import ReadableLog, TimestampOffset
-    from octavo.log.recovery_report import Cut, IgnoredFile, Progress, RecoveryReport
+    from octavo.log.recovery_report import Cut, IgnoredFile, OnProgress, Progress, RecoveryReport
     from octavo.log.retention import (
         BySize,
         ByStartOffset,
@@ -81,14 +85,20 @@ __all__ = [
     "Cut",
     "IgnoredFile",
     "Progress",
+    "OnProgress",
+    "Clock",
     "Producer",
     "ProducerConfig",
     "SendFuture",
     "RecordMetadata",
+    "OnDelivery",
+    "Serializer",
+    "Partitioner",
     "Consumer",
     "ConsumerConfig",
     "OffsetReset",
     "ConsumerRecord",
+    "Deserializer",
     "OffsetAndMetadata",
     "Coordinator",
     "ProducerIdentity",
@@ -105,6 +115,7 @@ __all__ = [
     "CompactionPlan",
     "CompactionProgress",
     "CompactionStats",
+    "OnCompaction",
     "Throttle",
     "Storage",
     "File",
@@ -119,11 +130,13 @@ if not TYPE_CHECKING:  # else type checkers would take any name for one that is 
         globals(),
         {
             "background": ("Background", "BackgroundWork"),
+            "clock": ("Clock",),
             "compaction.plan": ("CompactionPlan",),
-            "compaction.stats": ("CompactionProgress", "CompactionStats"),
+            "compaction.stats": ("CompactionProgress", "CompactionStats", "OnCompaction"),
             "compaction.throttle": ("Throttle",),
             "config.log_config": ("LogConfig",),
             "consumer": ("Consumer", "ConsumerConfig", "ConsumerRecord", "OffsetReset"),
+            "consumer.fetched_records": ("Deserializer",),
             "coordinator": ("Coordinator", "ProducerIdentity"),
             "directory.data_directory": ("DataDirectory",),
             "files.leader_epochs": ("EpochEnd", "EpochEntry"),
@@ -133,11 +146,13 @@ if not TYPE_CHECKING:  # else type checkers would take any name for one that is 
             "names": ("TopicPartition",),
             "coordinator.offset_and_metadata": ("OffsetAndMetadata",),
             "origin": ("Origin",),
-            "producer": ("Producer", "ProducerConfig", "RecordMetadata", "SendFuture"),
+            "producer": ("Partitioner", "Producer", "ProducerConfig", "RecordMetadata", "SendFuture"),
+            "producer.future": ("OnDelivery",),
+            "producer.producer": ("Serializer",),
             "producer_state.aborted": ("AbortedRanges", "AbortedTransaction"),
             "reading.readable_log": ("ReadableLog", "TimestampOffset"),
             "reading.read_view": ("FileSlice", "ReadResult"),
-            "recovery_report": ("Cut", "IgnoredFile", "Progress", "RecoveryReport"),
+            "recovery_report": ("Cut", "IgnoredFile", "OnProgress", "Progress", "RecoveryReport"),
             "retention": (
                 "BySize",
                 "ByStartOffset",

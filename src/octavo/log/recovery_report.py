@@ -73,4 +73,4 @@ class Progress(NamedTuple):
     bytes_total: int
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]  # called with the progress of checking a partition

@@ -20,6 +20,7 @@ from octavo.on_demand import on_demand
 from octavo.records.batch import Batch
 from octavo.records.builder import BatchBuilder, empty_batch
 from octavo.records.control import (
+    Control,
     ControlType,
     Endpoint,
     EndTransactionMarker,
@@ -36,11 +37,12 @@ from octavo.records.control import (
     read_control,
     write_control,
 )
-from octavo.records.layout import Attributes, BatchHeader, Codec, MessageV1, TimestampType
+from octavo.records.layout import Attributes, BatchHeader, Buffer, Codec, MessageV1, TimestampType
 from octavo.records.partition import murmur2, partition_for_key
 from octavo.records.reader import BatchReader, Damage, read_batches
 from octavo.records.record import Header, Record
 from octavo.records.sequence import decrement_sequence, increment_sequence
+from octavo.records.v2 import HeaderLike
 
 if TYPE_CHECKING:
     from octavo.records.arrow.reader import ArrowReader, to_arrow
@@ -59,6 +61,8 @@ __all__ = [
     "TimestampType",
     "Record",
     "Header",
+    "HeaderLike",
+    "Buffer",
     "BatchBuilder",
     "empty_batch",
     "to_arrow",
@@ -71,6 +75,7 @@ __all__ = [
     "write_control",
     "control_batch",
     "end_transaction_marker",
+    "Control",
     "ControlType",
     "EndTransactionMarker",
     "LeaderChange",

@@ -85,7 +85,7 @@ class UnknownControl:
     value: bytes | None
 
 
-Control = EndTransactionMarker | QuorumControl | UnknownControl
+Control = EndTransactionMarker | QuorumControl | UnknownControl  # the content of a control record
 
 
 def read_control(record: Record, *, position: int = 0) -> Control:

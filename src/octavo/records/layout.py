@@ -24,7 +24,7 @@ MAX_INT32: Final = 2**31 - 1  # also the maximum record count and offset delta
 MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -MAX_INT64 - 1
 
-Buffer = bytes | bytearray | memoryview
+Buffer = bytes | bytearray | memoryview  # what is taken for bytes
 
 T = TypeVar("T", bound=tuple[Any, ...])
 

@@ -25,7 +25,7 @@ from octavo.records.record import Header
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Deserializer = Callable[[bytes], Any]
+Deserializer = Callable[[bytes], Any]  # gets the bytes of a key or value
 
 PIECE: Final = 1 << 15  # records decoded at once
 FEW: Final = 16 << 10  # below this many bytes, decoding record by record is faster than in bulk

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Rows = Int64s | slice  # selects some records of a delivery
 
 DoneCallback = Callable[["SendFuture"], object]
-OnDelivery = Callable[[BaseException | None, "RecordMetadata | None"], object]
+OnDelivery = Callable[[BaseException | None, "RecordMetadata | None"], object]  # gets the error or the metadata
 
 
 @without(**OF_RECORDS)

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# Called with topic, key, value and the number of partitions; returns a partition.
-Partitioner = Callable[[str, Buffer | None, Buffer | None, int], int]
+Partitioner = Callable[[str, Buffer | None, Buffer | None, int], int]  # topic, key, value, number of partitions
 
 
 class Sticky:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from octavo.log.producer.packer import Packer
     from octavo.log.producer.transactional import ProducerTransactions
 
-Serializer = Callable[[Any], Buffer | None]
+Serializer = Callable[[Any], Buffer | None]  # returns the bytes of a key or value
 
 _OF_SEND: Final = {"*": "what follows topic, value and key is named, as in partition=0"}
 _NOTHING: Final = object()
