@@ -1,7 +1,7 @@
 """Kafka's log as a Spark data source: `spark.read.format("octavo")` and `spark.readStream.format("octavo")`.
 
 Spark finds the source by itself (see `pyspark_octavo`). If this module is imported before a Spark session is started,
-Spark's workers run the same Python as this program, and that one has Octavo. This package needs PySpark; the rest of
+Spark's workers run the same Python as this program, so they find Octavo. This package needs PySpark; the rest of
 Octavo does not.
 """
 

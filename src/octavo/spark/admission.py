@@ -1,4 +1,4 @@
-"""Limit how much one micro-batch takes: the options per trigger."""
+"""Limit the size of a micro-batch: the options `maxOffsetsPerTrigger`, `maxBytesPerTrigger`, `minOffsetsPerTrigger`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from octavo.spark.slices import Slice
 
 
 def limit_rows(starts: Offsets, ends: Offsets, limit: int) -> Offsets:
-    """Return ends with about `limit` offsets before them.
+    """Lower `ends` so that a micro-batch has about `limit` offsets.
 
-    As in Kafka's connector, the share of a partition is in proportion to its new offsets, and is at least one offset.
+    As in Spark's Kafka connector, a partition's share is proportional to its new offsets, and is at least one offset.
     """
     sizes = {partition: end - starts[partition] for partition, end in ends.items() if end > starts[partition]}
     total = sum(sizes.values())
@@ -30,7 +30,7 @@ def limit_rows(starts: Offsets, ends: Offsets, limit: int) -> Offsets:
 
 
 def limit_bytes(sources: Sources, starts: Offsets, ends: Offsets, limit: int) -> Offsets:
-    """Return ends with about `limit` bytes before them, and at least one batch of each partition."""
+    """Lower `ends` so that a micro-batch has about `limit` bytes, and at least one batch of each partition."""
     slices = {
         partition: slices_of(OffsetRange(sources[partition], starts[partition], end))
         for partition, end in ends.items()
@@ -47,7 +47,7 @@ def limit_bytes(sources: Sources, starts: Offsets, ends: Offsets, limit: int) ->
 
 
 def _offset_behind(source: SourceLog, pieces: list[Slice], size: int, end: int) -> int:
-    """Return the offset behind the first `size` bytes, and at least behind the first batch."""
+    """Return the offset after the first `size` bytes of the slices, but at least after the first batch."""
     for piece in pieces:
         if size < piece.size:
             found = boundary_after(segment_of(source, piece), piece, max(piece.position + size, piece.position + 1))
@@ -67,7 +67,7 @@ class Patience:
         self._last_ms: float = -math.inf
 
     def waits(self, starts: Offsets, ends: Offsets, now_ms: float) -> bool:
-        """Whether there are still too few offsets for a micro-batch."""
+        """Whether to wait longer, because there are still too few offsets for a micro-batch."""
         count = sum(end - starts[partition] for partition, end in ends.items())
         if now_ms - self._last_ms < self._delay_ms and count < self._smallest:
             return True

@@ -1,16 +1,16 @@
-"""Find out how transactions ended, for readers of committed data.
+"""Find out whether transactions were committed or aborted, for `read_committed` queries.
 
 `OpenTransactions` finds the last stable offset, below which all transactions are decided. It begins with the newest
-producer snapshot that the log's writer left, so that only the headers after it are read. A stream has one, on the
-driver. For a batch query the workers find the offset, each once for every partition that it reads.
+producer snapshot that the log's writer left, so that only the headers after it are read. For a stream, the driver keeps
+one for each log. For a batch query the workers find the offset, each once for every partition that it reads.
 
-`Outcomes` is for the tasks. Where a slice has a batch of a transaction, the task must know how that transaction ended,
-and the marker may lie far behind the slice. So the task reads headers ahead, no further than it has to. Where there are
-no transactions it does not read ahead at all.
+`Outcomes` is for the tasks. If a slice has a batch of a transaction, the task must know how that transaction ended, and
+the marker may be far behind the end of the slice. So the task reads headers ahead, no further than it has to. If there
+are no transactions, it does not read ahead at all.
 
-Both may meet damage outside the offsets that are read, and a marker may be lost there. With `onCorruption` = fail they
-fail. Otherwise they go on behind the damage, and the next marker of the same producer ends the transaction. A
-transaction for which no marker is found is never taken for committed.
+Both may find damage outside the offsets that the query reads, and a marker may be lost in it. With `onCorruption` =
+fail they fail. Otherwise they continue after the damage, and the next marker of the same producer ends the transaction.
+A transaction without a marker is never treated as committed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Truths = npt.NDArray[np.bool_]
 
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
-_ATTEMPTS: Final = 100  # to open a file in a folder that changes meanwhile
+_ATTEMPTS: Final = 100  # the number of attempts to open a file while its folder changes
 
 
 def _on_damage(mode: OnCorruption) -> OnDamage:
@@ -71,7 +71,7 @@ def _on_damage(mode: OnCorruption) -> OnDamage:
 
 
 class OpenTransactions:
-    """The open transactions of a log, as far as it has been scanned. For one thread at a time."""
+    """Finds the last stable offset of a log. It remembers how far it has scanned. For one thread at a time."""
 
     def __init__(self, on_corruption: OnCorruption = OnCorruption.FAIL) -> None:
         self._on_damage: Final = _on_damage(on_corruption)
@@ -80,14 +80,14 @@ class OpenTransactions:
     def last_stable_offset(self, storage: Storage, log: WatchedLog, bound: int) -> int:
         """Return the offset, at most `bound`, below which all transactions are decided.
 
-        Raises `CorruptFile` for damage, if `onCorruption` is fail, and `FileNotFoundError` where a file was removed
-        since the log was looked at.
+        Raises `CorruptFile` for damage if `onCorruption` is fail, and `FileNotFoundError` if a file was removed since
+        `log` was last refreshed.
         """
         view, found = log.view, self._found
         if found is None or found.generation != view.generation or bound < found.offset:
             found = self._begin(storage, log, view.start_offset, bound) or self._begin_at_start(log)
         elif view.count_before(found.offset + 1) < view.count_before(bound + 1):
-            # A new segment may have its snapshot: then the segments before it need not be read.
+            # A new segment may have a producer snapshot: then the rest of the segments before it need not be read.
             found = self._begin(storage, log, found.offset, bound) or found
         self._found = found
         try:
@@ -100,7 +100,8 @@ class OpenTransactions:
         return stable
 
     def _begin(self, storage: Storage, log: WatchedLog, above: int, bound: int) -> FoundTransactions | None:
-        """Begin with the newest snapshot whose offset is above `above` and at most `bound`, if there is one."""
+        """Begin at the newest producer snapshot whose offset is above `above` and at most `bound`; None if there is
+        none."""
         offsets = (base_offset_of(name) for name in storage.files(log.folder, SNAPSHOT))
         for offset in sorted((each for each in offsets if each is not None and above < each <= bound), reverse=True):
             try:
@@ -125,9 +126,9 @@ class OpenTransactions:
 
 
 def decided_end(options: Options, piece: Slice) -> int:
-    """Return the last stable offset of a slice's partition; each worker finds it once in each stage.
+    """Return the last stable offset of a slice's partition. Each worker finds it once in each stage of a job.
 
-    Raises `CorruptFile` and `BadDirectory`, and `DataLoss` where the partition is gone, if `failOnDataLoss` is set.
+    Raises `CorruptFile` and `BadDirectory`, and `DataLoss` if the partition was deleted and `failOnDataLoss` is set.
     """
     assert piece.undecided_below is not None
     replica = Replica(piece.partition, piece.root, piece.folder_path())
@@ -149,21 +150,21 @@ def _decided_end(stage: int, replica: Replica, bound: int, on_corruption: OnCorr
         try:
             return OpenTransactions(on_corruption).last_stable_offset(replica.root.storage(), log, bound)
         except FileNotFoundError:
-            pass  # the folder has changed since it was looked at
+            pass  # a file was removed since the log was opened
         finally:
             log.close()
     raise BadDirectory(replica.folder, "its files change faster than they can be read")
 
 
 def filter_for(options: Options, file: File, piece: Slice) -> Keep | None:
-    """Return the filter for the batches of a slice; None where all are to be read."""
+    """Return the filter for the batches of a slice; None if all batches are to be read."""
     if options.read_committed:
         return Outcomes(options, file, piece).keep
     return None if options.include_control_records else no_control
 
 
 def no_control(table: Table) -> Truths:
-    """Keep everything but control batches."""
+    """Return for each batch in a table of headers whether it is kept: all but control batches."""
     kept: Truths = (table[:, scan.ATTRIBUTES] & _CONTROL == 0) | (table[:, scan.MAGIC] < 2)
     return kept
 
@@ -182,9 +183,11 @@ class Outcomes:
         self._aborted: Final = AbortedRanges()
 
     def keep(self, table: Table) -> Truths:
-        """Drop the batches of aborted transactions, and control batches unless they were asked for.
+        """Return for each batch in a table of headers whether it is kept.
 
-        Raises `CorruptFile`, `BadDirectory` and `DataLoss` where an outcome cannot be found, if the options say so.
+        Batches of aborted transactions are dropped, and control batches unless `includeControlRecords` is set. If it
+        cannot be found out how a transaction ended, raises `CorruptFile`, `BadDirectory` or `DataLoss`, unless the
+        options allow to skip damage or to lose data.
         """
         attributes = table[:, scan.ATTRIBUTES]
         new = table[:, scan.MAGIC] == 2
@@ -211,7 +214,7 @@ class Outcomes:
                 return
 
     def _look_ahead(self) -> bool:
-        """Take the markers from the next table of headers; False where there is none."""
+        """Process the markers in the next table of headers. Return False if there are no more headers."""
         for file, table, shift in self._tables:
             self._scan.note_table(file, table, shift)
             self._decider.note_events(self._scan.events)
@@ -222,7 +225,8 @@ class Outcomes:
         return False
 
     def _give_up(self, producer_id: int, first_offset: int) -> None:
-        """Warn about a transaction whose end is not in the log; raise, unless its batches are to be left out."""
+        """Report a transaction whose marker is not in the log: raise an error, or warn if its batches are to be left
+        out."""
         problem = (
             f"how the transaction ended that producer {producer_id} wrote in at offset {first_offset} is not in the log"
         )
@@ -236,13 +240,13 @@ class Outcomes:
 class _Ahead:
     """Reads headers from the beginning of a slice to the end of the log, even if files are replaced meanwhile.
 
-    It continues by offsets. The file that it is reading stays open. But segments behind it may be merged with others,
-    even with that one, before it gets there.
+    The file that it is reading stays open. But compaction may merge later segments with others, even with the one that
+    is being read. So at the end of a file it looks for the next offset, not for the next file.
     """
 
     def __init__(self, file: File, piece: Slice, on_damage: OnDamage) -> None:
-        self.offset = piece.first_offset  # everything from the beginning of the slice to here has been seen
-        self.lost: tuple[int, int] | None = None  # the missing offsets, where the log was deleted before they were read
+        self.offset = piece.first_offset  # all headers from the beginning of the slice up to this offset were read
+        self.lost: tuple[int, int] | None = None  # the range of offsets that were deleted before they were read
         self._file = file
         self._segment = (piece.base_offset, piece.identity)
         self._position = piece.position
@@ -252,7 +256,7 @@ class _Ahead:
         self._on_damage: Final = on_damage
 
     def tables(self) -> Iterator[tuple[File, Table, int]]:
-        """Yield tables of headers (see `kernels.scan`), each with its file and the origin of its positions."""
+        """Yield tables of headers (see `kernels.scan`), each with its file and the position where its block begins."""
         end: int | None = self._piece.end
         while end is not None:
             file = BlockFile(self._file)
@@ -266,7 +270,7 @@ class _Ahead:
             end = self._go_on()
 
     def _go_on(self) -> int | None:
-        """Go on in the file that follows; return the position up to which to read it, None where nothing follows."""
+        """Continue in the next file. Return the position up to which to read it; None at the end of the log."""
         for _ in range(_ATTEMPTS):
             log = self._look()
             number = -1 if log is None else self._number_in(log)
@@ -275,11 +279,15 @@ class _Ahead:
             try:
                 return self._enter(log, number)
             except FileNotFoundError:
-                pass  # another file has taken its place since
+                pass  # the file was replaced since the log was refreshed
         raise BadDirectory(self._piece.folder, "its files change faster than they can be read")
 
     def _number_in(self, log: WatchedLog) -> int:
-        """Return the number of the segment to go on in: the same one as long as it has more (`segment_portions`)."""
+        """Return the number of the segment in which to continue.
+
+        It is the current one as long as that has more bytes, else the one that has the next offset; see
+        `segment_portions`. The number is negative if the log now begins after that offset.
+        """
         view = log.view
         base_offset, identity = self._segment
         number = view.segment_at(base_offset)
@@ -289,7 +297,7 @@ class _Ahead:
         return view.count_before(self.offset + 1) - 1
 
     def _look(self) -> WatchedLog | None:
-        """Return the log as it is now; None where it was deleted."""
+        """Return the log as it is now; None if it was deleted."""
         try:
             if self._log is None:
                 self._log = self._replica.open()
@@ -302,14 +310,17 @@ class _Ahead:
         return self._log
 
     def _rest_of_deleted(self, start_offset: int) -> int | None:
-        """Go on in the open file, which can still be read although the log now begins behind it."""
+        """Continue in the open file, which can still be read although the log now begins after it."""
         if self._file.size() > self._position:
             return self._file.size()
         self.lost = (self.offset, start_offset)
         return None
 
     def _enter(self, log: WatchedLog, number: int) -> int | None:
-        """Go on in the segment with this number, or in the next one where all of it has been seen."""
+        """Continue in the segment with this number, or in the next one if all of it has been read.
+
+        Returns the position up to which to read; None if there is no next segment.
+        """
         view = log.view
         segment = (view.bases[number], log.identity(view.bases[number]))
         if segment == self._segment and view.segment_size(number) <= self._position:

@@ -1,11 +1,12 @@
 """Handle damaged batches: `onCorruption` = fail | skip | quarantine.
 
-    fail         the task fails, and says which file, which byte and which rule
-    skip         the batch is left out; the task logs which batches, and how many. With quarantinePath, a small JSON
-                 file there describes each
-    quarantine   the same, and the bytes are kept there, too
+    fail         the task fails with an error that names the file, the position and the rule that the bytes break
+    skip         the bytes are left out; the task logs each place, and the total. With quarantinePath, it also writes a
+                 small JSON file there that describes them
+    quarantine   like skip, and a copy of the bytes is written to quarantinePath, too
 
-Files in quarantinePath are named after the bytes that they describe, so a task that is run again writes the same files.
+Files in quarantinePath are named after the partition and the position of the bytes, so a task that is run again writes
+the same files.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _KEPT_AT_ONCE: Final = 8 << 20
 
 
 class Skipped(NamedTuple):
-    """Bytes that were left out, and the rule that they break."""
+    """Damaged bytes that were left out, and the rule that they break."""
 
     piece: Slice
     path: Path
@@ -49,7 +50,7 @@ class Skipped(NamedTuple):
 
 
 class Corruption:
-    """Handles the damage that a task meets."""
+    """Handles the damage that a task finds, as `onCorruption` says."""
 
     def __init__(self, options: Options) -> None:
         self._mode: Final = options.on_corruption
@@ -60,7 +61,7 @@ class Corruption:
     def skip(self, file: File, piece: Slice, position: int, error: FormatError) -> int:
         """Skip the damage at `position` and return the position of the next batch.
 
-        Raises `CorruptFile` where damage is not to be skipped.
+        Raises `CorruptFile` if `onCorruption` is fail.
         """
         if self._mode is OnCorruption.FAIL:
             raise CorruptFile(file.path, position, error.rule) from None
@@ -73,7 +74,7 @@ class Corruption:
         return behind
 
     def log_total(self) -> None:
-        """Log at the end of a task how much was left out."""
+        """Log the total number of damaged places and bytes that the task left out."""
         if self.skipped:
             size = sum(skipped.size for skipped in self.skipped)
             _log.warning("%d damaged places were left out, %d bytes in all", len(self.skipped), size)
@@ -92,7 +93,7 @@ class Corruption:
 
 
 def _create(folder: Root, name: str) -> Any:
-    """Create a file for writing."""
+    """Create a local or remote file and open it for writing."""
     storage = folder.storage()
     if isinstance(storage, RemoteStorage):
         return storage.filesystem.open_output_stream(str(folder.path() / name))

@@ -1,8 +1,7 @@
-"""Access to logs on a local disk, or on any file system that pyarrow or fsspec reaches.
+"""Access to logs on a local disk, or on any file system that pyarrow or fsspec supports.
 
-A `Root` is a path as the user gave it. It is sent to the tasks, which open it again. Everything below it is named by
-paths of its file system, and read through the `Storage` of `octavo.log`, so that the same code reads local and remote
-logs.
+A `Root` is a path as the user gave it. It is sent to the tasks, which open it again. Files below it have paths of its
+file system, and are read through the `Storage` of `octavo.log`, so that the same code reads local and remote logs.
 """
 
 from __future__ import annotations
@@ -24,23 +23,24 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|file:/")
-_BLOCK: Final = 64 << 10  # bytes that a small read of a remote file fetches
-_ALIASES: Final = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names
+_BLOCK: Final = 64 << 10  # number of bytes that a small read of a remote file fetches
+_ALIASES: Final = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names of schemes
 _MAGIC: Final = re.compile(r"[*?\[]")
 _REMOTE_MAGIC: Final = re.compile(r"[*\[]")  # in an address, a question mark begins the query
-# User name and password before the host. The password may contain a slash, but not after digits alone: `host:80/`.
+# User name and password before the host. The password may contain a slash, but not directly after nothing but digits:
+# in `host:80/`, those are a port.
 _USER: Final = re.compile(r"(?<=://)[^/@]*:(?:[^/]*|(?!\d+/)[^@]*)@")
 
 
 def shown(address: str) -> str:
-    """Return an address without keys and passwords, which stand before the host or behind a question mark."""
+    """Return an address for messages, without the user name, password and query, which may contain secrets."""
     if _SCHEME.match(address) is None:
         return address
     return _USER.sub("", address.partition("?")[0], count=1)
 
 
 class Root(NamedTuple):
-    """A path or an address, without wildcards."""
+    """A local path or the address of a remote one, without wildcards."""
 
     address: str
 
@@ -49,15 +49,15 @@ class Root(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on a local disk."""
+        """Whether this is a path on a local disk."""
         return _SCHEME.match(self.address) is None
 
     def storage(self) -> Storage:
-        """Return the storage that reads it. Raises `InvalidInput` where there is none."""
+        """Return the storage to read the files with. Raises `InvalidInput` if no file system has this address."""
         return DISK if self.is_local else _remote(self.address)[0]
 
     def path(self) -> Path:
-        """Return its path in its file system."""
+        """Return the path in the file system, without scheme and host."""
         return Path(self.address) if self.is_local else _remote(self.address)[1]
 
 
@@ -69,7 +69,7 @@ class FoundPath(NamedTuple):
 
 
 def find_paths(given: str) -> list[FoundPath]:
-    """Find what a path, an address or a pattern of either leads to. Raises `BadDirectory` where there is nothing."""
+    """Find the files and folders that a path, an address or a pattern matches. Raises `BadDirectory` if none does."""
     if given.startswith("file:"):
         given = unquote(urlsplit(given).path)
     if _SCHEME.match(given) is None:
@@ -118,14 +118,14 @@ def _match(storage: RemoteStorage, folder: Path, patterns: list[str]) -> Iterato
 
 
 def children(storage: Storage, folder: Path) -> dict[str, bool]:
-    """Return the names in a folder, each with whether it is a folder itself."""
+    """Return the names in a folder, and for each whether it is a folder itself."""
     if isinstance(storage, RemoteStorage):
         return storage.children(folder)
     return {path.name: path.is_dir() for path in folder.iterdir()}
 
 
 class RemoteFile(File):
-    """A remote file. Each read is a request, unless it is small and lies in the block that was last fetched."""
+    """A remote file. Each read is a request, except small ones in the block that was fetched last."""
 
     __slots__ = ("_block", "_file")
 
@@ -135,7 +135,7 @@ class RemoteFile(File):
         self.path = path
 
     def __del__(self) -> None:
-        with contextlib.suppress(AttributeError, OSError):  # opening may have failed
+        with contextlib.suppress(AttributeError, OSError):  # `__init__` may have failed to open the file
             self.close()
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class RemoteFile(File):
         return int(self._file.size())
 
     def read_at(self, size: int, position: int) -> bytes:
-        """Read up to `size` bytes from `position`; fewer only where the file ends."""
+        """Read `size` bytes from `position`, or fewer if the file ends before."""
         if size >= _BLOCK:
             return self._read(size, position)
         start, block = self._block
@@ -177,7 +177,7 @@ class RemoteFile(File):
 
 
 class RemoteStorage(Storage):
-    """Read-only access to files through a file system of pyarrow's."""
+    """Read-only access to files through a pyarrow file system."""
 
     def __init__(self, filesystem: FileSystem) -> None:
         self.filesystem: Final = filesystem
@@ -187,7 +187,7 @@ class RemoteStorage(Storage):
         return RemoteFile(self.filesystem, path)
 
     def status(self, path: Path) -> FileStatus:
-        """Return the status of a file. A file that was written anew has another identity."""
+        """Return the status of a file. A file that was written again has another identity."""
         info = self.filesystem.get_file_info(str(path))
         if not info.is_file:
             raise FileNotFoundError(str(path))
@@ -206,12 +206,12 @@ class RemoteStorage(Storage):
         return bool(self.filesystem.get_file_info(str(path)).type.name == "Directory")
 
     def files(self, folder: Path, suffix: str | tuple[str, ...]) -> dict[str, FileStatus]:
-        """Return the files whose names end with `suffix`, from one listing."""
+        """Return the files in a folder whose names end with `suffix`, with their status, from one listing."""
         infos = {info.base_name: info for info in self._list(folder) if info.base_name.endswith(suffix)}
         return {name: _status(info) for name, info in sorted(infos.items())}
 
     def children(self, folder: Path) -> dict[str, bool]:
-        """Return the names in a folder, each with whether it is a folder itself."""
+        """Return the names in a folder, and for each whether it is a folder itself."""
         return {info.base_name: info.type.name == "Directory" for info in self._list(folder)}
 
     def _list(self, folder: Path) -> list[Any]:
@@ -221,10 +221,10 @@ class RemoteStorage(Storage):
 
 
 def _status(info: Any) -> FileStatus:
-    """Return the status of an object.
+    """Return the status of a remote file.
 
-    There are no inode numbers, and many objects may have been written in the same second. So the identity is made of
-    path, time and size.
+    Remote files have no inode numbers, and many may have been written in the same second. So the identity is computed
+    from path, time and size.
     """
     modified_ns = int(info.mtime_ns or 0)
     told = f"{info.path}\n{modified_ns}\n{info.size}"
@@ -234,7 +234,7 @@ def _status(info: Any) -> FileStatus:
 
 @cache
 def _remote(address: str) -> tuple[RemoteStorage, Path]:
-    """Return the file system of an address, and the path in it."""
+    """Return the storage for an address, and the path in it."""
     scheme, _, rest = address.partition("://")
     address = f"{_ALIASES.get(scheme, scheme)}://{rest}"
     try:

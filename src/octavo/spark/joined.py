@@ -1,8 +1,8 @@
 """Read small slices together, so that many small segments cost about as much as one large one.
 
-A `Window` holds the bytes of several slices one behind the other, to be decoded at once. Slices are joined only if
-every batch in them is wanted and their headers are in order. Anything unusual is left to the code that reads slices one
-by one, and knows how to handle it.
+A `Window` describes the bytes of several slices, one after the other in memory, which are decoded together. Slices are
+joined only if every batch in them is wanted and their headers are in order. The code that reads slices one by one
+handles everything else.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Truths = npt.NDArray[np.bool_]
 
 # Measured: reading a slice alone costs as much as decoding some 100 KiB.
 SMALL: Final = 256 << 10  # the most bytes of a slice that is read together with others
-_FEW_ROWS: Final = 4096  # batches with fewer are joined before Spark gets them
+_FEW_ROWS: Final = 4096  # batches with fewer rows and bytes are joined before Spark gets them
 _FEW_BYTES: Final = 1 << 20
-_ROWS: Final = 4096  # rows of a table of headers
+_ROWS: Final = 4096  # number of rows in a table of headers
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CONTROL: Final = int(Attributes.CONTROL)
 _HEADER: Final = [scan.POSITION, scan.BASE_OFFSET, scan.LAST_OFFSET, scan.MAGIC, scan.ATTRIBUTES]
 
 
 def group_small(slices: Iterable[Slice], room: int) -> Iterator[list[Slice]]:
-    """Group slices that are read together: small ones, as many as there is room for; each large one alone."""
+    """Group slices that are read together: small slices of up to `room` bytes in all, or one large slice alone."""
     group: list[Slice] = []
     size = 0
     for piece in slices:
@@ -51,28 +51,29 @@ def group_small(slices: Iterable[Slice], room: int) -> Iterator[list[Slice]]:
 
 
 class Window:
-    """The bytes of several slices, one behind the other."""
+    """Where several slices are in memory, one after the other."""
 
     def __init__(self, slices: Sequence[Slice]) -> None:
         self.slices: Final = slices
         sizes = np.array([piece.size for piece in slices], np.int64)
-        self.starts: Final[Int64s] = np.cumsum(sizes) - sizes  # where each slice begins
+        self.starts: Final[Int64s] = np.cumsum(sizes) - sizes  # position in memory where each slice begins
         self.size: Final = int(sizes.sum())
 
     def part_of(self, positions: Int64s) -> Int64s:
-        """Return the number of the slice that each position is in."""
+        """Return the number of the slice that contains each position."""
         return np.searchsorted(self.starts, positions, side="right") - 1
 
     def locate(self, position: int) -> tuple[int, int]:
-        """Return the number of the slice that a position is in, and the position in its file."""
+        """Return the number of the slice that contains a position, and the same position in the slice's file."""
         number = int(self.part_of(np.array([position], np.int64))[0])
         return number, position - int(self.starts[number]) + self.slices[number].position
 
     def runs(self, data: npt.NDArray[np.uint8], *, committed: bool) -> Iterator[tuple[int, int]]:
-        """Yield the runs of slices that are decoded together: the number of the first, and the one behind the last.
+        """Yield runs of slices as pairs: the number of the first slice, and that of the last slice plus one.
 
-        In such slices the batches lie where they should, have only offsets that are wanted, and their offsets rise.
-        With `committed`, they also have no transaction whose outcome would have to be known.
+        Slices in a run of two or more can be decoded together: their batches begin where they should, have only offsets
+        that are wanted, and are in the order of their offsets. With `committed`, they also have no transactional data,
+        so that no marker has to be found. Any other slice is a run of its own.
         """
         is_sound = self._sound(data[: self.size], committed)
         changes = np.flatnonzero(~is_sound[1:] | ~is_sound[:-1]) + 1
@@ -92,7 +93,7 @@ class Window:
         is_sound = np.ones(len(self.slices), bool)
         is_sound[part[~good]] = False
         missing = np.flatnonzero(~np.isin(self.starts, position))
-        if len(missing):  # a batch of the slice before extends into this one, or there is no batch
+        if len(missing):  # no batch begins where the slice begins; one of the slice before may extend into it
             is_sound[max(0, int(missing[0]) - 1) :] = False
         elif end < self.size:
             is_sound[self.locate(end)[0] :] = False
@@ -100,7 +101,7 @@ class Window:
 
 
 def _scan(data: npt.NDArray[np.uint8]) -> tuple[Int64s, int]:
-    """Scan the headers; return their fields, and where the last valid batch ends."""
+    """Scan the batch headers. Return the fields in `_HEADER`, and the position where the last valid batch ends."""
     table = BatchTable(kernels(len(data)), _ROWS)
     found = []
     outcome = scan.MORE
@@ -111,7 +112,7 @@ def _scan(data: npt.NDArray[np.uint8]) -> tuple[Int64s, int]:
 
 
 def join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches: each batch costs Spark about as much as a thousand rows."""
+    """Join small Arrow batches, because each batch costs Spark about as much as a thousand rows."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

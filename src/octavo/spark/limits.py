@@ -1,4 +1,4 @@
-"""Check starting and ending limits, as far as possible without opening a log. The messages are the connector's."""
+"""Check starting and ending limits without opening a log. The error messages are those of Spark's Kafka connector."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from octavo.log.names import TopicPartition
 from octavo.spark.offsets import EARLIEST, partition_list
 from octavo.spark.options import Limit, Options
 
-MAX_TIMESTAMP: Final = -3  # in place of a timestamp: the record with the latest one. -1 and -2 are as for offsets
+# Given in place of a timestamp: the record with the latest timestamp. -1 and -2 mean the same as for offsets.
+MAX_TIMESTAMP: Final = -3
 
 
 def check_times(options: Options) -> None:
-    """Raises `InvalidInput` for negative timestamps that have no meaning in Kafka's ListOffsets."""
+    """Check the timestamps. Raises `InvalidInput` for negative ones that have no meaning in Kafka's ListOffsets."""
     for limit in (options.starting, options.ending):
         if limit is None:
             continue
@@ -33,9 +34,10 @@ def check_named(
     all_named: bool = True,
     streaming: bool = False,
 ) -> None:
-    """Raises `MissingPartitions` where a limit names partitions that are not read.
+    """Check the partitions for which a limit gives offsets or timestamps.
 
-    `all_named`: also raise where it names only some of those that are read.
+    Raises `MissingPartitions` if one of them is not in `partitions`, those that the query reads. With `all_named`, also
+    raises it if the limit leaves one of `partitions` out.
     """
     for position, limit in (("start", options.starting), ("end", options.ending)):
         given = None if limit is None else limit.of_each

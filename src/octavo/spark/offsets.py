@@ -12,9 +12,9 @@ from octavo.log.names import TopicPartition
 from octavo.records.layout import MAX_INT32, MAX_INT64, MIN_INT64
 
 Offsets = dict[TopicPartition, int]
-Nested = dict[str, dict[str, int]]  # the form that JSON has
+Nested = dict[str, dict[str, int]]  # offsets in the form of the JSON: by topic, then by partition
 
-LATEST: Final = -1  # in place of an offset
+LATEST: Final = -1  # given in place of an offset
 EARLIEST: Final = -2
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
@@ -24,7 +24,7 @@ _PARTITIONS: Final = '{"topicA":[0,1],"topicB":[0,1]}'
 
 
 def to_nested(offsets: Mapping[TopicPartition, int]) -> Nested:
-    """Convert offsets to the form that JSON has, sorted."""
+    """Convert offsets to the nested form of the JSON, sorted."""
     by_topic: Nested = {}
     for partition, offset in sorted(offsets.items()):
         by_topic.setdefault(partition.topic, {})[str(partition.partition)] = offset
@@ -46,7 +46,7 @@ def read_offsets(text: str) -> Offsets:
 
 
 def read_timestamp(text: str) -> int:
-    """Parse a timestamp in milliseconds that is for all partitions. Raises `InvalidInput`."""
+    """Parse one timestamp in milliseconds for all partitions. Raises `InvalidInput`."""
     if not _NUMBER.fullmatch(text) or not MIN_INT64 <= int(text) <= MAX_INT64:
         raise InvalidInput(f"Expected a single long value, got {text}")
     return int(text)
@@ -69,7 +69,7 @@ def read_partitions(text: str) -> list[TopicPartition]:
 
 
 def partition_list(partitions: Iterable[TopicPartition]) -> str:
-    """List partitions for a message; of many, only the first 20."""
+    """List partitions for a message, at most the first 20."""
     names = [partition.folder for partition in sorted(partitions)]
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 

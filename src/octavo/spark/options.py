@@ -1,7 +1,7 @@
 """The options of `format("octavo")`: those of Spark's Kafka connector, with the same meanings and errors, and our own.
 
-`read_options` checks everything that can be checked without looking at a file. Where the connector has an error message
-for a mistake, the same message is used here, so that users recognise it and can search for it.
+`read_options` checks everything that can be checked without reading a file. If the connector has an error message for a
+mistake, the same message is used here, so that users recognise it and can search for it.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ _MAX_TRIGGER_DELAY_MS: Final = 15 * 60_000
 
 
 class End(Enum):
-    """Where reading a partition ends."""
+    """Where reading a partition ends: at the high watermark or at the log end offset."""
 
-    HIGH_WATERMARK = "highWatermark"  # as last recorded in the data directory
-    LOG_END = "logEnd"  # the last complete batch
+    HIGH_WATERMARK = "highWatermark"  # the one last recorded in the data directory
+    LOG_END = "logEnd"  # the end of the last complete batch
 
 
 class OnCorruption(Enum):
-    """How damaged batches are handled."""
+    """What to do with damaged batches (see `octavo.spark.corruption`)."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -118,18 +118,18 @@ class Limit(NamedTuple):
     timestamps: Offsets | None = None
 
     def is_offset_of(self, partition: TopicPartition) -> bool:
-        """Whether the limit is an explicit offset of this partition, not earliest, latest or a timestamp."""
+        """Whether the limit gives an explicit offset for this partition: not earliest, latest or a timestamp."""
         return self.offsets is not None and self.offsets.get(partition, LATEST) >= 0
 
     @property
     def of_each(self) -> Offsets | None:
-        """The offsets or timestamps that are set for each partition; None where one value applies to all."""
+        """The offset or timestamp of each partition; None if one value applies to all partitions."""
         return self.offsets if self.offsets is not None else self.timestamps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """All options, checked. An option that was not given and has no default is `None`."""
+    """All options, parsed and checked. An option that was not given and has no default is `None`."""
 
     paths: tuple[str, ...] = field(repr=False)  # may contain secrets
     assign: tuple[TopicPartition, ...] | None
@@ -137,7 +137,7 @@ class Options:
     subscribe_pattern: str | None
     starting: Limit | None
     ending: Limit | None
-    latest_if_no_match: bool  # start at the end where no record is as late as the starting timestamp
+    latest_if_no_match: bool  # start at the end of the log if no record has the starting timestamp or a later one
     fail_on_data_loss: bool
     min_partitions: int | None
     max_records_per_partition: int | None
@@ -162,7 +162,7 @@ class Options:
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """Parse and check the options; case does not matter in their names. Raises `InvalidInput`."""
+    """Parse and check the options. Their names are not case-sensitive. Raises `InvalidInput`."""
     options = {name.lower(): value for name, value in given.items()}
     _check_names(options, given)
     values = Values(options)
@@ -208,7 +208,7 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 
 def _check_names(options: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Refuse unknown options and those that the connector refuses; warn, once, about those without effect here."""
+    """Refuse unknown options and those that the connector refuses. Warn once about options without effect here."""
     if options.get("provider", "").lower() == "octavo":  # Spark passes this property only for a table
         raise InvalidInput(f"CREATE TABLE ... USING octavo makes nothing that can be read: {_NO_TABLES}")
     meaningless = [_NAMES[name] for name in options if _NAMES.get(name) in _MEANINGLESS]
@@ -286,7 +286,10 @@ def _read_topics(
 
 
 def _read_limit(options: Mapping[str, str], which: str) -> Limit | None:
-    """Read the starting or ending limit: one timestamp for all takes precedence over timestamps, those over offsets."""
+    """Read the starting or ending limit.
+
+    One timestamp for all partitions takes precedence over timestamps by partition, and those over offsets.
+    """
     value = options.get(f"{which}timestamp")
     if value is not None:
         return Limit(f"{which}Timestamp", timestamp_ms=read_timestamp(value.strip()))
@@ -307,7 +310,7 @@ def _read_limit(options: Mapping[str, str], which: str) -> Limit | None:
 
 
 def _check_order(starting: Limit, ending: Limit) -> None:
-    """Raises `InvalidInput` where the limits of a partition cannot form a range, whatever the log contains."""
+    """Raises `InvalidInput` if a partition's limits cannot form a range, whatever the log contains."""
     for kind, starts, ends in (
         ("offset", starting.offsets, ending.offsets),
         ("timestamp", starting.timestamps, ending.timestamps),

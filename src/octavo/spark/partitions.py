@@ -1,7 +1,7 @@
 """Find the partitions at or below the given paths.
 
-A path leads to a data directory, to the folder of a partition or to the file of a segment. The same partition may be
-found several times, in the directories of several brokers: `octavo.spark.replicas` chooses the one to read.
+A path leads to a data directory, to the folder of a partition or to the file of a segment. A partition may have
+replicas in the data directories of several brokers: `octavo.spark.replicas` chooses the one to read.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from octavo.spark.threads import in_threads
 
 _log = logging.getLogger("octavo.spark")
 
-_FEW_TOPICS: Final = 5  # the most that a message names
-_MOST_WALKED: Final = 1 << 20  # bytes, of a remote file without an index
+_FEW_TOPICS: Final = 5  # the most topics that a message names
+_MOST_WALKED: Final = 1 << 20  # the most bytes of a remote segment without an index that are walked to find its end
 
 Place = tuple[str, Path]  # a file system and a folder in it
 
@@ -40,11 +40,11 @@ class Replica(NamedTuple):
     partition: TopicPartition
     root: Root
     folder: Path
-    segments: frozenset[int] | None = None  # base offsets of the segments to read, where paths named files
+    segments: frozenset[int] | None = None  # base offsets of the segments to read, if paths name files; else None
 
     @property
     def place(self) -> Place:
-        """File system and folder; the same for every path that leads here."""
+        """The file system and the folder. They are equal for all paths that lead to this replica."""
         if self.root.is_local:
             return "", self.folder
         address = urlsplit(self.root.address)
@@ -52,7 +52,7 @@ class Replica(NamedTuple):
 
     @property
     def directory(self) -> Place:
-        """The data directory that contains the folder."""
+        """The data directory that contains the replica's folder."""
         return self.place[0], self.folder.parent
 
     def open(self, checkpoints: WatchedCheckpoints | None = None) -> WatchedLog:
@@ -60,22 +60,25 @@ class Replica(NamedTuple):
         return WatchedLog(self.root.storage(), self.folder, self.partition, LogConfig(), checkpoints)
 
     def checkpoints(self) -> WatchedCheckpoints:
-        """Open the checkpoints of the data directory, which its replicas share."""
+        """Open the checkpoints of the data directory. All replicas in that directory share them."""
         return WatchedCheckpoints(self.root.storage(), self.folder.parent)
 
     def reads(self, base_offset: int) -> bool:
-        """Whether a segment is to be read."""
+        """Whether the segment with this base offset is to be read."""
         return self.segments is None or base_offset in self.segments
 
     def offset_after(self, view: View, number: int) -> int:
-        """As `segment_portions.offset_after`, but without reading a large remote file from its first byte."""
+        """Return the offset after the last one of a segment, as `segment_portions.offset_after` does.
+
+        A large remote file without an index is not read for that: the base offset of the next segment is returned.
+        """
         segment = view.segments[number]
         if segment.size > _MOST_WALKED and not self.root.is_local and segment.offset_index.count == 0:
             return view.segment_end(number)
         return offset_after(view, number)
 
     def has_segments(self) -> bool:
-        """Whether there are segments now. A topic that is being created has its folder before its first segment."""
+        """Whether the folder has segments now. While a topic is created, its folder exists before its first segment."""
         try:
             inside = children(self.root.storage(), self.folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -92,11 +95,11 @@ Replicas = dict[TopicPartition, list[Replica]]
 def find_partitions(options: Options, *, must_be_there: bool = True) -> Replicas:
     """Find the partitions that the options ask for, sorted. Raises `BadDirectory` and `InvalidInput`.
 
-    With `must_be_there`, raises `MissingPartitions` where a topic of `subscribe` or all partitions of `assign` are
+    With `must_be_there`, raises `MissingPartitions` if a topic of `subscribe` or all partitions of `assign` are
     missing.
     """
     found: dict[TopicPartition, dict[Place, Replica]] = {}
-    named: set[TopicPartition] = set()  # given by their own folder or file, and so read whatever their topic
+    named: set[TopicPartition] = set()  # given by the path of their folder or file, so read whatever their topic
     for replicas, by_itself in in_threads(_replicas_at, (each for path in options.paths for each in find_paths(path))):
         for replica in replicas:
             _add(found.setdefault(replica.partition, {}), replica)
@@ -115,7 +118,7 @@ def _shown_paths(options: Options) -> str:
 
 
 def _add(replicas: dict[Place, Replica], new: Replica) -> None:
-    """Add a replica. Where paths name several files of one folder, collect them."""
+    """Add a replica, or add its segments to a known replica of the same folder (paths may name several files)."""
     known = replicas.setdefault(new.place, new)
     if known.segments is not None and known.segments != new.segments:
         segments = None if new.segments is None else known.segments | new.segments
@@ -123,7 +126,7 @@ def _add(replicas: dict[Place, Replica], new: Replica) -> None:
 
 
 def _replicas_at(found: FoundPath) -> tuple[list[Replica], bool]:
-    """Return the partitions at a path, and whether the path itself is a partition or a segment."""
+    """Return the replicas at a path, and whether the path itself is that of a partition or a segment."""
     root, path = found
     storage = root.storage()
     if not storage.is_folder(path):
@@ -186,7 +189,7 @@ def _wanted(
 
 
 def _hint(topic: str, there: Iterable[str]) -> str:
-    """Suggest the topic that may have been meant, or else name a few of the existing ones, of perhaps thousands."""
+    """Suggest the topic that may have been meant, or else name a few of the existing topics."""
     topics = sorted(there)
     near = nearest_name(topic, topics)
     if near is not None:
@@ -200,7 +203,7 @@ def _hint(topic: str, there: Iterable[str]) -> str:
 
 
 def _hint_at_partitions(topic: str, there: Iterable[TopicPartition]) -> str:
-    """Name the partitions of a topic, if it has any; else suggest the topic that may have been meant."""
+    """Name the partitions that a topic has. If it has none, suggest the topic that may have been meant."""
     numbers = sorted(partition.partition for partition in there if partition.topic == topic)
     if numbers:
         return f"of {topic!r} there are {len(numbers)}, from {numbers[0]} to {numbers[-1]}"

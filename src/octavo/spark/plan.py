@@ -1,7 +1,7 @@
 """Decide which task reads which bytes.
 
-Segments are cut into slices where batches begin. The index of a segment says where; its entries are checked against the
-file first. So one large segment feeds many tasks. Small slices share a task, in the order of the log.
+Segments are cut into slices where batches begin, so that many tasks can read one large segment. The offset index says
+where batches begin; its entries are first checked against the file. Small slices share a task, in the order of the log.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from octavo.spark.threads import in_threads
 # Measured: smaller tasks cost more than they gain, and larger ones leave cores idle at the end of a job.
 MAX_TASK_SIZE: Final = 128 << 20
 MIN_TASK_SIZE: Final = 4 << 20
-_TASKS: Final = 8  # the number to aim for where there is little to read
-_MOST_SLICES: Final = 4096  # in one task, however small they are
+_TASKS: Final = 8  # the number of tasks to aim for if there is little to read
+_MOST_SLICES: Final = 4096  # the most slices of one task, however small they are
 
 
 def plan_tasks(options: Options, ranges: Iterable[OffsetRange]) -> list[Task]:
-    """Plan the tasks that read these ranges. Raises `FileNotFoundError` where a file was removed meanwhile."""
+    """Plan the tasks that read these ranges. Raises `FileNotFoundError` if a file was removed meanwhile."""
     ranges = list(ranges)
     sources = {wanted.source.replica.partition: wanted.source for wanted in ranges}
     slices = [piece for wanted in ranges for part in _parts(options, wanted) for piece in _slices(part)]
@@ -94,9 +94,9 @@ def _slices(wanted: OffsetRange) -> Iterator[Slice]:
 
 
 def _end_of_segment(source: SourceLog, first: int, end: int) -> Callable[[View, int], int]:
-    """Return the function that tells `portions` where a segment's offsets end.
+    """Return a function that finds the offset after a segment's last one, for `portions`.
 
-    On a remote file system every answer takes requests, so all are found at once.
+    On a remote file system each result takes requests, so all are found in advance, at the same time.
     """
     replica, view = source.replica, source.log.view
     if replica.root.is_local:
@@ -107,15 +107,16 @@ def _end_of_segment(source: SourceLog, first: int, end: int) -> Callable[[View, 
 
 
 def segment_of(source: SourceLog, piece: Slice) -> Segment:
-    """Return the segment of a slice."""
+    """Return the segment that a slice is part of."""
     view = source.log.view
     return view.segments[view.segment_at(piece.base_offset)]
 
 
 def _with_head(piece: Slice, source: SourceLog) -> Slice:
-    """Add the bytes at the beginning of a slice to it, so that its task can check that the positions still hold.
+    """Store the first bytes of a slice in it. With them, its task checks that the file is still the same.
 
-    An inode number may be reused for another file. The identity of a remote object is not.
+    The inode number alone is not enough, because it may be reused for another file. The identity of a remote object is
+    never reused.
     """
     if not piece.root.is_local:
         return piece
@@ -124,10 +125,10 @@ def _with_head(piece: Slice, source: SourceLog) -> Slice:
 
 
 def _position_of(segment: Segment, first: int, size: int) -> tuple[int, int]:
-    """Return the position where reading offsets from `first` on begins.
+    """Return the position where reading has to begin to get all offsets from `first` on.
 
-    If they may lie in damage, that is where the damage begins, and the task reports it. Also return the last offset
-    before the position, where it is known.
+    If `first` may be in damaged bytes, this is where the damage begins, and the task will report it. Also return the
+    last offset before the position, if it is known.
     """
     found, damage = segment.find_past_damage(first, size)
     if damage is not None and (found is None or found.base_offset > first):
@@ -136,9 +137,9 @@ def _position_of(segment: Segment, first: int, size: int) -> tuple[int, int]:
 
 
 def _end_before(segment: Segment, end: int, size: int) -> int:
-    """Return the position where reading offsets before `end` stops.
+    """Return the position where reading has to stop to get all offsets before `end`.
 
-    It stops before the batch that has `end`, or behind that batch if some of its offsets are below `end`.
+    This is the start of the batch that contains `end`, or its end if some of its offsets are below `end`.
     """
     found, _ = segment.find_past_damage(end, size)
     if found is None:
@@ -151,7 +152,7 @@ def _end_before(segment: Segment, end: int, size: int) -> int:
 
 
 def _split(slices: Iterable[Slice], size: int, sources: Sources) -> Iterator[Slice]:
-    """Cut slices that are too large for a task where batches begin; pass on the others."""
+    """Cut slices that are too large for one task, at the start of a batch. Yield the others as they are."""
     for piece in slices:
         if piece.size < 2 * size:
             yield piece
@@ -186,7 +187,7 @@ def boundary_after(segment: Segment, piece: Slice, target: int) -> tuple[int, in
 
 
 def _walk_to_boundary(segment: Segment, piece: Slice, target: int) -> tuple[int, int] | None:
-    """Find the position without an index, by walking from header to header."""
+    """Find the same as `boundary_after`, without an index, by walking from header to header."""
     try:
         for entry in walk(segment.file, piece.position, piece.end):
             if entry.position >= target:
@@ -195,12 +196,12 @@ def _walk_to_boundary(segment: Segment, piece: Slice, target: int) -> tuple[int,
                     return None
                 return entry.position, batch.base_offset
     except FormatError:
-        pass  # the task that reads it reports it
+        pass  # the task that reads these bytes reports the damage
     return None
 
 
 def _batch_at(segment: Segment, position: int, end: int) -> Batch | None:
-    """Return the batch at a position, if there is one with the right checksum."""
+    """Return the batch at a position; None if there is no batch with the right checksum."""
     try:
         entry = next(walk(segment.file, position, end), None)
         if entry is None:
@@ -211,7 +212,7 @@ def _batch_at(segment: Segment, position: int, end: int) -> Batch | None:
 
 
 def _pack(options: Options, slices: Iterable[Slice], size: int) -> Iterator[list[Slice]]:
-    """Group slices into tasks. A task is full where the next slice would exceed a limit."""
+    """Group slices into tasks. A new task begins when the next slice would exceed a limit."""
     packed: list[Slice] = []
     taken = 0
     offsets = 0
@@ -230,7 +231,7 @@ def _pack(options: Options, slices: Iterable[Slice], size: int) -> Iterator[list
 
 
 def _divide(packed: list[list[Slice]], count: int, sources: Sources) -> None:
-    """Divide the largest tasks until there are `count`, as far as there are enough offsets."""
+    """Divide the tasks with the most offsets until there are `count` tasks, or no task has more than one offset."""
     while len(packed) < count:
         largest = max(range(len(packed)), key=lambda number: _offsets(packed[number]), default=None)
         if largest is None or _offsets(packed[largest]) < 2:
@@ -247,9 +248,9 @@ def _offsets(pieces: Sequence[Slice]) -> int:
 
 
 def _halves(piece: Slice, segment: Segment) -> list[Slice]:
-    """Cut a slice in two at a batch near its middle.
+    """Cut a slice in two at the start of a batch near its middle.
 
-    Where there is no such batch, both halves read the same bytes, and each takes its own offsets.
+    If there is no such batch, both halves have the same bytes but different offsets.
     """
     middle = (piece.first_offset + piece.end_offset) // 2
     found, _ = segment.find_past_damage(middle, piece.end)

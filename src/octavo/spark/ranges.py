@@ -1,8 +1,8 @@
-"""Decide which offsets of which partitions a query reads, by the options and the current logs.
+"""Decide which offsets of which partitions a query reads, from the options and the current logs.
 
-Logs        the partitions that the options ask for; each look reads their folders again
+Logs        the partitions that the options ask for; `look` reads their folders again
 SourceLog   one partition: where it begins, and where readers have to stop
-resolve     translates a limit of the options to an offset of each partition
+resolve     translates a limit in the options to an offset of each partition
 """
 
 from __future__ import annotations
@@ -25,22 +25,25 @@ from octavo.spark.times import largest_timestamp_ms, offset_at
 
 _log = logging.getLogger("octavo.spark")
 
-_ATTEMPTS: Final = 10  # to plan while a folder changes
+_ATTEMPTS: Final = 10  # the number of attempts to plan while a folder changes
 
 T = TypeVar("T")
 
 
 class SourceLog(NamedTuple):
-    """A partition at one moment."""
+    """A partition as it was at one moment: its log, and the offsets that a query may read."""
 
     replica: Replica
     log: WatchedLog
     start: int
-    end: int  # the offset behind the last one that may be read
-    undecided_below: int | None = None  # where tasks must find the last stable offset: its upper bound
+    end: int  # the offset after the last one that may be read
+    undecided_below: int | None = None  # set if tasks must find the last stable offset: its upper bound
 
     def offset_at(self, timestamp_ms: int, *, skips: bool) -> int | None:
-        """Find the first offset with this timestamp or a later one. Raises `CorruptFile`, unless damage is skipped."""
+        """Find the first offset with this timestamp or a later one.
+
+        Raises `CorruptFile` for damage, unless `skips` is set.
+        """
         segments = [segment for segment in self.log.view.segments if self.replica.reads(segment.base_offset)]
         if timestamp_ms == MAX_TIMESTAMP:
             timestamp_ms = largest_timestamp_ms(segments, skips=skips)
@@ -54,7 +57,7 @@ Sources = Mapping[TopicPartition, SourceLog]
 
 
 class OffsetRange(NamedTuple):
-    """Offsets of a partition, from `first` up to before `end`."""
+    """Offsets of a partition, from `first` up to but not including `end`."""
 
     source: SourceLog
     first: int
@@ -62,19 +65,22 @@ class OffsetRange(NamedTuple):
 
 
 class Logs:
-    """The partitions that the options ask for."""
+    """The partitions that the options ask for. Their logs stay open from one look to the next."""
 
     def __init__(self, options: Options, *, decides: bool) -> None:
-        """With `decides`, readers of committed data stop at the last stable offset; else tasks find that offset."""
+        """Create it for these options.
+
+        `decides`: for `read_committed`, find the last stable offset when looking at a log; otherwise tasks find it.
+        """
         self._options: Final = options
         self._decides: Final = decides
         self._known: dict[TopicPartition, _Known] = {}
         self._checkpoints: Final[dict[Place, WatchedCheckpoints]] = {}
         self._clusters: Final = Clusters()
-        self.empty: frozenset[TopicPartition] = frozenset()  # at the last look: with a folder but no segments
+        self.empty: frozenset[TopicPartition] = frozenset()  # partitions without segments at the last look
 
     def look(self, *, must_be_there: bool = True) -> Sources:
-        """Return all partitions as they are now, sorted. Raises `BadDirectory`, `InvalidInput`."""
+        """Return all partitions that have segments, as they are now, sorted. Raises `BadDirectory`, `InvalidInput`."""
         found = find_partitions(self._options, must_be_there=must_be_there)
         self._clusters.check(found)
         for partition in self._known.keys() - found.keys():
@@ -92,7 +98,7 @@ class Logs:
     def plan(self, make: Callable[[Sources], T], sources: Sources | None = None, *, must_be_there: bool = True) -> T:
         """Call `make` with the partitions as they are now, or with `sources` from an earlier look.
 
-        Where a file was removed meanwhile, look again and call `make` again.
+        If a file is removed meanwhile, look again and call `make` again.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -110,14 +116,14 @@ class Logs:
 
 
 class _Known:
-    """What is kept of a partition from one look to the next."""
+    """The state of a partition that is kept from one look to the next."""
 
     def __init__(self, checkpoints: dict[Place, WatchedCheckpoints]) -> None:
         self.replicas: Final = ReplicaLogs(checkpoints)
         self._has_told = False
 
     def look(self, replicas: list[Replica], options: Options, decides: bool) -> SourceLog | None:
-        """Return the partition as it is now; None where there is nothing to read yet, or no longer."""
+        """Return the partition as it is now; None if it has no segments yet, or no longer."""
         opened = self.replicas.look(replicas)
         if opened is None:
             return None
@@ -125,7 +131,7 @@ class _Known:
         return _bounded(opened, options, decides)
 
     def _tell_of_end(self, log: WatchedLog, options: Options) -> None:
-        """Warn, once, where the recorded high watermark is beyond the log's end, or where there is none."""
+        """Warn once if the recorded high watermark is beyond the log end offset, or if none is recorded."""
         recorded = log.recorded_high_watermark
         if recorded == 0 < log.end_offset and options.end is End.HIGH_WATERMARK and not self._has_told:
             self._has_told = True
@@ -135,7 +141,7 @@ class _Known:
             )
         if self._has_told or recorded is None or recorded <= log.end_offset:
             return
-        log.refresh()  # the recorded high watermark may be newer than the end that was seen
+        log.refresh()  # the high watermark may have been recorded after the log end offset was read
         if recorded > log.end_offset:
             self._has_told = True
             _log.warning(
@@ -165,7 +171,10 @@ def _bounded(opened: ReplicaLog, options: Options, decides: bool) -> SourceLog:
 
 
 def resolve(limit: Limit, options: Options, sources: Sources, *, starting: bool) -> Offsets:
-    """Translate a limit to an offset of each partition. Raises `InvalidInput`, and `CorruptFile` as options say."""
+    """Translate a limit to an offset of each partition.
+
+    Raises `InvalidInput`, and `CorruptFile` for damage if `onCorruption` is fail.
+    """
     must_match = starting and not options.latest_if_no_match
     skips = options.on_corruption is not OnCorruption.FAIL
 
@@ -196,7 +205,7 @@ def _by_time(source: SourceLog, timestamp_ms: int, must_match: bool, skips: bool
 
 
 def batch_ranges(options: Options, sources: Sources) -> list[OffsetRange]:
-    """Return the ranges that a batch query reads. Raises `InvalidInput`, and `DataLoss` where offsets are missing."""
+    """Return the ranges that a batch query reads. Raises `InvalidInput`, and `DataLoss` if offsets are missing."""
     check_named(options, sources)
     starting = options.starting or Limit("startingOffsets", offset=EARLIEST)
     ending = options.ending or Limit("endingOffsets", offset=LATEST)
@@ -212,7 +221,7 @@ def batch_ranges(options: Options, sources: Sources) -> list[OffsetRange]:
                 f"The resolved start offset {first} is greater than the resolved end offset {end} for topic "
                 f"{partition.topic} partition {partition.partition}."
             )
-        else:  # the connector takes this for an empty range: earliest and latest are not yet numbers there
+        else:  # the connector treats this as an empty range: at this point, earliest and latest are not yet numbers
             _log.warning("%s: there is nothing from offset %d on, the log ends at %d", partition, first, end)
     return ranges
 
@@ -223,7 +232,10 @@ def _is_fixed(limit: Limit, partition: TopicPartition) -> bool:
 
 
 def clip_to_log(options: Options, source: SourceLog, first: int, end: int) -> OffsetRange:
-    """Return a range of offsets, as far as the log has them. Raises `DataLoss`, if `failOnDataLoss` is set."""
+    """Limit a range to the offsets that the log has.
+
+    Raises `DataLoss` if some are missing and `failOnDataLoss` is set.
+    """
     start = max(first, min(source.start, end))
     stop = max(start, min(end, source.end))
     if start > first:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class OctavoReader(DataSourceReader):
     """The reader of a batch query.
 
-    It defines no `pushFilters`: filters that Spark 4.3 pushes stay in the reader, and make later queries wrong.
+    It does not define `pushFilters`: in Spark 4.3, a filter that was pushed once also applies to later queries of the
+    same `load()`, whose results would be wrong.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -42,7 +43,7 @@ class OctavoReader(DataSourceReader):
 
 def read_task(options: Options, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Read the Arrow batches of a task, in exactly the types that Spark expects."""
-    if not isinstance(partition, Task):  # Spark passes one of its own where there is nothing to read
+    if not isinstance(partition, Task):  # Spark passes a partition of its own if there are no tasks
         return iter(())
     from pyspark.sql.pandas.types import to_arrow_schema
 

@@ -1,8 +1,8 @@
 """Choose which of several replicas of a partition is read.
 
-It is the one whose last leader epoch is the highest, as Kafka would elect it; among equals, the one with the highest
-log end offset. What another replica has behind the point where the two diverge is not in the log. It is reported, not
-merged.
+As in Kafka's leader election, it is the one with the highest last leader epoch; among equals, the one with the highest
+log end offset. Records that another replica has after the offset where the two diverge are not in the log. They are
+reported, not merged.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _log = logging.getLogger("octavo.spark")
 
 
 class ReplicaLog:
-    """An open replica, and what is known of it from earlier looks."""
+    """An open replica. It remembers the open transactions that earlier looks found."""
 
     def __init__(self, replica: Replica, checkpoints: WatchedCheckpoints) -> None:
-        """Raises `BadDirectory`."""
+        """Open the log of a replica. Raises `BadDirectory`."""
         self.replica = replica
         self.log: Final = replica.open(checkpoints)
         self._transactions: OpenTransactions | None = None
@@ -46,7 +46,7 @@ class ReplicaLog:
 
 
 class _Candidate(NamedTuple):
-    """A replica, and what it is compared by."""
+    """A replica with its leader epochs, by which replicas are compared."""
 
     opened: ReplicaLog
     epochs: LeaderEpochs
@@ -65,13 +65,13 @@ class ReplicaLogs:
     """The replicas of one partition. They stay open from one look to the next."""
 
     def __init__(self, checkpoints: dict[Place, WatchedCheckpoints]) -> None:
-        """`checkpoints` are those of data directories, shared with other partitions."""
+        """Create it without any open replica. `checkpoints`: by data directory, shared with other partitions."""
         self._checkpoints: Final = checkpoints
         self._opened: dict[Place, ReplicaLog] = {}
         self._told: set[tuple[Place, int]] = set()  # divergences that were reported, so that each is reported once
 
     def look(self, replicas: Sequence[Replica]) -> ReplicaLog | None:
-        """Return the replica to read, as it is now; None where all are empty. Raises `InvalidInput`, `BadDirectory`."""
+        """Return the replica to read, as it is now; None if all are empty. Raises `InvalidInput`, `BadDirectory`."""
         places = [replica.place for replica in replicas]
         if len(replicas) > 1 and any(place not in self._opened for place in places):
             check_ids(replicas)
@@ -88,7 +88,7 @@ class ReplicaLogs:
         return best.opened
 
     def _look_at(self, replica: Replica) -> ReplicaLog | None:
-        """Return a replica as it is now; None where it has no segments yet, or no longer."""
+        """Return a replica as it is now; None if it has no segments yet, or no longer."""
         try:
             return self._open(replica)
         except BadDirectory:
@@ -111,7 +111,7 @@ class ReplicaLogs:
         return opened
 
     def _report_divergence(self, best: _Candidate, other: _Candidate) -> None:
-        """Warn about offsets that only the other replica has."""
+        """Warn about offsets that only `other` has, the replica that is not read."""
         parting = parting_offset(best.epochs, best.end_offset, other.epochs, other.end_offset)
         replica = other.opened.replica
         if parting >= other.end_offset or (replica.place, parting) in self._told:
@@ -135,13 +135,13 @@ class ReplicaLogs:
 
 
 class Clusters:
-    """The clusters of data directories, from their `meta.properties`, which are read once."""
+    """The cluster ids of data directories. The `meta.properties` of each directory is read once."""
 
     def __init__(self) -> None:
         self._known: dict[Place, MetaProperties | None] = {}
 
     def check(self, found: Replicas) -> None:
-        """Raises `BadDirectory` where a topic is found in the directories of different clusters.
+        """Raises `BadDirectory` if a topic is found in data directories of different clusters.
 
         Partitions of two clusters are neither replicas of each other nor parts of one topic, whatever their names.
         """
@@ -163,7 +163,7 @@ def _identity(replica: Replica) -> MetaProperties | None:
 
 
 def check_ids(replicas: Iterable[Replica]) -> None:
-    """Raises `InvalidInput` where folders of one name belong to different topics."""
+    """Check the topic ids of replicas. Raises `InvalidInput` if folders of the same name belong to different topics."""
     ids: dict[UUID, Replica] = {}
     for replica in replicas:
         topic_id = read_topic_id(replica.root.storage(), replica.folder)
@@ -176,7 +176,7 @@ def check_ids(replicas: Iterable[Replica]) -> None:
 
 
 def parting_offset(ours: LeaderEpochs, our_end: int, theirs: LeaderEpochs, their_end: int) -> int:
-    """Find the offset where two replicas diverge, as a follower does: epoch by epoch, back from its last one."""
+    """Find the offset where two replicas diverge, as a follower does: epoch by epoch, from its last epoch backwards."""
     for entry in reversed(theirs.entries):
         answer = ours.end_offset_for(entry.epoch, our_end)
         their_last = theirs.end_offset_for(answer.epoch, their_end)

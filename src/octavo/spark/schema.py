@@ -1,4 +1,4 @@
-"""The columns that Spark sees: those of its Kafka connector, in its order, and fields of the record's batch.
+"""The columns that Spark sees: those of its Kafka connector, in the same order, and fields of the record's batch.
 
     key, value, topic, partition, offset, timestamp, timestampType        always
     headers                                                               with includeHeaders
@@ -59,7 +59,7 @@ _ALL: Final = {**_RECORD, **_HEADERS, **_BATCH}
 
 
 def schema_of(options: Options) -> StructType:
-    """Return the schema that the options ask for. Raises `InvalidInput` where they name an unknown column."""
+    """Return the schema that the options ask for. Raises `InvalidInput` if they name an unknown column."""
     return StructType([StructField(name, _ALL[name]) for name in _names(options)])
 
 
@@ -84,7 +84,7 @@ def _names(options: Options) -> list[str]:
 
 
 def check_schema(given: StructType, options: Options) -> None:
-    """Raises `InvalidInput` where the user has given a schema that differs from ours."""
+    """Check a schema that the user gave. Raises `InvalidInput` if it differs from `schema_of(options)`."""
     ours = schema_of(options)
     if given != ours:
         raise InvalidInput(

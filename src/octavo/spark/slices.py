@@ -14,20 +14,20 @@ from octavo.spark.files import Root
 
 
 class Slice(NamedTuple):
-    """Bytes of a segment, from where a batch begins to where one ends, and the offsets to read from them."""
+    """A part of a segment file that begins and ends at batch boundaries, and the offsets to read from it."""
 
     partition: TopicPartition
     root: Root
     folder: str
-    base_offset: int  # of the segment
-    identity: int  # of its file
+    base_offset: int  # base offset of the segment
+    identity: int  # identity of the segment's file
     position: int
     end: int
     first_offset: int
     end_offset: int
-    undecided_below: int | None = None  # where the task must find the last stable offset: its upper bound
-    last_offset: int = MIN_INT64  # last offset of the batch before `position`, where known
-    head: bytes = b""  # the bytes at `position`: a batch header, and so the checksum; empty where not known
+    undecided_below: int | None = None  # set if the task must find the last stable offset: its upper bound
+    last_offset: int = MIN_INT64  # last offset of the batch before `position`, if known
+    head: bytes = b""  # the batch header at `position`, which contains a checksum; empty if not known
 
     def folder_path(self) -> Path:
         """Return the folder as a path of its file system."""
@@ -35,12 +35,12 @@ class Slice(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """Size of the slice in bytes."""
         return self.end - self.position
 
 
 class Task(InputPartition):
-    """The slices that one task reads."""
+    """One Spark task: the slices that it reads."""
 
     def __init__(self, slices: Sequence[Slice]) -> None:
         super().__init__(None)

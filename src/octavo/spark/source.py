@@ -1,9 +1,9 @@
 """The data source that Spark calls.
 
 `load()` runs `__init__` and `schema()`. Options, paths and topics are checked there, so that an error points at that
-line. Spark does not say before a query runs whether it is a batch or a stream, unless the query has an end. So what is
-wrong for only one of the two is reported when the query runs. The same holds for partitions that are missing, where the
-query may be a stream that goes on without them.
+line. At that time Spark does not yet say whether the query is a batch or a stream; only a query with an end must be a
+batch. So options that are wrong for only one of the two are reported when the query runs. Missing partitions are also
+reported then if the query may be a stream, because a stream can continue without them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OctavoSource(DataSource):
     """The data source behind `format("octavo")`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Raises `InvalidInput`."""
+        """Parse and check the options. Raises `InvalidInput`."""
         self.options = dict(options)
         self._options = read_options(self.options)
 
@@ -41,7 +41,10 @@ class OctavoSource(DataSource):
         return "octavo"
 
     def schema(self) -> StructType:
-        """Return the schema. Raises `InvalidInput`, and `BadDirectory` where there is nothing to read."""
+        """Check that the partitions exist, and return the schema.
+
+        Raises `InvalidInput`, and `BadDirectory` if there is nothing to read.
+        """
         schema = schema_of(self._options)
         check_times(self._options)
         try:
@@ -64,7 +67,7 @@ class OctavoSource(DataSource):
         in_threads(check_ids, [replicas for replicas in found.values() if len(replicas) > 1])
 
     def _has_end(self) -> bool:
-        """Whether this can only be a batch query. (A stream ignores `endingTimestamp`.)"""
+        """Whether an ending limit is set that only a batch query can have. (A stream ignores `endingTimestamp`.)"""
         ending = self._options.ending
         return ending is not None and ending.timestamp_ms is None
 

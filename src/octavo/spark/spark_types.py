@@ -1,4 +1,7 @@
-"""Convert the columns of `to_arrow` to Spark's schema: add the columns of a whole slice, and make types exact."""
+"""Convert the columns of `to_arrow` to Spark's schema.
+
+Topic, partition and file, which are the same for a whole slice, are added. Types are made exactly those of the schema.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from octavo.log.names import LOG, file_name
 from octavo.spark.joined import Window
 from octavo.spark.slices import Slice
 
-# Measured: from 4,096 to 131,072, about the size that Spark reads fastest; for narrow rows it makes no difference.
+# Measured with 4,096 to 131,072 rows: Spark reads about this size fastest. For narrow rows it makes no difference.
 BATCH_ROWS: Final = 16_384
 
 _OF_A_SLICE: Final = ("topic", "partition", "file")
@@ -25,17 +28,17 @@ class SparkColumns:
         self._schema: Final = schema
         stored = [name for name in schema.names if name not in _OF_A_SLICE]
         self.stored: Final = stored or ["offset"]  # at least one column is needed, to count the rows
-        self.stored_joined: Final = list(dict.fromkeys([*self.stored, "position"]))  # for several slices at once
+        self.stored_joined: Final = list(dict.fromkeys([*self.stored, "position"]))  # columns for `joined_batch`
         self._values: dict[str, Any] = {}
         self._constants: dict[str, tuple[Any, pa.Array]] = {}
 
     def begin(self, piece: Slice) -> None:
-        """Set the slice that the following batches come from."""
+        """Set the slice whose batches the following calls of `spark_batch` convert."""
         values = _values_of(piece)
         self._values = {name: values[name] for name in _OF_A_SLICE if name in self._schema.names}
 
     def spark_batch(self, batch: pa.RecordBatch, shift: int) -> pa.RecordBatch:
-        """Convert a batch for Spark; positions of its records count from `shift`."""
+        """Convert a batch to Spark's schema. Positions in it are relative to `shift`, a position in the file."""
         arrays = []
         for field in self._schema:
             if field.name in self._values:
@@ -48,10 +51,10 @@ class SparkColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def joined_batch(self, batch: pa.RecordBatch, window: Window) -> pa.RecordBatch:
-        """Convert a batch with records of several slices for Spark."""
+        """Convert a batch with records of several slices to Spark's schema. Its positions are relative to `window`."""
         positions = batch.column("position").to_numpy()
         parts = window.part_of(positions)
-        first, last = int(parts[0]), int(parts[-1])  # positions rise
+        first, last = int(parts[0]), int(parts[-1])  # positions are in ascending order
         values = [_values_of(piece) for piece in window.slices[first : last + 1]]
         arrays = []
         for field in self._schema:
@@ -69,7 +72,7 @@ class SparkColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _constant(self, field: pa.Field, value: Any, rows: int) -> pa.Array:
-        """Return a column of one value. The last array of each column is kept; the next batch often needs the same."""
+        """Return a column that has the same value in all rows. It is cached, as the next batch often needs the same."""
         known, array = self._constants.get(field.name, (None, None))
         if array is None or known != value or len(array) < rows:
             array = pa.repeat(pa.scalar(value, field.type), rows)

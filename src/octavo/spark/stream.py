@@ -1,8 +1,8 @@
 """Streaming queries, which tail the directory while a broker or another program writes it.
 
-Offsets have the form of Kafka's connector, `{"topic":{"0":23}}`: the next offset to be read of each partition. A
-micro-batch ends at batches that were complete and checked when it was planned, so a batch that is still being written
-is never read. Partitions that are new since the last micro-batch are read from their start.
+Offsets have the form of Spark's Kafka connector, `{"topic":{"0":23}}`: the next offset to read in each partition. A
+micro-batch ends after batches that were complete and checked when it was planned, so a batch that is still being
+written is never read. Partitions that are new since the last micro-batch are read from their start.
 """
 
 from __future__ import annotations
@@ -39,15 +39,18 @@ _log = logging.getLogger("octavo.spark")
 
 
 class _Answer(NamedTuple):
-    """The result of `latestOffset`."""
+    """The result of `latestOffset`, with the partitions for which it was computed."""
 
     sources: Sources
-    latest: Offsets  # how far the query may read
-    ends: Offsets  # how far the next micro-batch reads
+    latest: Offsets  # the offsets before which the query may read
+    ends: Offsets  # the offsets where the next micro-batch ends
 
 
 class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The reader of a stream. One lives as long as the query, on the driver; copies go to the tasks, to read."""
+    """The reader of a streaming query.
+
+    One instance lives on the driver as long as the query, and plans. Copies of it read in the tasks.
+    """
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
@@ -61,7 +64,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ------------------------------------------------------------------------------------------------------ planning
 
     def initialOffset(self) -> Nested:  # noqa: N802 - Spark's name
-        """Return where a new query begins. Spark asks several times, and must get the same answer."""
+        """Return the offsets where a new query begins. Spark asks several times, and must get the same answer."""
         if self._initial is None:
             self._initial = to_nested(self._open().plan(self._starts))
         return self._initial
@@ -72,7 +75,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return resolve(limit, self._options, sources, starting=True)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return how much a micro-batch takes, unless the trigger says otherwise.
+        """Return the limit of a micro-batch that applies unless the trigger sets another.
 
         Spark accepts only one limit; `_limited` applies all of them.
         """
@@ -86,7 +89,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Nested, limit: ReadLimit) -> Nested:  # noqa: N802 - Spark's name
-        """Return where the next micro-batch ends."""
+        """Return the offsets where the next micro-batch ends."""
         before = from_nested(start)
         logs = self._open()
         answer = logs.plan(lambda sources: self._find_latest(sources, before), must_be_there=False)
@@ -105,15 +108,15 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_nested(answer.ends)
 
     def reportLatestOffset(self) -> Nested | None:  # noqa: N802 - Spark's name
-        """Return the end of the log at the last `latestOffset`, for the query's progress."""
+        """Return how far the query could read at the last call of `latestOffset`. Spark shows it as progress."""
         return None if self._answer is None else to_nested(self._answer.latest) or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Limit this query to what is in the log now."""
+        """Make the query end at the current end of the log."""
         self._target = self._open().plan(lambda sources: self._latest(sources, {}), must_be_there=False)
 
     def partitions(self, start: Nested, end: Nested) -> list[InputPartition]:
-        """Plan the tasks of a micro-batch. Raises `DataLoss`, if `failOnDataLoss` is set."""
+        """Plan the tasks of a micro-batch. Raises `DataLoss` if offsets are missing and `failOnDataLoss` is set."""
         starts, ends = from_nested(start), from_nested(end)
         answer = self._answer
         seen = None if answer is None or answer.ends != ends else answer.sources
@@ -140,7 +143,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(self._options, self._schema, partition)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state of a copy for the tasks, which only reads."""
+        """Return the state for a copy in a task, without the state of planning."""
         return {**self.__dict__, "_logs": None, "_patience": None, "_initial": None, "_target": None, "_answer": None}
 
     # -------------------------------------------------------------------------------------------------------- inside
@@ -157,7 +160,11 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _Answer(sources, latest, latest)
 
     def _latest(self, sources: Sources, before: Offsets) -> Offsets:
-        """Return the end of each partition, never before `before`: the recorded high watermark may lag behind it."""
+        """Return the end of each partition, but at least its offset in `before`.
+
+        The recorded high watermark may be lower than what was read earlier. Only if the log itself ends earlier, data
+        were lost, and its end is returned.
+        """
         ends = {}
         for partition, source in sources.items():
             begun = before.get(partition, source.start)
@@ -179,7 +186,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @staticmethod
     def _not_beyond(target: Offsets, sources: Sources, before: Offsets, latest: Offsets) -> Offsets:
-        """Limit `latest` to `target`, but never go back before what was read."""
+        """Limit `latest` to `target`, but never go back behind the offsets that were already read."""
         ends = {}
         for partition, end in latest.items():
             if partition in target or partition in before:
@@ -188,7 +195,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends
 
     def _ranges(self, sources: Sources, starts: Offsets, ends: Offsets) -> list[OffsetRange]:
-        """Return the ranges of a micro-batch, as far as they are still in the log."""
+        """Return the ranges of a micro-batch, without offsets that are no longer in the log."""
         gone = starts.keys() - ends.keys()
         for partition in sorted(gone):
             reason = f"Partitions {partition_list(gone)} have been deleted."
@@ -205,7 +212,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if first > stop:
                 _log.warning("%s: a batch that ends at %d begins at %d: nothing is read", partition, stop, first)
             elif source is not None and first < stop:
-                # The end was allowed when it was chosen, whatever high watermark is recorded now.
+                # `stop` was below the high watermark when it was chosen; the high watermark recorded now may be lower.
                 ranges.append(clip_to_log(self._options, source._replace(end=source.log.end_offset), first, stop))
             elif first < stop:
                 new = partition not in starts
@@ -230,6 +237,6 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _begin(sources: Sources, before: Offsets, partition: TopicPartition) -> int:
-    """Return where to go on in a partition; a new one begins at its start."""
+    """Return the offset where reading continues in a partition. A new partition is read from its start."""
     offset = before.get(partition)
     return sources[partition].start if offset is None else offset

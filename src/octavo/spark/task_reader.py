@@ -1,8 +1,8 @@
-"""Read the slices of a task and produce the batches that Spark takes.
+"""Read the slices of a task and produce the Arrow batches for Spark.
 
 A slice is read in windows, always into the same memory, so that a task needs no more memory for a large segment than
-for a small one. The file is opened once, and then read even if it is renamed or deleted. If the file is gone before
-that, or another has its name, the folder is looked at again and the same offsets are read from the current files.
+for a small one. The file is opened once, and is read to the end even if it is renamed or deleted meanwhile. If the file
+was deleted or replaced before it is opened, the same offsets are read from the current files of the log.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from octavo.spark.ranges import OffsetRange, SourceLog, clip_to_log, report_data
 from octavo.spark.slices import Slice, Task
 from octavo.spark.spark_types import BATCH_ROWS, SparkColumns
 
-_WINDOW: Final = 2 << 20  # measured: with more, the output of lz4 takes fresh memory for every window
-_ATTEMPTS: Final = 20  # to read from a folder while it changes
+_WINDOW: Final = 2 << 20  # measured: with larger windows, lz4 allocates new memory for the output of each
+_ATTEMPTS: Final = 20  # the number of attempts to read from a folder while it changes
 
 
 class _Moved(Exception):
-    """The file of a slice is gone, or another one has its name."""
+    """The file of a slice was removed or replaced."""
 
 
 class TaskReader:
@@ -49,10 +49,10 @@ class TaskReader:
         self._columns: Final = SparkColumns(schema)
         self._corruption: Final = Corruption(options)
         self._blocks: Final = Blocks(_WINDOW)
-        self._joined = np.empty(0, np.uint8)  # for several small slices at once
+        self._joined = np.empty(0, np.uint8)  # memory for several small slices that are decoded together
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of all slices, in order."""
+        """Yield Arrow batches with the records of all slices, in order."""
         try:
             yield from join_batches(self._read_slices(task.slices))
         finally:
@@ -79,7 +79,7 @@ class TaskReader:
             yield from self._read_slice(file, piece)
 
     def _load(self, group: Sequence[Slice]) -> int:
-        """Read slices one behind the other; return how many were read before the first whose file is gone."""
+        """Read slices into memory, one after the other. Stop at the first that cannot be read; return how many were."""
         if not len(self._joined):
             self._joined = np.empty(_WINDOW, np.uint8)
         start = 0
@@ -99,7 +99,7 @@ class TaskReader:
         return len(group)
 
     def _read_window(self, window: Window) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of several slices that are in memory. Raises `CorruptFile`, `BadDirectory`."""
+        """Yield the records of several slices that are in memory. Raises `CorruptFile`, `BadDirectory`."""
         for first, end in window.runs(self._joined, committed=self._options.read_committed):
             if end - first == 1:
                 yield from self._read_alone(window.slices[first])
@@ -108,8 +108,10 @@ class TaskReader:
                 first = yield from self._read_run(window, first, end)
 
     def _read_run(self, window: Window, first: int, end: int) -> Generator[pa.RecordBatch, None, int]:
-        """Yield the batches of the slices from `first` to before `end`, or to the first damage; return where to go
-        on."""
+        """Yield the records of the slices from number `first` up to but not including `end`, or up to damage.
+
+        After damage, also yields the rest of the damaged slice. Returns the number of the slice to continue with.
+        """
         reader = to_arrow(
             self._joined.data,
             columns=self._columns.stored_joined,
@@ -128,10 +130,10 @@ class TaskReader:
         return end
 
     def _go_on_after_damage(self, piece: Slice, position: int, error: FormatError) -> Iterator[pa.RecordBatch]:
-        """Yield the batches that a slice has after damage, where damage is to be skipped."""
+        """Skip damage in a slice and yield the records after it. Raises `CorruptFile` if `onCorruption` is fail."""
         try:
             file = _open_slice(piece)
-        except _Moved:  # the next attempt finds what has taken its place
+        except _Moved:  # if Spark runs the task again, it reads the file that has replaced this one
             raise BadDirectory(
                 piece.folder, f"the segment {piece.base_offset} was replaced while it was read"
             ) from None
@@ -143,7 +145,10 @@ class TaskReader:
         yield from self._read_slice(file, piece._replace(position=position))
 
     def _read_anew(self, piece: Slice) -> Iterator[pa.RecordBatch]:
-        """Read the offsets of a slice from the current files. Raises `DataLoss`, if `failOnDataLoss` is set."""
+        """Read the offsets of a slice from the current files of the log.
+
+        Raises `DataLoss` if they are no longer there and `failOnDataLoss` is set.
+        """
         first = piece.first_offset
         for _ in range(_ATTEMPTS):
             replica = Replica(piece.partition, piece.root, piece.folder_path())
@@ -167,7 +172,7 @@ class TaskReader:
         raise BadDirectory(piece.folder, "its files change faster than they can be read")
 
     def _read_slice(self, file: File, piece: Slice) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a slice, then close its file. Raises `CorruptFile`, `BadDirectory`."""
+        """Yield the records of a slice, then close its file. Raises `CorruptFile`, `BadDirectory`."""
         try:
             yield from self._read_windows(file, piece)
         finally:
@@ -178,7 +183,7 @@ class TaskReader:
         keep = filter_for(self._options, file, piece)
         blocks = self._blocks
         blocks.begin(file, piece.position, piece.end)
-        last_offset = max(piece.base_offset - 1, piece.last_offset)  # of the last valid batch
+        last_offset = max(piece.base_offset - 1, piece.last_offset)  # last offset of the last valid batch
         while blocks.position < piece.end:
             position = blocks.position
             reader = to_arrow(
@@ -193,7 +198,7 @@ class TaskReader:
             try:
                 for batch in reader:
                     yield self._columns.spark_batch(batch, position)
-            except CorruptFile:  # in another file, which the filter has read
+            except CorruptFile:  # damage in another file, which the filter read in search of markers
                 raise
             except FormatError as error:
                 last_offset = reader.last_offset
@@ -209,9 +214,9 @@ class TaskReader:
                 blocks.position = self._corruption.skip(file, piece, position, cut)
 
     def _decided(self, piece: Slice) -> Slice:
-        """Cut a slice at the last stable offset.
+        """Limit a slice to offsets below the last stable offset, if the task has to find that.
 
-        Raises `DataLoss` where the options ask for later offsets, if `failOnDataLoss` is set.
+        Raises `DataLoss` if `endingOffsets` asks for later offsets and `failOnDataLoss` is set.
         """
         if piece.undecided_below is None:
             return piece
@@ -225,12 +230,13 @@ class TaskReader:
         return piece._replace(end_offset=end)
 
     def _fill(self) -> memoryview:
-        """Read the next block, up to and including the head of a batch that begins at the end of the slice."""
+        """Read the next block. The last block of a slice includes the head of the batch after the slice."""
         position, path = self._blocks.position, self._blocks.file.path
         try:
             window = self._blocks.read(behind=HEAD_SIZE)
         except OSError as error:
-            # An object may have been removed since it was opened. The next attempt reports that, or finds another one.
+            # A remote file may have been removed since it was opened. If Spark runs the task again, it reports that, or
+            # finds the file that has replaced it.
             raise BadDirectory(path, f"the file cannot be read any more at byte {position}: {error}") from None
         if not window:
             raise BadDirectory(path, f"the file was cut at byte {position} or before while it was read")
@@ -239,7 +245,7 @@ class TaskReader:
 
 @cache
 def spare_the_collector() -> None:
-    """Exclude what this worker has loaded so far from garbage collection.
+    """Exclude all objects that this worker process has created so far from garbage collection.
 
     Spark runs the collector after every task, and for Numba's objects that takes a tenth of a second.
     """
@@ -249,7 +255,7 @@ def spare_the_collector() -> None:
 
 
 def _slices_of(wanted: OffsetRange) -> list[Slice]:
-    """As `slices_of`, but raises `_Moved` where a file was removed since it was looked at."""
+    """Do the same as `slices_of`, but raise `_Moved` if a file was removed meanwhile."""
     try:
         return slices_of(wanted)
     except FileNotFoundError:
@@ -257,12 +263,12 @@ def _slices_of(wanted: OffsetRange) -> list[Slice]:
 
 
 def _open_slice(piece: Slice) -> File:
-    """Open the file of a slice by the name that it had when it was planned. Raises `_Moved`."""
+    """Open the file of a slice under the name of its segment. Raises `_Moved`."""
     return _open(piece, piece.folder_path() / file_name(piece.base_offset, LOG))
 
 
 def _open(piece: Slice, path: Path) -> File:
-    """Open the file of a slice, and check that it is the same file. Raises `_Moved`."""
+    """Open the file of a slice, and check that it is the one that was planned. Raises `_Moved` if it is not."""
     storage = piece.root.storage()
     try:
         file = storage.open(path)

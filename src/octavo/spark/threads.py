@@ -1,4 +1,4 @@
-"""Do the same for many partitions at once: most of the time each waits for a disk or a network."""
+"""Process many partitions at the same time in threads, which mostly wait for a disk or a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _THREADS: Final = 16
 
 
 def in_threads(function: Callable[[S], T], items: Iterable[S]) -> list[T]:
-    """Apply a function to each item; return the results in order. Of several errors, the first in order is raised."""
+    """Apply a function to each item and return the results in order. If several calls fail, raise the first error."""
     items = list(items)
     if len(items) < 2:
         return [function(item) for item in items]

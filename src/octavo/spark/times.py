@@ -1,7 +1,7 @@
-"""Find the offset for a timestamp, where a query begins or ends at one.
+"""Find the offset for a timestamp at which a query begins or ends.
 
-As in Kafka's ListOffsets, one segment answers: the first that has a timestamp at least as late. The indexes lead to it.
-Where damage is on the way they do not, and that segment is searched batch by batch.
+As in Kafka's ListOffsets, the first segment with this timestamp or a later one is searched, with the help of the
+indexes. If damage makes the indexes useless, that segment is searched batch by batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from octavo.log.segment.segment import Segment
 def offset_at(segments: Iterable[Segment], timestamp_ms: int, start: int, *, skips: bool) -> int | None:
     """Find the first offset, from `start` on, with this timestamp or a later one.
 
-    Raises `CorruptFile` where damage is on the way, unless `skips` is set.
+    Raises `CorruptFile` if it finds damage during the search, unless `skips` is set.
     """
     for segment in segments:
         with suppress(FormatError):
@@ -36,7 +36,10 @@ def offset_at(segments: Iterable[Segment], timestamp_ms: int, start: int, *, ski
 
 
 def largest_timestamp_ms(segments: Sequence[Segment], *, skips: bool) -> int:
-    """Return the latest timestamp of all; negative where there is none. Raises `CorruptFile` as `offset_at` does."""
+    """Return the largest timestamp in these segments, or a negative number if there is none.
+
+    Raises `CorruptFile` for damage, unless `skips` is set.
+    """
     return max((_largest(segment, skips=skips) for segment in segments), default=-1)
 
 
@@ -50,9 +53,10 @@ def _largest(segment: Segment, *, skips: bool) -> int:
 
 
 def _is_whole(segment: Segment) -> bool:
-    """Whether the largest timestamp covers all batches of the segment.
+    """Whether the segment's largest timestamp takes all its batches into account.
 
-    It does if the time index ends with the same, or if the batches go on to the end of the file.
+    It does if the last entry of the time index has the same timestamp, or if batches follow one another up to the end
+    of the file.
     """
     return segment.time_index.last == segment.largest or segment.sound_end_offset() is not None
 

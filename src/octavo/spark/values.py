@@ -1,4 +1,4 @@
-"""Parse options of one value: truths, numbers, words, durations."""
+"""Parse the values of single options: booleans, numbers, words, durations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _UNITS_MS: Final = {
 
 
 class Values:
-    """Options by their names in lower case. Callers ask by the documented name, which error messages show."""
+    """Options, stored by name in lower case.
+
+    Callers pass the name as it is documented, which is also the one that error messages show.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options: Final = options
@@ -58,7 +61,7 @@ class Values:
         raise InvalidConfig(name, value, f"it is one of {', '.join(allowed)}")
 
     def words(self, name: str) -> tuple[str, ...] | None:
-        """Read words separated by commas."""
+        """Read words separated by commas; None if the option was not given."""
         value = self.options.get(name.lower())
         return None if value is None else tuple(word.strip() for word in value.split(",") if word.strip())
 
