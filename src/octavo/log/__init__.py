@@ -2,14 +2,14 @@
 
     DataDirectory    open a directory as a broker does: its lock, its metadata, its partitions
     Log              append, read, roll, flush, truncate, compact, delete
-    LogConfig        how a topic's logs are kept, by Kafka's names
+    LogConfig        the configuration of a topic's logs, by Kafka's names
     Producer         send records, one by one, as Kafka's producer does
     Consumer         read records of topics, one by one or as Arrow, as Kafka's consumer does
     Background       flush, retention and compaction, step by step or in a thread
     handover         prepare a directory for a stock Apache Kafka
 
-Everything that the signatures of these mention can be imported from here. Errors are in `octavo.errors`, Kafka's own
-records in `octavo.schemas`. Importing this package imports almost nothing: each name brings its module when it is first
+All types in the signatures of these can be imported from here. Errors are in `octavo.errors`, Kafka's own records in
+`octavo.schemas`. Importing this package imports almost nothing: the module of a name is imported when the name is first
 used. NumPy and Numba are imported when there is much to do.
 """
 
@@ -125,7 +125,7 @@ __all__ = [
     "ChangedSetting",
 ]
 
-if not TYPE_CHECKING:  # else type checkers would take any name for one that is exported
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name as exported
     __getattr__, __dir__ = on_demand(
         globals(),
         {

@@ -36,7 +36,7 @@ Failed = tuple[TopicPartition | None, OctavoError | OSError]  # None: a task of 
 
 
 class BackgroundWork(NamedTuple):
-    """What one call of `run_once` did."""
+    """The work that one call of `run_once` did."""
 
     flushed: list[TopicPartition]
     deleted: list[tuple[TopicPartition, Expired]]
@@ -44,7 +44,7 @@ class BackgroundWork(NamedTuple):
     checkpoints_written: bool
     failed: list[Failed]  # tasks that failed; they are tried again
     forgotten: list[tuple[TopicPartition, int]]  # producers that have been silent for too long
-    cleaned: CompactionStats | None = None  # at most one log is compacted per step
+    cleaned: CompactionStats | None = None  # one call compacts at most one log
 
 
 class Background:
@@ -62,8 +62,10 @@ class Background:
         map_memory: int = MAP_MEMORY,
         compaction_bytes_per_second: float | None = None,
     ) -> None:
-        """`compaction`: log.cleaner.enable; `map_memory`: log.cleaner.dedupe.buffer.size;
-        `compaction_bytes_per_second`: log.cleaner.io.max.bytes.per.second, None for no limit.
+        """Schedule the tasks; `start` or `run_once` runs them.
+
+        `compaction`: log.cleaner.enable; `map_memory`: log.cleaner.dedupe.buffer.size; `compaction_bytes_per_second`:
+        log.cleaner.io.max.bytes.per.second, None for no limit.
         """
         self.last_error: Exception | None = None  # the last error in the threads
         self.last_clean: CompactionStats | None = None
@@ -139,7 +141,7 @@ class Background:
                 self._directory.coordinator.abort_timed_out(now_ms)
 
     def _maintain(self, log: Log, now_ms: int, done: BackgroundWork, *, retention_is_due: bool) -> int:
-        """Run what is due for one log. Returns the number of segments whose files were removed."""
+        """Run the tasks that are due for one log. Returns the number of segments whose files were removed."""
         if now_ms - log.last_flush_ms >= log.config.flush_ms and log.recovery_point < log.end_offset:
             log.flush()
             done.flushed.append(log.partition)

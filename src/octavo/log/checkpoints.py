@@ -2,8 +2,8 @@
 
 Data below the recovery point need no check after a crash. The recovery point may be too low, but never too high: it is
 lowered on disk before a log is truncated, and raised from time to time. The start offset is raised on disk before
-segments below it are removed, so that a crash during their deletion leaves no hole. The log is compacted up to the
-cleaner offset. That one may be too low as well: compacting twice does no harm.
+segments below it are removed, so that a crash during their deletion leaves no hole. The cleaner offset, up to which the
+log is compacted, may be too low as well: compacting twice does no harm.
 
 After a failed write the content of the file is unknown. So the next write is not skipped, even if nothing has changed.
 """
@@ -44,7 +44,7 @@ class Checkpoints:
     """The checkpoints of one folder of a data directory."""
 
     def __init__(self, storage: Storage, folder: Path, owner: Owner | None = None) -> None:
-        """`owner` may write the checkpoints; by default this process."""
+        """Read the checkpoints. `owner`: the process that may write them; by default this one."""
         self.owner: Final = Owner(folder) if owner is None else owner
         self._storage = storage
         self._folder = folder
@@ -55,15 +55,15 @@ class Checkpoints:
         self._unsure: Final = {found.file for found in self.ignored}  # files that may differ from `_offsets`
 
     def recovery_point(self, partition: TopicPartition) -> int:
-        """Return the offset below which the partition is on disk."""
+        """Return the offset below which the data of the partition are on the disk."""
         return self._offsets[RECOVERY_POINT].get(partition, 0)
 
     def start_offset(self, partition: TopicPartition) -> int:
-        """Return the first offset that may be read."""
+        """Return the first offset of the partition that may be read."""
         return self._offsets[LOG_START].get(partition, 0)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
-        """Return the high watermark as last written; None if it never was."""
+        """Return the recorded high watermark; None if there is none."""
         return self._offsets[REPLICATION].get(partition)
 
     def cleaner_offset(self, partition: TopicPartition) -> int | None:
@@ -78,14 +78,14 @@ class Checkpoints:
                 self._write(CLEANER, {**known, partition: offset})
 
     def lower_cleaner_offset(self, partition: TopicPartition, offset: int) -> None:
-        """Persist a cleaner offset of at most `offset`."""
+        """Lower the recorded cleaner offset to `offset`, unless it is lower already."""
         with self._lock:
             known = self._offsets[CLEANER]
             if known.get(partition, 0) > offset or (partition in known and CLEANER in self._unsure):
                 self._write(CLEANER, {**known, partition: min(known[partition], offset)})
 
     def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
-        """Persist a recovery point of at most `offset`."""
+        """Lower the recorded recovery point to `offset`, unless it is lower already."""
         with self._lock:
             known = self._offsets[RECOVERY_POINT]
             if known.get(partition, 0) > offset or RECOVERY_POINT in self._unsure:
@@ -167,11 +167,11 @@ class WatchedCheckpoints:
         self._seen: dict[str, tuple[FileStatus | None, Offsets]] = {}
 
     def start_offset(self, partition: TopicPartition) -> int:
-        """Return the first offset that may be read."""
+        """Return the first offset of the partition that may be read."""
         return self._now(LOG_START)[1].get(partition, 0)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
-        """Return the high watermark as last written; None if there is no checkpoint of high watermarks.
+        """Return the recorded high watermark; None if there is no checkpoint of high watermarks.
 
         It is 0, as in Kafka, if the checkpoint lacks this partition: its data may not be on any other replica yet.
         (For the metadata log it is None then: that log is never in the checkpoint.) Raises `BadDirectory` if the

@@ -1,4 +1,4 @@
-"""Close things without hiding an earlier error, of the body of a `with` or of something closed before."""
+"""Close objects without hiding an earlier error: one of the body of a `with`, or of an object closed before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 @contextmanager
 def keeping(error: BaseException | None) -> Iterator[None]:
-    """Run the closing. If there is already an `error` of the body, an exception of the closing becomes its note."""
+    """Run the body, which closes something. If there is an earlier `error`, a failure becomes a note of that error."""
     try:
         yield
     except Exception as another:
@@ -20,7 +20,7 @@ def keeping(error: BaseException | None) -> Iterator[None]:
 
 
 class ClosedByWith:
-    """Close an object at the end of a `with`."""
+    """Base class of objects that are closed at the end of a `with`."""
 
     def close(self) -> None:
         """Close the object."""

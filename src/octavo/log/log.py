@@ -1,7 +1,7 @@
 """The log of one partition: `Log`.
 
-A new start offset is on the disk before the segments below it are deleted, so that no crash leaves a hole. How records
-are appended, cut off and compacted is in `appender`, `truncation` and `compaction.compacting`.
+A new start offset is on the disk before the segments below it are deleted, so that no crash leaves a hole. Appending,
+truncation and compaction are in `appender`, `truncation` and `compaction.compacting`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Log(ReadableLog):
     """One partition on disk. Get it from `DataDirectory.log`, or open a single one with `Log.open`."""
 
     def __init__(self, state: LogState, close: Callable[[], None]) -> None:
-        """Use `open` instead. `close`: closes the log, and the folder if that was opened only for it."""
+        """Use `open` instead. `close`: closes the log, and its data directory if that was opened only for this log."""
         self._state: Final = state
         self._close: Final = close
         self._appender: Final = Appender(state)
@@ -116,7 +116,7 @@ class Log(ReadableLog):
 
     @property
     def recovery(self) -> RecoveryReport:
-        """What was found and done when the log was opened."""
+        """The report of what opening the log found and did."""
         return self._state.recovery
 
     @property
@@ -165,10 +165,10 @@ class Log(ReadableLog):
     def append(self, batches: Buffer, *, origin: Origin = Origin.CLIENT, now_ms: int | None = None) -> Appended:
         """Append as the leader: check as Kafka's broker does, assign offsets, write.
 
-        A single batch is checked as Kafka checks a client's. Several batches in one call are possible only here; each
-        is checked in the same way. Either all are appended or none. None is appended if an idempotent producer has
-        sent them before. Raises `AppendRefused`, with Kafka's error code, and `OSError`. After an `OSError` nothing
-        was appended, unless it was a flush that failed (`flush.messages`): then the log has a `failure`.
+        A batch is checked as Kafka checks a client's. Kafka accepts only one batch at a time; here several are allowed,
+        and either all of them are appended or none. None is appended if an idempotent producer has sent them before.
+        Raises `AppendRefused`, with Kafka's error code, and `OSError`. After an `OSError` nothing was appended, with
+        one exception: if the flush after an append failed (`flush.messages`), the log has a `failure`.
         """
         state = self._state
         with state.lock:
@@ -176,7 +176,7 @@ class Log(ReadableLog):
             return self._appender.append(batches, origin, state.clock() if now_ms is None else now_ms)
 
     def append_as_follower(self, batches: Buffer) -> Appended:
-        """Append what a leader wrote, with the offsets and epochs that it assigned. Raises as `append` does."""
+        """Append batches that a leader wrote, with the offsets and epochs that it assigned. Raises as `append` does."""
         with self._state.lock:
             self._state.check_ready()
             return self._appender.append_as_follower(batches)
@@ -274,7 +274,7 @@ class Log(ReadableLog):
             return state.view.start_offset
 
     def apply_retention(self, now_ms: int | None = None) -> list[Expired]:
-        """Delete the segments that the retention policies let expire. Returns which and why, oldest first.
+        """Delete the segments that have expired by the retention policies. Returns them with the reason, oldest first.
 
         Nothing is deleted by guess: if the topic's configuration is not known, nothing is deleted at all.
         """
@@ -325,7 +325,7 @@ class Log(ReadableLog):
 
     @property
     def is_compacting(self) -> bool:
-        """Whether the log is being cleaned."""
+        """Whether the log is being compacted now."""
         return self._compaction.is_running
 
     @property
@@ -334,9 +334,9 @@ class Log(ReadableLog):
         return self._compaction.uncleanable
 
     def compaction_plan(self, now_ms: int | None = None) -> CompactionPlan:
-        """Determine what there is to clean and whether it is due, for a compacted topic.
+        """Return what there is to compact, and whether it is due, for a log of a compacted topic.
 
-        Raises `FormatError` for damaged data, which leaves the log `uncleanable`.
+        Raises `FormatError` for damaged data; the log is `uncleanable` then.
         """
         return self._compaction.plan(now_ms)
 
@@ -351,10 +351,10 @@ class Log(ReadableLog):
     ) -> CompactionStats | None:
         """Keep the last record of each key, like Kafka's cleaner. Return statistics; None if there was nothing to do.
 
-        This is one clean: if the map was too small for all keys, another clean has more to do. Appends and reads go on
-        meanwhile. Raises `LogError` if the topic is not compacted, `CompactionAborted` if the log was truncated,
-        deleted from or closed meanwhile, `FormatError` for damaged data, which leaves the log `uncleanable`, and
-        `OSError`. None of these loses anything.
+        This is one pass: if the map is too small for all keys, the next pass has more to do. Appends and reads go on
+        meanwhile. Raises `LogError` if the topic is not compacted; `CompactionAborted` if the log was truncated or
+        closed, or segments were deleted, meanwhile; `FormatError` for damaged data, and then the log is `uncleanable`;
+        and `OSError`. No records are lost in any of these cases.
         """
         return self._compaction.run(
             now_ms, map_memory=map_memory, throttle=throttle, on_progress=on_progress, only_if_due=only_if_due
@@ -363,7 +363,7 @@ class Log(ReadableLog):
     # ---------------------------------------------------------------------------------------------------------- close
 
     def close(self) -> None:
-        """Close the log: write everything to the disk, and seal the active segment. Readers may finish what they read.
+        """Close the log: write everything to the disk, and seal the active segment. Reads that have begun may finish.
 
         Raises `OSError` and `LockLost`; the log is closed nevertheless. A log with a `failure` is left as it is:
         opening it again repairs it. If another exception interrupts this call, call it again to finish. In a fork of

@@ -50,7 +50,10 @@ class MultiMessageSetSend(NamedTuple):
 
 
 def write_head(error_code: int, size: int) -> bytes:
-    """Return the head for `size` bytes that are sent separately. Raises `InvalidInput` for values that do not fit."""
+    """Return the head of a frame whose `size` bytes of messages are sent separately.
+
+    Raises `InvalidInput` for values that do not fit.
+    """
     if not 0 <= size <= MAX_INT32 - _ERROR_CODE_SIZE:
         raise InvalidInput(f"a frame holds at most {MAX_INT32 - _ERROR_CODE_SIZE:,} bytes, not {size:,}")
     if error_code not in _ERROR_CODES:

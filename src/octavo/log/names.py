@@ -71,7 +71,7 @@ class TopicPartition(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The name of its folder: `topic-partition`.
+        """The name of the partition's folder: `topic-partition`.
 
         Every path of a partition is built from this name, so it is checked here. A topic such as `../victim` must not
         lead out of the directory, wherever its name came from. Raises `InvalidInput`.
@@ -83,14 +83,14 @@ class TopicPartition(NamedTuple):
 
     @property
     def problem(self) -> str | None:
-        """The reason why Kafka could not have this partition; None if it could."""
+        """The reason why Kafka does not allow this topic name or partition number; None if it allows them."""
         if not 0 <= self.partition <= MAX_INT32:
             return f"the number of a partition is from 0 to {MAX_INT32}, not {self.partition}"
         return topic_name_problem(self.topic)
 
     @classmethod
     def parse(cls, folder_name: str) -> TopicPartition | None:
-        """Return the partition whose folder has this name; None for any other folder, also one that is set aside."""
+        """Return the partition whose folder has this name; None for other names, also of folders set aside."""
         topic, dash, number = folder_name.rpartition("-")
         if not dash or _NUMBER.fullmatch(number) is None:
             return None
@@ -102,7 +102,7 @@ class Aside(Enum):
     """The reason why a partition's folder was renamed and set aside. The value is the suffix of the new name."""
 
     DELETE = "-delete"  # its topic is deleted, and the folder is removed after a delay
-    STRAY = "-stray"  # the metadata do not know it
+    STRAY = "-stray"  # the metadata do not have the partition
     FUTURE = "-future"  # a copy that is being moved to another disk
 
 
@@ -124,7 +124,7 @@ class AsideFolder(NamedTuple):
 
 
 def aside_folder_name(partition: TopicPartition, why: Aside) -> str:
-    """Return a new name for a partition's folder. Like Kafka, truncate a topic that is too long, except for FUTURE."""
+    """Return a unique name for a folder to be set aside. Like Kafka, truncate a long topic name, except for FUTURE."""
     end = f"-{partition.partition}.{uuid.uuid4().hex}{why.value}"
     room = len(partition.topic) if why is Aside.FUTURE else _MAX_FOLDER_NAME - len(end)
     return partition.topic[:room] + end

@@ -1,4 +1,4 @@
-"""Find the folders of partitions in a data directory, and refuse what is none."""
+"""Find the folders of partitions, and refuse a folder that is not a data directory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})  # folders that on
 
 
 def folder_paths(paths: Paths) -> list[Path]:
-    """Return the folders of one data directory. Raises `InvalidInput` if there are none, or one is not a path.
+    """Return the paths of the folders of one data directory as a list.
 
-    An empty string is refused: as a `Path` it would be the current folder, which nobody asked for.
+    Raises `InvalidInput` if there are none, or if one is not a path. An empty string is refused: as a
+    `Path` it would be the current folder, which nobody asked for.
     """
     several = [paths] if isinstance(paths, Path | str) else list(paths)
     if not several:

@@ -35,12 +35,12 @@ class SegmentView:
     base_offset: int
     next_offset: int  # the base offset of the next segment; the log end offset for the last
     size: int
-    largest_timestamp_ms: int  # the largest of its records; -1 if none has a timestamp
+    largest_timestamp_ms: int  # the largest timestamp of its records; -1 if they have none
     last_modified_ms: int
 
     @property
     def age_timestamp_ms(self) -> int:
-        """The time its age counts from: its largest timestamp, or else when it was last written to."""
+        """The time from which the segment's age counts: its largest timestamp, or else the time of the last write."""
         return self.largest_timestamp_ms if self.largest_timestamp_ms >= 0 else self.last_modified_ms
 
 
@@ -57,7 +57,7 @@ class LogView:
 
     @classmethod
     def of(cls, partition: TopicPartition, config: LogConfig, view: View) -> LogView:
-        """Return the view of a log that policies get."""
+        """Make the view that policies get, from the view that readers get."""
         return cls(
             partition=partition,
             config=config,
@@ -154,7 +154,7 @@ class ByTime:
 
 
 class Expired(NamedTuple):
-    """A segment that may be deleted, the policy that says so, and why."""
+    """A segment that may be deleted, with the policy that says so and its reason."""
 
     segment: SegmentView
     policy: str
@@ -168,7 +168,7 @@ BUILT_IN: Final[tuple[RetentionPolicy, ...]] = (*_ALWAYS, BySize(), ByTime())
 def expired_segments(
     log: LogView, now_ms: int, policies: Sequence[RetentionPolicy] | None = None
 ) -> tuple[Expired, ...]:
-    """Return the segments that may be deleted, the oldest first, by `policies` or by all that apply to the topic.
+    """Return the segments that may be deleted, oldest first. `policies`: by default, all that apply to the topic.
 
     If all segments may be deleted, the log must roll first, because it always has a segment. Raises `BadPolicy`.
     """

@@ -1,7 +1,7 @@
 """Everything that a log asks of a file system, in one place.
 
-`Storage` is the disk. Tests replace it by one that loses, tears and reorders what was not synced. So nothing else in
-`octavo.log` writes, renames, truncates or syncs. When a method returns, what it wrote is in the page cache. It is on
+`Storage` is the disk. Tests use another storage, which loses, tears and reorders what was not synced. So nothing else
+in `octavo.log` writes, renames, truncates or syncs. When a method returns, what it wrote is in the page cache. It is on
 the disk when a sync returns: a file's bytes after a sync of the file, a name after a sync of its folder.
 """
 
@@ -30,7 +30,7 @@ def is_full(error: OSError) -> bool:
 
 
 class FileStatus(NamedTuple):
-    """What distinguishes a file from another one of the same name, and from itself at another time."""
+    """The identity, size and modification time of a file. They show whether the file was replaced or changed."""
 
     identity: int
     size: int
@@ -43,7 +43,7 @@ class File:
     __slots__ = ("__weakref__", "descriptor", "path")
 
     def __init__(self, path: Path, flags: int) -> None:
-        """Open a regular file. Raises `OSError`, and `BadDirectory` for other kinds, which might block for ever."""
+        """Open a regular file. Raises `OSError`, and `BadDirectory` for other kinds: a pipe might block for ever."""
         try:
             self.descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         except OSError as error:
@@ -90,7 +90,7 @@ class File:
         return got
 
     def next_data(self, position: int) -> int:
-        """Return where the data go on after a hole at `position`, which reads as zeros; `position` if there is none."""
+        """Return the end of the hole at `position`, which reads as zeros; `position` itself if there is no hole."""
         try:
             return os.lseek(self.descriptor, position, os.SEEK_DATA)
         except OSError as error:  # ENXIO: only a hole follows; otherwise the file system cannot tell
@@ -153,11 +153,14 @@ class Storage:
         return File(path, os.O_RDONLY)
 
     def open_to_write(self, path: Path, *, create: bool = False) -> File:
-        """Open a file for reading and writing. `create`: it may be new; its name lasts once its folder is synced."""
+        """Open a file for reading and writing.
+
+        `create`: make the file if it is missing. The new name is on the disk once the folder is synced.
+        """
         return File(path, os.O_RDWR | (os.O_CREAT if create else 0))
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give a file or folder another name, and replace what had that name."""
+        """Rename a file or folder. A file that already has the new name is replaced."""
         source.replace(target)
 
     def remove(self, path: Path) -> None:
@@ -165,7 +168,7 @@ class Storage:
         path.unlink()
 
     def set_modified(self, path: Path, modified_ms: int) -> None:
-        """Set the modification time of a file. After a crash it may be another."""
+        """Set the modification time of a file. A crash may undo this."""
         nanoseconds = modified_ms * 1_000_000
         os.utime(path, ns=(nanoseconds, nanoseconds))
 
@@ -186,7 +189,7 @@ class Storage:
             os.close(descriptor)
 
     def replace_file(self, path: Path, data: bytes) -> None:
-        """Replace the contents of a file, or make it: all or nothing. When this returns, it is on the disk."""
+        """Replace the contents of a file, or make a new file, atomically. It is on the disk when this returns."""
         temporary = path.with_name(path.name + TMP)
         if temporary.is_symlink():  # not made by us, and it may point to anybody's file
             self.remove(temporary)

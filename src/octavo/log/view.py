@@ -25,7 +25,7 @@ class Isolation(Enum):
 
     LOG_END = "log end"  # everything; for replicas
     HIGH_WATERMARK = "high watermark"  # what is on enough replicas; for consumers
-    READ_COMMITTED = "read committed"  # of that, what is before the first open transaction
+    READ_COMMITTED = "read committed"  # the part of that before the first open transaction
 
 
 class SegmentInfo(NamedTuple):
@@ -37,7 +37,7 @@ class SegmentInfo(NamedTuple):
 
 
 class View(NamedTuple):
-    """A snapshot of a log. The segments may have grown since: `size` is the end of the last one in this view."""
+    """A snapshot of a log. The last segment may have grown since; `size` is the size that it has in this view."""
 
     segments: tuple[Segment, ...]
     bases: tuple[int, ...]
@@ -50,7 +50,7 @@ class View(NamedTuple):
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what consumers of committed data may read: before it, all transactions are decided."""
+        """The offset before which consumers of committed data may read: all transactions before it are decided."""
         if self.first_unstable_offset < 0:
             return self.high_watermark
         return min(max(self.first_unstable_offset, self.start_offset), self.high_watermark)
@@ -70,15 +70,15 @@ class View(NamedTuple):
         return bisect_left(self.bases, offset)
 
     def segment_end(self, number: int) -> int:
-        """Return where a segment ends in this view: the base offset of the next, or the end offset for the last."""
+        """Return the offset at which segment `number` ends: the base offset of the next one, or the log end offset."""
         return self.bases[number + 1] if number + 1 < len(self.bases) else self.end_offset
 
     def segment_size(self, number: int) -> int:
-        """Return the size of the segment of that number in this view."""
+        """Return the number of bytes that segment `number` has in this view."""
         return self.size if number == len(self.segments) - 1 else self.segments[number].size
 
 
 def segment_ends(segments: Sequence[Segment], end_offset: End) -> list[int | End]:
-    """Return the end of each of these segments, as `View.segment_end` does. `end_offset`: the end of the last."""
+    """Return the end offset of each segment, as `View.segment_end` does. `end_offset`: that of the last segment."""
     ends: list[int | End] = [segment.base_offset for segment in segments[1:]]
     return [*ends, end_offset] if segments else []
