@@ -19,21 +19,21 @@
     │   │   └── NotReady               the partition is being created, and has no segment yet
     │   ├── TopicExists                a topic of this name exists already
     │   ├── PolicyViolation            the topic's configuration forbids the operation
-    │   ├── BadPolicy                  a retention policy of another package cannot be used
-    │   ├── CompactionAborted          the log was truncated, deleted from or closed while it was compacted
+    │   ├── BadPolicy                  a retention policy from another package cannot be used
+    │   ├── CompactionAborted          truncating, deleting from or closing the log aborted its compaction
     │   ├── BadDirectory               a directory or file is not in a state that Kafka or Octavo leave behind
     │   │   ├── OthersDecide           other nodes of a cluster decide what the directory contains
     │   │   ├── NoSegments             the folder of a partition has no segments
-    │   │   └── DataLoss               offsets that a query is to read are no longer in the log
+    │   │   └── DataLoss               offsets that a query has to read are no longer in the log
     │   ├── DirectoryLocked            another process, or this one, has the directory open
     │   ├── LockLost                   the lock file of an open directory was deleted or replaced
     │   ├── WrongProcess               a fork of the process that opened the directory tried to write
     │   ├── Closed                     the log, directory, producer or consumer is closed
     │   │   ├── ProducerClosed         the producer is closed
     │   │   └── ConsumerClosed         the consumer is closed; also a `ConsumerError`
-    │   ├── SendTimedOut               the log could not be written for as long as the producer may try
+    │   ├── SendTimedOut               the log could not be written within the producer's timeout
     │   ├── TransactionAborted         the record was dropped with its transaction
-    │   ├── TransactionFailed          something in the transaction failed, so that it can only be aborted
+    │   ├── TransactionFailed          something in the transaction failed, so it can only be aborted
     │   ├── WrongTransactionOrder      the methods of a transactional producer were called in the wrong order
     │   ├── ConsumerError              the consumer cannot do what it was asked to do
     │   │   ├── NoOffset               there is no committed offset to begin at, and no rule where to begin
@@ -43,12 +43,12 @@
     │       ├── ProducerFenced         another producer has the transactional id now
     │       ├── UnknownProducer        the transactional id does not belong to this producer id, or does not exist
     │       ├── WrongTransactionState  the transaction is in a state that does not allow the request
-    │       ├── TransactionIsEnding    the last transaction was not ended in every partition yet
+    │       ├── TransactionIsEnding    the last transaction is not ended in every partition yet
     │       ├── WrongTimeout           the transaction timeout is too long or too short
     │       ├── WrongGroup             the group id is not valid
     │       └── MetadataTooLarge       the metadata of a committed offset are too long
     └── InvalidInput                   the caller asked for something that cannot be expressed; also a `ValueError`
-        ├── WrongCall                  a call as other Kafka clients have it; also a `TypeError`
+        ├── WrongCall                  a call in the form of another Kafka client; also a `TypeError`
         ├── InvalidConfig              a configuration has a name or value that Kafka does not accept
         ├── RecordTooLarge             a record is too large for any batch of this producer
         └── MissingPartitions          a query names topics or partitions that do not exist
@@ -184,5 +184,5 @@ __all__ = [
     "RecordError",
 ]
 
-for _name in __all__:  # a traceback, a pickle and the API reference name the place to import from
+for _name in __all__:  # so tracebacks, pickles and the API reference name this module
     globals()[_name].__module__ = __name__

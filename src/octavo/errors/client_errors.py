@@ -16,13 +16,13 @@ class ProducerClosed(Closed):
 
 
 class SendTimedOut(LogError):
-    """The log could not be written for `delivery.timeout.ms`, or was in use for `max.block.ms`."""
+    """The log could not be written within `delivery.timeout.ms`, or was in use for longer than `max.block.ms`."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
 
 
 class WrongTransactionOrder(LogError):
-    """A transactional producer cannot do this in its present state, which is `state`."""
+    """A transactional producer cannot do `what` in its present `state`; `hint` says what to do instead."""
 
     code = ErrorCode.INVALID_TXN_STATE
 
@@ -57,7 +57,7 @@ class ConsumerClosed(ConsumerError, Closed):
 
 
 class NoOffset(ConsumerError):
-    """There is no committed offset to begin at, and `auto.offset.reset` is none."""
+    """There is no committed offset to begin at, and `auto.offset.reset` is `none`."""
 
     def __init__(self, partition: TopicPartition) -> None:
         super().__init__(partition)
@@ -107,7 +107,7 @@ class WrongTransactionState(CoordinatorRefused):
 
 
 class TransactionIsEnding(CoordinatorRefused):
-    """The last transaction is decided, but was not ended in every partition: end it again, or start over."""
+    """The last transaction is decided, but not yet ended in every partition. End it again, or start over."""
 
     code = ErrorCode.CONCURRENT_TRANSACTIONS
 

@@ -1,4 +1,4 @@
-"""Errors of bytes that break a rule of the format."""
+"""Errors for bytes that break a rule of the format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of a caller who asks for something that cannot be expressed."""
+"""Errors for invalid arguments, options and configurations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class InvalidInput(OctavoError, ValueError):
 
 
 class WrongCall(InvalidInput, TypeError):
-    """A method was called as another Kafka client, or an older Octavo, wants it; the message says what to write."""
+    """A call has the form of another Kafka client or of an older Octavo; the message says what to write instead."""
 
 
 class InvalidConfig(InvalidInput):
-    """There is no configuration `name`, or it cannot have this `value`; `allowed` says which values it can have."""
+    """There is no configuration `name`, or it does not accept `value`; `allowed` says what is accepted."""
 
     code = ErrorCode.INVALID_CONFIG
 
@@ -29,7 +29,7 @@ class InvalidConfig(InvalidInput):
 
 
 class RecordTooLarge(InvalidInput):
-    """A record is too large for any batch of this producer. `size` is the upper bound of its size."""
+    """A record is too large for any batch of this producer. `size` is an upper bound of the record's size."""
 
     code = ErrorCode.MESSAGE_TOO_LARGE
 
@@ -44,4 +44,4 @@ class RecordTooLarge(InvalidInput):
 
 
 class MissingPartitions(InvalidInput):
-    """Options name topics or partitions that do not exist, or not all that do."""
+    """The options of a query name topics or partitions that do not exist, or leave out some that do."""

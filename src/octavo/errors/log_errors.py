@@ -34,7 +34,7 @@ class OffsetOutOfRange(LogError):
 
 
 class RecordError(NamedTuple):
-    """The reason why one record of a batch is refused."""
+    """One refused record of a batch, and the reason why it is refused."""
 
     record_index: int  # index in its batch, from 0
     message: str
@@ -60,7 +60,7 @@ class UnknownPartition(LogError):
 
 
 class NotReady(UnknownPartition):
-    """The partition has a folder but no segment yet, because it is being created. Retrying later finds it."""
+    """The partition has a folder but no segment yet, because it is being created. A later attempt finds it."""
 
 
 class TopicExists(LogError):
@@ -76,7 +76,7 @@ class PolicyViolation(LogError):
 
 
 class BadPolicy(LogError):
-    """A retention policy of another package cannot be used, or gave an invalid answer."""
+    """A retention policy from another package cannot be used, or gave an invalid answer."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(name, problem)
@@ -88,7 +88,7 @@ class BadPolicy(LogError):
 
 
 class CompactionAborted(LogError):
-    """The log was truncated, deleted from or closed during a clean. Nothing is lost; a later clean does the rest."""
+    """Truncating, deleting from or closing the log aborted a compaction. Nothing is lost; a later one finishes it."""
 
 
 class BadDirectory(LogError):
@@ -121,7 +121,7 @@ class NoSegments(BadDirectory):
 
 
 class DataLoss(BadDirectory):
-    """Offsets that a query is to read are no longer in the log; `reason` replaces the usual message."""
+    """Offsets that a query has to read are no longer in the log; `reason`, if given, replaces the usual message."""
 
     def __init__(self, partition: TopicPartition, first: int, end: int, reason: str | None = None) -> None:
         super().__init__(str(partition), f"offsets {first} to {end - 1}")
@@ -140,7 +140,7 @@ class DataLoss(BadDirectory):
 
 
 class DirectoryLocked(LogError):
-    """The directory at `path` is open in process `pid`; `pid` is None if the system does not tell it."""
+    """The directory at `path` is open in process `pid`; `pid` is None if it is not known."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 

@@ -1,4 +1,4 @@
-"""The root of all errors, and Kafka's error codes."""
+"""The base class of all errors, and Kafka's error codes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The error codes of Kafka that a log uses (`Errors.java`)."""
+    """Those of Kafka's error codes that Octavo uses (`Errors.java`)."""
 
     UNKNOWN_SERVER_ERROR = -1
     OFFSET_OUT_OF_RANGE = 1
@@ -42,4 +42,4 @@ class ErrorCode(IntEnum):
 
 
 class OctavoError(Exception):
-    """Root of everything that Octavo raises on purpose."""
+    """The base class of all exceptions that Octavo raises on purpose."""

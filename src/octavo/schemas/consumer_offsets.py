@@ -12,7 +12,7 @@ from octavo.schemas.entity import entity, kafka
 from octavo.schemas.primitives import NO_UUID
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue, read_key, read_number
 
-_OLD_TYPE: Final = 0  # has the same structure: the only type before Kafka 0.9
+_OLD_TYPE: Final = 0  # the only type before Kafka 0.9; it has the same structure
 
 
 @entity
@@ -42,7 +42,7 @@ class OffsetCommitValue(CoordinatorValue):
 
 
 def read_offset_key(key: bytes) -> OffsetCommitKey | None:
-    """Read a key of `__consumer_offsets`; None if it is of another kind. Raises a `FormatError`."""
+    """Read the key of a committed offset; returns None for a key of another kind. Raises a `FormatError`."""
     if read_number(key) not in (_OLD_TYPE, OffsetCommitKey.TYPE):
         return None
     return read_key(OffsetCommitKey, key)

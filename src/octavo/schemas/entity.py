@@ -12,8 +12,8 @@ at the end. In old versions lengths are integers, and there are no tagged fields
 read and written by kio's functions.
 
 Where kio's own reader of whole structures differs from Kafka, this module follows Kafka: unknown tagged fields are
-skipped, the zero uuid is a uuid, any byte but 0 is true, and malformed UTF-8 reads as in Java. A count is not believed
-if it is larger than the number of bytes that follow.
+skipped, the zero uuid is a uuid, any byte but 0 is true, and malformed UTF-8 is decoded as in Java. A count that
+is larger than the number of bytes that follow is refused.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def kafka(
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(kafka,))
 def entity(declared: type[T]) -> type[T]:
-    """Turn a class into a declaration of a structure."""
+    """Turn a class into a frozen dataclass that declares a structure of Kafka's messages."""
     return dataclass(frozen=True, slots=True, kw_only=True)(declared)
 
 
@@ -71,7 +71,7 @@ class _Field(NamedTuple):
 def read_entity(kind: type[T], data: bytes, position: int, version: int, *, flexible: bool = True) -> tuple[T, int]:
     """Read the structure at `position`; returns it and the position after it.
 
-    flexible: whether `version` is a flexible one
+    flexible: whether `version` is a flexible version
 
     Raises `BadLength`, `BadVarint` or `BadRecord`, with a position in `data`.
     """
@@ -83,14 +83,14 @@ def read_entity(kind: type[T], data: bytes, position: int, version: int, *, flex
     if not flexible:
         return kind(**values), position
     count, position = _varint(data, position)
-    for _ in range(count):  # each takes at least two bytes, so a count that lies stops at the end of the data
+    for _ in range(count):  # each takes at least two bytes, so a wrong count fails at the end of the data
         tag, position = _varint(data, position)
         size, position = _varint(data, position)
         known = tagged.get(tag)
         if known is not None:
             if version < known.since:
                 raise BadRecord(position, f"{known.name} has no place in version {version}")
-            values[known.name], position = known.read(data, position, version)  # by its type: Kafka ignores the size
+            values[known.name], position = known.read(data, position, version)  # like Kafka, ignore the size
         elif size > len(data) - position:
             raise BadLength(position, "a tagged field is longer than what is left")
         else:
@@ -99,7 +99,7 @@ def read_entity(kind: type[T], data: bytes, position: int, version: int, *, flex
 
 
 def write_entity(buffer: io.BytesIO, value: Any, version: int, *, flexible: bool = True) -> None:
-    """Writes a structure; raises `InvalidInput` for a field that `version` cannot hold."""
+    """Write a structure; raises `InvalidInput` for a field that `version` cannot hold."""
     untagged, tagged = _fields_of(type(value), flexible)
     for each in untagged:
         if each.since <= version <= each.until:
@@ -129,7 +129,7 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def write_varint(buffer: io.BytesIO, number: int) -> None:
-    """Writes an unsigned varint."""
+    """Write an unsigned varint."""
     writers.write_unsigned_varint(buffer, uvarint(number))
 
 
@@ -153,7 +153,7 @@ _declared: Final[dict[tuple[type[Any], bool], _Declared]] = {}
 
 
 def _fields_of(kind: type[Any], flexible: bool) -> _Declared:
-    """Return the declared fields of a structure."""
+    """Return the declared fields of the structure `kind`, for flexible or for old versions."""
     known = _declared.get((kind, flexible))
     if known is None:
         hints = get_type_hints(kind)

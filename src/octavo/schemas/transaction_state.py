@@ -24,7 +24,7 @@ class TransactionState(IntEnum):
 
 @entity
 class TransactionLogKey(CoordinatorKey):
-    """A transactional id."""
+    """The key of a record of `__transaction_state`: a transactional id."""
 
     TYPE: ClassVar = 0
 
@@ -33,7 +33,7 @@ class TransactionLogKey(CoordinatorKey):
 
 @entity
 class PartitionsSchema:
-    """Partitions of a topic."""
+    """The partitions of one topic that take part in a transaction."""
 
     topic: str = kafka("string")
     partition_ids: tuple[int, ...] = kafka("[]int32")
@@ -60,5 +60,5 @@ class TransactionLogValue(CoordinatorValue):
 
 
 def read_transaction_key(key: bytes) -> TransactionLogKey | None:
-    """Read a key of `__transaction_state`; None if it is of another kind. Raises a `FormatError`."""
+    """Read a key of `__transaction_state`; returns None for a key of another kind. Raises a `FormatError`."""
     return read_key(TransactionLogKey, key) if read_number(key) == TransactionLogKey.TYPE else None

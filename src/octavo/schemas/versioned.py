@@ -18,7 +18,7 @@ _NUMBER_SIZE: Final = 2
 
 
 class CoordinatorKey:
-    """A key of an internal topic. Each kind has a number, and only one version, which is not flexible."""
+    """A key in a coordinator's topic. Each kind has a number, and only one version, which is not flexible."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ class CoordinatorKey:
 
 
 class CoordinatorValue:
-    """A value of an internal topic, in several versions."""
+    """A value in a coordinator's topic. Each kind has several versions."""
 
     __slots__ = ()
 
@@ -52,12 +52,15 @@ def read_key(kind: type[K], data: bytes) -> K:
 
 
 def write_key(key: CoordinatorKey) -> bytes:
-    """Write a key with its number; raises `InvalidInput` for values that it cannot hold."""
+    """Write a key with its number; raises `InvalidInput` if a field cannot hold its value."""
     return _write(key.TYPE, key, 0, flexible=False)
 
 
 def read_value(kind: type[V], data: bytes) -> V:
-    """Read a value of any version that Kafka 4.3 knows. Raises a `FormatError` for others and if it is malformed."""
+    """Read a value of any version that Kafka 4.3 knows.
+
+    Raises a `FormatError` for another version or if the value is malformed.
+    """
     version = read_number(data)
     if version not in kind.VERSIONS:
         raise Unsupported(0, f"there is no version {version} of {kind.__name__}")
@@ -66,7 +69,7 @@ def read_value(kind: type[V], data: bytes) -> V:
 
 
 def write_value(value: CoordinatorValue, version: int) -> bytes:
-    """Write a value in `version`; raises `InvalidInput` for an unknown version and for values that it cannot hold."""
+    """Write a value in `version`; raises `InvalidInput` for an unknown version or a field that it cannot hold."""
     if version not in value.VERSIONS:
         raise InvalidInput(f"{type(value).__name__} has no version {version}")
     return _write(version, value, version, flexible=version >= value.FIRST_FLEXIBLE)

@@ -90,7 +90,7 @@ class RemoveDelegationTokenRecord(MetadataRecord):
 
 @entity
 class EntityData:
-    """One part of the entity that a quota applies to."""
+    """One part of the entity that a quota applies to, such as a user or a client id."""
 
     entity_type: str = kafka("string")
     entity_name: str | None = kafka("string", nullable=True)

@@ -83,7 +83,10 @@ class UnfenceBrokerRecord(MetadataRecord):
 
 @entity
 class BrokerRegistrationChangeRecord(MetadataRecord):
-    """A change in a broker's registration. 0 or null means no change, -1 is the opposite of 1."""
+    """A change in a broker's registration.
+
+    A field with its default value means no change. A flag is 1 if it is now set, and -1 if it is now cleared.
+    """
 
     TYPE: ClassVar = 17
     VERSIONS: ClassVar = range(4)
@@ -98,7 +101,7 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
 
 @entity
 class ControllerEndpoint:
-    """An address at which a controller is reached."""
+    """An address at which a controller can be reached."""
 
     name: str = kafka("string")
     host: str = kafka("string")

@@ -10,7 +10,7 @@ from octavo.schemas.metadata.record import MetadataRecord
 
 @entity
 class NoOpRecord(MetadataRecord):
-    """A no-op, written at intervals so that followers see how far the log has come."""
+    """A no-op, written at intervals so that followers see the log advance."""
 
     TYPE: ClassVar = 20
     VERSIONS: ClassVar = range(1)

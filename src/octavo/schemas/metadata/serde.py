@@ -3,7 +3,7 @@
     value => frame_version:varint (1)  type:varint  version:varint  record
 
 The varints are unsigned. A record's key is null. Records whose type or version Kafka 4.3 does not know are kept as an
-`UnknownRecord`. Kafka itself mostly stops there, but a reader that only needs the topics can go on.
+`UnknownRecord`. Kafka itself mostly fails at such a record, but a reader that only needs the topics can go on.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def read_metadata(value: bytes | None, *, position: int = 0) -> MetadataRecord |
 def write_metadata(record: MetadataRecord | UnknownRecord, *, version: int | None = None) -> bytes:
     """Return the value of the log record for a metadata record, in the newest version unless another is given.
 
-    Raises `InvalidInput` for an unknown version and for values that it cannot hold.
+    Raises `InvalidInput` for an unknown version or a field that it cannot hold.
     """
     buffer = io.BytesIO()
     write_varint(buffer, FRAME_VERSION)

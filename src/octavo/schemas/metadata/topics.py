@@ -32,7 +32,7 @@ class RemoveTopicRecord(MetadataRecord):
 
 @entity
 class PartitionRecord(MetadataRecord):
-    """The complete state of a partition, new or replacing what was known of it."""
+    """The complete state of a partition. It replaces any earlier state."""
 
     TYPE: ClassVar = 3
     VERSIONS: ClassVar = range(3)
@@ -77,7 +77,7 @@ class PartitionChangeRecord(MetadataRecord):
 
 @entity
 class ConfigRecord(MetadataRecord):
-    """One configuration of a topic, a broker or another resource; None removes it."""
+    """One configuration of a topic, a broker or another resource; a value of None removes it."""
 
     TYPE: ClassVar = 4
     VERSIONS: ClassVar = range(1)
