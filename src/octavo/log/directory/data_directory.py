@@ -65,7 +65,7 @@ class DataDirectory(ClosedByWith):
             clock=clock,
             on_progress=on_progress,
         )
-        self.on_close: Final = WeakCallbacks()  # callbacks of clients that remember that the directory is open
+        self._on_close: Final = WeakCallbacks()  # callbacks of clients that remember that the directory is open
         self._is_closed = False  # closing is complete; `_is_open` is false as soon as it begins
         self._coordinator: Coordinator | None = None  # made when it is needed
 
@@ -289,7 +289,7 @@ class DataDirectory(ClosedByWith):
         """
         if self.is_elsewhere:
             self._is_open = False
-            self.on_close.call()
+            self._on_close.call()
             for folder in self._folders:
                 folder.close()
             return
@@ -300,7 +300,7 @@ class DataDirectory(ClosedByWith):
             with attempts:
                 self._topics.settle()
             self._is_open = False
-            self.on_close.call()
+            self._on_close.call()
             with attempts:
                 self._metadata.close()
             for folder in self._folders:

@@ -108,7 +108,7 @@ class Producer(ClosedByWith):
         self._inboxes: dict[str, Inbox] = {}  # the same, but empty if there are serializers or a partitioner
         self._is_closed = False
         self._transactions: Final = self._make_transactions()
-        data.on_close.add(self._stop_sends)
+        data._on_close.add(self._stop_sends)
         in_child.add(self._stop_sends)
 
     def _make_packer(self) -> Packer:
