@@ -92,6 +92,8 @@ def many_partitions(partitions: Iterable[object]) -> list[TopicPartition]:
         raise WrongCall(f"partitions are given in a list: write [{partitions!r}]")
     if isinstance(partitions, str):
         raise WrongCall(f"partitions are given in a list, and not by a text: write partitions_for({partitions!r})")
+    if not isinstance(partitions, Iterable):
+        raise WrongCall(f"partitions are given in a list, and not by {partitions!r}")
     return [one_partition(each) for each in partitions]
 
 

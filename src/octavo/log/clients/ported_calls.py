@@ -18,6 +18,7 @@ R = TypeVar("R")
 C = TypeVar("C", bound=type)
 
 NO_WAIT: Final = "nothing is waited for here, leave it out"
+ONE_BY_ONE: Final = "write them without a name, one by one or in one list"
 NO_MEMBERS: Final = "partitions are not divided among the members of a group here, leave it out"
 _NO_BROKERS: Final = "there are no brokers here, leave it out"
 _NO_METRICS: Final = "there are no metrics here, leave it out"
@@ -124,7 +125,7 @@ def answering(**instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 trace = error.__traceback__
                 if trace is not None and trace.tb_next is not None:
                     raise  # from inside the method
-            known = {each.name for each in parameters}
+            known = {each.name for each in parameters if each.kind is not each.VAR_POSITIONAL}
             foreign = {name: value for name, value in kwargs.items() if name not in known}
             if not foreign:
                 raise WrongCall(f"{method.__qualname__} takes {takes}")

@@ -37,7 +37,16 @@ from octavo.log.clients.arguments import (
     subscribed_topics,
     times_by_partition,
 )
-from octavo.log.clients.ported_calls import NO_MEMBERS, NO_WAIT, OF_CONSUMERS, answering, refusing, without, wrong_call
+from octavo.log.clients.ported_calls import (
+    NO_MEMBERS,
+    NO_WAIT,
+    OF_CONSUMERS,
+    ONE_BY_ONE,
+    answering,
+    refusing,
+    without,
+    wrong_call,
+)
 from octavo.log.clock import wall_clock_ms
 from octavo.log.closing import ClosedByWith
 from octavo.log.consumer.assignment import Assigned, Assignment
@@ -153,12 +162,14 @@ class Consumer(ClosedByWith):
         """The partitions of a topic, in order. Raises `UnknownPartition` if there is no such topic."""
         return partitions_of(self._data, topic)
 
+    @answering(partitions=ONE_BY_ONE)
     def pause(self, *partitions: OneByOne) -> None:
         """Hand out nothing from these partitions until they are resumed."""
         self._begin()
         for state in self._states(listed_partitions(partitions)):
             state.is_paused = True
 
+    @answering(partitions=ONE_BY_ONE)
     def resume(self, *partitions: OneByOne) -> None:
         """Hand out records from these partitions again."""
         for state in self._states(listed_partitions(partitions)):
@@ -291,12 +302,14 @@ class Consumer(ClosedByWith):
         self._assignment.look()
         self._assignment[one_partition(partition)].move(at)
 
+    @answering(partitions=ONE_BY_ONE)
     def seek_to_beginning(self, *partitions: OneByOne) -> None:
         """Continue from the first offset of these partitions, or of all assigned ones."""
         self._begin()
         for state in self._states(listed_partitions(partitions) if partitions else None):
             state.move(self._logs.start_offset(state.partition))
 
+    @answering(partitions=ONE_BY_ONE)
     def seek_to_end(self, *partitions: OneByOne) -> None:
         """Continue from the end of these partitions, or of all assigned ones."""
         self._begin()

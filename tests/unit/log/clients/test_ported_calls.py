@@ -258,6 +258,14 @@ def test_a_call_of_another_producer_says_what_to_write(
         (lambda it: it.seek(confluent_kafka.TopicPartition("orders", 0, 5)), "Consumer.seek takes partition, offset"),
         (lambda it: it.seek(T0, "5"), "there is no offset '5'"),
         (lambda it: it.assign(T0), r"partitions are given in a list: write \[TopicPartition"),
+        (
+            lambda it: it.pause(partitions=[T0]),
+            "write them without a name, one by one or in one list",
+        ),
+        (lambda it: it.resume(partitions=[T0]), "no argument partitions: write them without a name"),
+        (lambda it: it.seek_to_beginning(partitions=[T0]), "no argument partitions: write them without a name"),
+        (lambda it: it.seek_to_end(partitions=[T0]), "no argument partitions: write them without a name"),
+        (lambda it: it.seek_to_end(None), "given in a list, and not by None"),
         (lambda it: it.assign("orders"), r"not by a text: write partitions_for\('orders'\)"),
         (lambda it: it.offsets_for_times([T0]), r"write \{TopicPartition\('orders', 0\): 1700000000000\}"),
         (lambda it: it.poll(timeout="1s"), "a number of seconds, or None to wait for ever; not '1s'"),
@@ -315,8 +323,8 @@ def test_an_error_inside_of_a_method_is_left_as_it_is(consumer: Wrong) -> None:
     consumer._fetcher._deserializers = (None, breaks)
     with pytest.raises(OctavoError, match="cannot be deserialized"):
         consumer.poll()
-    with pytest.raises(TypeError, match="not iterable"):
-        consumer.committed(5)
+    with pytest.raises(TypeError, match="not supported between"):
+        consumer.offsets_for_times({T0: "yesterday"})
 
 
 # -------------------------------------------------------------------------------------------- the same in both clients
