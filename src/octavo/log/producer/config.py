@@ -49,7 +49,7 @@ _ELSEWHERE: Final = {
 
 
 class _Acks(Word):
-    """One of Kafka's words for `acks`; those that are numbers may be given as such."""
+    """One of Kafka's words for `acks`. Those that are numbers may also be given as `int`."""
 
     def accepts(self, value: Any) -> bool:
         return super().accepts(str(value))
@@ -57,7 +57,7 @@ class _Acks(Word):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
-    """How a producer sends. Fields have Kafka's names, with `_` for `.`. Raises `InvalidConfig`."""
+    """The configuration of a producer. Fields have Kafka's names, with `_` for `.`. Raises `InvalidConfig`."""
 
     # What goes into a batch, and when the batch is appended.
     batch_size: int = option(16_384, int32(0))
@@ -106,7 +106,7 @@ class ProducerConfig:
 
     @classmethod
     def of(cls, properties: Mapping[str, Any] | None = None, **more: Any) -> ProducerConfig:
-        """Build a configuration from the defaults, `properties` and `more`, whose names have `_` for `.`.
+        """Build a configuration: the defaults, overridden by `properties`, then by `more` (names with `_` for `.`).
 
         A value is a string, as in a properties file, or the parsed value itself. Raises `InvalidConfig`.
         """
@@ -144,7 +144,7 @@ _OPTIONS: Final = Options(ProducerConfig, "producer", refused=_ELSEWHERE)
 
 
 def _settled(values: dict[str, Any]) -> dict[str, Any]:
-    """Apply Kafka's own adjustments of options not given: raise too short a timeout, drop idempotence if impossible."""
+    """Adjust options that were not given, as Kafka does: lengthen the timeout, turn off idempotence if impossible."""
     config = ProducerConfig(**values)
     settled = dict(values)
     least = min(config.linger_ms + config.request_timeout_ms, MAX_INT32)
@@ -156,7 +156,7 @@ def _settled(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _against_idempotence(config: ProducerConfig) -> list[tuple[str, Any, bool, str]]:
-    """What idempotence requires: option name, value, whether the value is allowed, and what it must be."""
+    """Return what idempotence requires: option name, value, whether the value is allowed, and what it must be."""
     in_flight = config.max_in_flight_requests_per_connection
     return [
         ("acks", config.acks, str(config.acks) in ("all", "-1"), "it must be all"),

@@ -44,7 +44,7 @@ class Deliverer:
         *,
         on_unknown: Callable[[str], None],
     ) -> None:
-        """`on_unknown` is called with a topic that is gone or has changed."""
+        """`on_unknown` is called with a topic if the partition for a batch does not exist."""
         self._on_unknown: Final = on_unknown
         self._data: Final = data
         self._config: Final = config
@@ -85,7 +85,7 @@ class Deliverer:
             parcel.done += 1
 
     def _deliver_one(self, parcel: Parcel, batch: Sealed, partition: TopicPartition, log: Log) -> None:
-        """Append one batch of several that were refused together."""
+        """Append one batch of a parcel. If the log refuses it as too large, append its halves."""
         has_bumped = False
         while True:
             rows = parcel.rows_of(batch)
@@ -111,7 +111,7 @@ class Deliverer:
             return
 
     def _append(self, log: Log, data: Buffer) -> Appended:
-        """Append. If the disk fails, try again for as long as the configuration allows."""
+        """Append batches to a log. After an `OSError`, try again for as long as the configuration allows."""
         config = self._config
         tries = 0
         pause_ms = config.retry_backoff_ms
@@ -158,7 +158,7 @@ class Deliverer:
         return written == (identity.producer_id, identity.epoch, identity.sequence(partition))
 
     def _numbered(self, batch: Buffer, partition: TopicPartition) -> Buffer:
-        """Return the batch with the next sequence number: batches before it may have been refused."""
+        """Return the batch with the current identity and sequence number: batches before it may have been refused."""
         if self._is_next(batch, partition):
             return batch
         identity = self._identity

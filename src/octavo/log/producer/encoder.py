@@ -40,11 +40,11 @@ _CAUTION: Final = 1.05
 
 
 class Sealed(NamedTuple):
-    """One batch as it goes to the log."""
+    """One complete batch, ready to be appended, and the rows of its records."""
 
     data: Buffer
     first: int  # first row in the parcel
-    last: int  # after the last row
+    last: int  # row after the last one
 
 
 class Parcel:
@@ -55,7 +55,7 @@ class Parcel:
     def __init__(self, partition: int, delivery: Delivery, rows: Any, batches: list[Sealed], data: Buffer) -> None:
         self.partition: Final = partition
         self.delivery: Final = delivery
-        self.rows: Final = rows  # its records in the delivery: indexes, or a slice
+        self.rows: Final = rows  # indexes of its records in the delivery: an array, or a slice
         self.batches: Final = batches
         self.data: Final = data  # all batches, one after the other
         self.tries = 0
@@ -67,7 +67,7 @@ class Parcel:
         return self.batches[-1].last - self.batches[0].first
 
     def rows_of(self, batch: Sealed) -> Any:
-        """The records of one of the batches."""
+        """The indexes of a batch's records in the delivery: an array, or a slice."""
         if isinstance(self.rows, slice):
             return slice(self.rows.start + batch.first, self.rows.start + batch.last)
         return self.rows[batch.first : batch.last]
@@ -78,12 +78,12 @@ class Share(NamedTuple):
 
     partition: int
     first: int
-    last: int  # after the last row
+    last: int  # row after the last one
     sequence: int
 
 
 class Writer(NamedTuple):
-    """What a batch says about its producer."""
+    """The fields of a batch about its producer."""
 
     producer_id: int
     producer_epoch: int
@@ -97,7 +97,7 @@ class Encoded(NamedTuple):
     end: int
     share: int  # index of its share
     first: int
-    last: int  # after the last row
+    last: int  # row after the last one
 
     @property
     def size(self) -> int:
@@ -106,7 +106,7 @@ class Encoded(NamedTuple):
 
 
 class Encoder:
-    """Writes batches into memory that it reuses."""
+    """Encodes records as batches, in memory that it reuses."""
 
     def __init__(self, codec: Codec, level: int | None, batch_size: int) -> None:
         self._codec: Final = codec
@@ -126,7 +126,7 @@ class Encoder:
     def encode(
         self, columns: RecordColumns, order: Int64s | None, shares: Sequence[Share], writer: Writer, kernels: Kernels
     ) -> list[Encoded]:
-        """Encode all batches of all shares, in order. They are valid until the next call."""
+        """Encode the records of all shares as batches, in order. The batches are valid until the next call."""
         attributes = int(self._codec) | (Attributes.TRANSACTIONAL if writer.is_transactional else 0)
         who = (writer.producer_id, writer.producer_epoch)
         groups = np.array(
@@ -157,7 +157,7 @@ class Encoder:
         return _batches(table[:count])
 
     def seal(self, batches: Sequence[Encoded], first: int) -> tuple[list[Sealed], Buffer]:
-        """Return batches as they go to the log, with rows counted from `first`, and all of them concatenated."""
+        """Complete batches, compressed if configured; rows count from `first`. Return them and all their bytes."""
         view = self._memory.data
         if self._codec == Codec.NONE:
             data: Buffer = view[batches[0].start : batches[-1].end]
@@ -202,7 +202,7 @@ def renumbered(batch: Buffer, producer_id: int, producer_epoch: int, sequence: i
 
 
 def halves(sealed: Sealed, level: int | None) -> list[Sealed]:
-    """Split a batch into two. The caller must renumber them."""
+    """Split a batch into two with the same base sequence. The caller must renumber them."""
     [batch] = read_batches(bytes(sealed.data))
     records = list(batch)
     middle = len(records) // 2

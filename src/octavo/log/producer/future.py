@@ -1,7 +1,7 @@
-"""The result of `send`: `SendFuture`, which tells the offset of a record once it has been appended.
+"""`SendFuture`, the result of `send`: it returns the offset of a record once the record has been appended.
 
-A future is just two references until somebody asks it. The offsets of all records that were packed together are kept as
-columns in one `Delivery`, and a future looks its own up there.
+A future holds just two references. The offsets of all records that were packed together are columns of one `Delivery`,
+in which each future looks up its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OnDelivery = Callable[[BaseException | None, "RecordMetadata | None"], object]  
 
 @without(**OF_RECORDS)
 class RecordMetadata(NamedTuple):
-    """The position of a record in the log."""
+    """Partition, offset and timestamp of a record that was appended."""
 
     topic: str
     partition: int
@@ -36,13 +36,13 @@ class RecordMetadata(NamedTuple):
 
 
 class Finisher(Protocol):
-    """Completes what a future waits for."""
+    """Interface through which futures get their records appended and their callbacks called."""
 
     def finish(self, timeout: float | None) -> None:
-        """Append all that was sent until now, within `timeout` seconds. Raises `TimeoutError`."""
+        """Append all records sent so far, within `timeout` seconds. Raises `TimeoutError`."""
 
     def call_back(self, future: SendFuture, callback: OnDelivery) -> None:
-        """Call `callback` with the outcome when `future` is done; at once if it is."""
+        """Call `callback` with error and metadata when `future` is done, or at once if it already is."""
 
 
 class Delivery:
@@ -53,7 +53,7 @@ class Delivery:
     def __init__(
         self, finisher: Finisher, topic: str, timestamps_ms: Int64s, partitions: Int32s, offsets: Int64s
     ) -> None:
-        """The arrays have one item for each record. An offset is -1 until the record has one."""
+        """The arrays have one item for each record. The offset of a record is -1 until the record is appended."""
         self.finisher = finisher
         self.topic = topic
         self._timestamps_ms = timestamps_ms
@@ -62,7 +62,7 @@ class Delivery:
         self._failed: dict[int, BaseException] = {}
 
     def appended(self, rows: Rows, offsets: Int64s, append_time_ms: int) -> None:
-        """Note that these records are in the log, at these offsets."""
+        """Store the offsets of records that were appended, and the append time as their timestamp unless it is -1."""
         if append_time_ms >= 0:
             self._timestamps_ms[rows] = append_time_ms
         self._offsets[rows] = offsets
@@ -77,7 +77,7 @@ class Delivery:
         return bool(self._offsets[index] != NO_OFFSET) or index in self._failed
 
     def error(self, index: int) -> BaseException | None:
-        """Why a record failed; None if it is in the log."""
+        """The error with which a record failed; None if it did not fail."""
         return self._failed.get(index)
 
     def metadata(self, index: int) -> RecordMetadata:
@@ -88,7 +88,7 @@ class Delivery:
 
 
 class Holder(Protocol):
-    """Whatever holds a record that is not delivered yet."""
+    """Interface of the inbox, which holds a record until it is packed."""
 
     finisher: Finisher
 
@@ -97,7 +97,7 @@ class Holder(Protocol):
 class SendFuture:
     """The outcome of one `send`. Callers do not construct it."""
 
-    # Set by the code that creates it: a constructor would take as long as all the rest of `send`.
+    # `send` sets the attributes: a constructor would take as long as all the rest of `send`.
     __slots__ = ("_holder", "_index")
 
     _holder: Holder | Delivery
@@ -117,9 +117,9 @@ class SendFuture:
         return False
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Return the record's metadata, or raise why it failed. Raises `TimeoutError` after `timeout` seconds.
+        """Return the record's metadata, or raise the error with which it failed.
 
-        Asking ends the wait for `linger.ms`: the record is appended at once.
+        Raises `TimeoutError` after `timeout` seconds. Does not wait for `linger.ms`: the record is appended at once.
         """
         delivery = self._delivery(timeout)
         error = delivery.error(self._index)
@@ -128,7 +128,7 @@ class SendFuture:
         return delivery.metadata(self._index)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Why the record failed, or None if it is in the log. Waits as `result` does."""
+        """Return the error if the record failed, or None if it is in the log. Waits as `result` does."""
         return self._delivery(timeout).error(self._index)
 
     def add_done_callback(self, callback: DoneCallback) -> None:

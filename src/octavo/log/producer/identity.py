@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Identity:
-    """What a producer's batches say about their producer. Without idempotence they say nothing."""
+    """Producer id, epoch and sequence numbers for a producer's batches. Without idempotence all of them are -1."""
 
     def __init__(self, data: DataDirectory, *, idempotent: bool) -> None:
         self._data: Final = data
@@ -24,7 +24,7 @@ class Identity:
         self._sequences: dict[TopicPartition, int] = {}  # next sequence number of each partition
 
     def ensure(self) -> None:
-        """Get a producer id, if one is needed."""
+        """Get a producer id from the coordinator, if one is needed and there is none yet."""
         if self.is_idempotent and self.producer_id == NO_PRODUCER_ID:
             self._begin_anew()
 
@@ -54,6 +54,6 @@ class Identity:
         return self._sequences.get(partition, 0) if self.is_idempotent else NO_SEQUENCE
 
     def advance(self, partition: TopicPartition, sequence: int, count: int) -> None:
-        """Advance the sequence number: `count` records from `sequence` on are in the log."""
+        """Advance the partition's sequence number after `count` records were appended, the first with `sequence`."""
         if self.is_idempotent:
             self._sequences[partition] = increment_sequence(sequence, count)

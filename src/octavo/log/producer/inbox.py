@@ -1,9 +1,10 @@
 """Records that were sent to one topic and are in no batch yet: `Inbox`.
 
 Sending must be quick, from any number of threads, and a lock alone would take as long as all the rest. So a record is
-four items of one plain list. One operation, which no other thread can interrupt, puts them at the end; they are taken
-from the front. What few records have (headers, a partition or a timestamp of their own) takes the place of the time. A
-flag beside the list tells whether there are such records, so that nobody searches for them in vain.
+four items of one plain list: key, value, time and future. One operation, which no other thread can interrupt, appends
+them to the list; records are taken from its front. If a record has fields that few records have (headers, a partition
+or a timestamp of its own), a `Special` takes the place of the time. A flag tells whether there are any, so that nobody
+searches for them in vain.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _LEAST_COUNT: Final = 64
 
 
 class Special(NamedTuple):
-    """Fields that most records do not have."""
+    """The time of a record, and fields that most records do not have."""
 
     time: int  # clock time
     timestamp_ms: int | None
@@ -47,7 +48,7 @@ class Special(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Size limits."""
+    """The size limits of a producer."""
 
     max_request_size: int
     buffer_memory: int
@@ -86,25 +87,25 @@ class Inbox:
         self.rows: Final[list[Any]] = []
         self.held: list[Any] = []  # records taken but not appended, as their batch is not full; they precede `rows`
         self.assigned: list[int] = []  # partitions of the first records in `held`
-        self.held_since_ms = 0  # since when the oldest in `held` has waited
-        self.taken_since_ms = 0  # since when the oldest of the records last taken from `rows` had waited
-        self.since_ms = 0  # lower bound of when the oldest in `rows` was sent
+        self.held_since_ms = 0  # when the oldest in `held` began to wait
+        self.taken_since_ms = 0  # when the oldest of the records last taken from `rows` began to wait
+        self.since_ms = 0  # lower bound for when the oldest in `rows` was sent
         self.is_idle = True
         self.has_keys = False
         self.has_special = False
         self.large_size = 0  # bytes of records that are not small
         self._limits = limits
         self._lock = make_lock()
-        self.full = _FIRST_COUNT * ITEMS  # length of `rows` at which they are to be taken
+        self.full = _FIRST_COUNT * ITEMS  # length of `rows` at which they must be taken
         self.set_share(limits.buffer_memory)
 
     def set_share(self, share: int) -> None:
-        """Set the bytes available for waiting records."""
+        """Set the memory for waiting records, in bytes."""
         self.share = share
         self.set_count(self.full // ITEMS)
 
     def set_count(self, count: int) -> None:
-        """Set the number of records to take together."""
+        """Set the number of waiting records at which the inbox is full."""
         count = max(_LEAST_COUNT, min(count, _MOST_COUNT))
         most = (self._limits.max_request_size - BATCH_HEADER.size - _MAX_RECORD_OVERHEAD - 16) // 2
         self.small = min(self.share // count // 2, most)  # a key and a value up to this size need no further check
@@ -113,9 +114,9 @@ class Inbox:
         self.set_idle(self.is_idle)
 
     def set_idle(self, is_idle: bool) -> None:
-        """Set whether the inbox is idle: nobody watches it, and the next sender must see to that."""
+        """Set whether the inbox is idle. Nobody watches an idle inbox, so the next `send` must start the wait."""
         self.is_idle = is_idle
-        self.room = 0 if is_idle else self.full  # length of `rows` at which a sender has to act
+        self.room = 0 if is_idle else self.full  # length of `rows` at which `send` calls `Producer._tend`
 
     @property
     def is_full(self) -> bool:
@@ -131,7 +132,7 @@ class Inbox:
         timestamp_ms: int | None,
         headers: Iterable[HeaderLike] | Mapping[str, Buffer | None] | None,
     ) -> tuple[bytes | None, bytes | None, int | Special]:
-        """Check a record that is not of the usual kind; return its key, value and time. Raises `InvalidInput`."""
+        """Check the fields of a record. Return its key, value and time, as in `rows`. Raises `InvalidInput`."""
         key, value = _bytes("key", key), _bytes("value", value)
         written = _written(headers) if headers else ()
         if partition is not None:
@@ -151,7 +152,7 @@ class Inbox:
         return key, value, Special(time, timestamp_ms, partition, written)
 
     def _count(self, size: int) -> None:
-        """Check the size of a record, and count it if it is not small."""
+        """Check the size of a record, and add it to `large_size` if it is not small."""
         limits = self._limits
         if size > limits.max_request_size:
             raise RecordTooLarge(size, limits.max_request_size, "max.request.size")
@@ -165,7 +166,7 @@ class Inbox:
 
 
 def _size_at_most(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """The most that a record takes in a batch of its own, as Kafka's producer estimates it."""
+    """The maximum size of a batch with just this record, as Kafka's producer estimates it."""
     size = BATCH_HEADER.size + _MAX_RECORD_OVERHEAD + varint_size(len(headers))
     size += nullable_size(-1 if key is None else len(key)) + nullable_size(-1 if value is None else len(value))
     for name, content in headers:

@@ -13,7 +13,7 @@ _LOOK_AFTER_MS: Final = 10  # full batches are looked for and appended at least 
 
 
 class Linger:
-    """Knows what has waited for `linger.ms`. A caller with a clock must call `run_once`."""
+    """Appends records that have waited for `linger.ms`, each time `run_once` is called."""
 
     def __init__(self, sender: Sender, linger_ms: int, clock: Clock) -> None:
         self._sender: Final = sender
@@ -22,7 +22,7 @@ class Linger:
         self._clock: Final = clock
 
     def run_once(self) -> int | None:
-        """Append what is due. Return the milliseconds until something will be due, None if nothing waits."""
+        """Append records that are due. Return the milliseconds until more are due; None if none wait."""
         now_ms = self._clock()
         waits: list[int] = []
         for inbox in list(self._sender.inboxes.values()):
@@ -36,7 +36,7 @@ class Linger:
         return min(waits, default=None)
 
     def _due_ms(self, inbox: Inbox) -> int | None:
-        """When there will be something to do for an inbox; None if it is empty."""
+        """The time at which an inbox has to be looked at next; None if it is empty."""
         times = []
         if inbox.held:
             times.append(inbox.held_since_ms + self._linger_ms)
@@ -57,7 +57,7 @@ class LingerThread:
         self._thread.start()
 
     def wake(self) -> None:
-        """Wake the thread: something waits."""
+        """Wake the thread, because records wait."""
         if self._sleeps:
             self._event.set()
 
@@ -73,7 +73,7 @@ class LingerThread:
             wait_ms = self._linger.run_once()
             if wait_ms is None:
                 self._sleeps = True
-                wait_ms = self._linger.run_once()  # a sender before the line above woke nobody
+                wait_ms = self._linger.run_once()  # a `send` before the line above did not wake the thread
             self._event.wait(None if wait_ms is None else min(wait_ms / 1000, threading.TIMEOUT_MAX))
             self._sleeps = False
             if not self._is_over:

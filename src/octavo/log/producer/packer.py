@@ -38,7 +38,7 @@ class Packed(NamedTuple):
     parcels: list[Parcel]
     left: list[Any]  # items of the records that keep waiting
     assigned: list[int]  # partitions of those records
-    has_waited: bool  # whether some of them have waited before
+    has_waited: bool  # whether some of them were already in `Inbox.held`
 
 
 class Packer:
@@ -59,8 +59,8 @@ class Packer:
     def pack(self, inbox: Inbox, items: list[Any], *, everything: bool, in_bulk: bool = False) -> Packed:
         """Pack these records into batches. Records whose batch is not full keep waiting.
 
-        With `everything`, none keep waiting. With `in_bulk`, none do if they would be many, since all of them would
-        have to be packed again. The futures of the packed records then have their delivery.
+        With `everything`, all are packed. With `in_bulk`, all are packed if more than a quarter would keep waiting,
+        since those would have to be packed again. Afterwards the futures of packed records have their `Delivery`.
         """
         columns = columns_of(inbox, items, self._clock_unit)
         if columns.size > _MOST_COLUMNS and columns.count > 1:
@@ -98,7 +98,7 @@ class Packer:
         return Packed(parcels, waiting, assigned, _has_any_of(left, order, len(inbox.assigned)))
 
     def _add_sticky(self, inbox: Inbox, columns: RecordColumns, partitions: Int32s) -> None:
-        """Give records that have no partition yet the sticky partition of their turn."""
+        """Assign sticky partitions to the records that have no partition yet."""
         [rows] = np.nonzero(partitions == NO_PARTITION)
         if not len(rows):
             return
@@ -112,7 +112,7 @@ class Packer:
             first = end
 
     def _shares(self, inbox: Inbox, partitions: Int32s) -> list[Share]:
-        """Divide the rows, in which those of one partition lie together, by partition."""
+        """Divide the rows into one share for each partition. The rows must be grouped by partition."""
         starts = [0, *(np.nonzero(np.diff(partitions))[0] + 1).tolist(), len(partitions)]
         shares = []
         for first, last in pairwise(starts):
@@ -122,7 +122,7 @@ class Packer:
         return shares
 
     def _count_together(self, inbox: Inbox, columns: RecordColumns) -> int:
-        """How many records of this size to pack together."""
+        """Return how many records of this average size to pack together."""
         size = min(_TOGETHER, inbox.share)
         return size * columns.count // (columns.size + columns.count)
 
@@ -168,7 +168,7 @@ def _order(partitions: Int32s, partition_count: int) -> Int64s | None:
 
 
 def _split(batches: list[Encoded], full_size: int) -> tuple[list[Encoded], list[Encoded]]:
-    """Divide into full batches and a partition's last one, if that has room for another record of average size."""
+    """Separate full batches from others. Only a partition's last batch, if below `full_size`, is not full."""
     full: list[Encoded] = []
     left: list[Encoded] = []
     for batch, following in zip(batches, [*batches[1:], None], strict=True):
@@ -185,7 +185,7 @@ def _has_any_of(left: list[Encoded], order: Int64s | None, first_count: int) -> 
 def _waiting(
     inbox: Inbox, items: list[Any], order: Int64s | None, shares: list[Share], left: list[Encoded]
 ) -> tuple[list[Any], list[int]]:
-    """The records of batches that are not full, and the partitions assigned to them."""
+    """Return the records of batches that are not full, and their partitions. Their futures wait in the inbox again."""
     waiting: list[Any] = []
     assigned: list[int] = []
     for batch in left:

@@ -22,21 +22,21 @@ Partitioner = Callable[[str, Buffer | None, Buffer | None, int], int]  # topic, 
 
 
 class Sticky:
-    """The partition of one topic whose turn it is."""
+    """The current partition for records of one topic that have no key."""
 
     __slots__ = ("_choose", "_used", "count", "partition")
 
     def __init__(self, count: int, choose: Callable[[int], int] = random.randrange) -> None:
-        """`choose` draws one of that many partitions."""
+        """`count` is the number of partitions; `choose(count)` draws one of them."""
         self.count = count
         self._choose = choose
-        self._used = 0  # bytes that the current partition has got
+        self._used = 0  # bytes assigned to the current partition in this turn
         self.partition = choose(count)
 
     def assign(self, sizes: npt.NDArray[np.int64], limit: int) -> list[tuple[int, int]]:
-        """Return a run of records for each turn: its partition, and the index after its last record.
+        """Divide records of these sizes into runs. Return each run's partition, and the index after its last record.
 
-        A turn ends when the next record would take it beyond `limit` bytes. It has at least one record.
+        A partition's turn ends when the next record would take it beyond `limit` bytes. A turn has at least one record.
         """
         runs = []
         ends = sizes.cumsum()
@@ -45,7 +45,7 @@ class Sticky:
         while first < len(sizes):
             end = int(ends.searchsorted(before + limit - self._used, side="right"))
             if end == first and self._used == 0:
-                end += 1  # one record larger than a turn
+                end += 1  # one record larger than `limit`
             if end > first:
                 runs.append((self.partition, end))
                 self._used += int(ends[end - 1]) - before
@@ -58,7 +58,7 @@ class Sticky:
 
 
 def chosen_partition(partitioner: Partitioner, topic: str, key: Buffer | None, value: Buffer | None, count: int) -> int:
-    """Call the caller's own partitioner. Raises `InvalidInput` if its result is no partition."""
+    """Call the partitioner that the user gave. Raises `InvalidInput` if its result is not a partition of the topic."""
     partition = partitioner(topic, key, value, count)
     if type(partition) is not int or not 0 <= partition < count:
         raise InvalidInput(f"the partitioner gives {partition!r} for topic {topic!r}, which has {count} partitions")

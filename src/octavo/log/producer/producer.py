@@ -55,13 +55,13 @@ _NOTHING: Final = object()
 class Producer(ClosedByWith):
     """Sends records to topics. Any number of threads may use it. `close` it, or use it in a `with`.
 
-    A record waits until its batch is full (`batch.size`) or `linger.ms` have passed. `flush`, `close` and asking its
-    future end the wait earlier. "Appended" means: in the page cache, as with `Log.append`.
+    A record waits until its batch is full (`batch.size`) or `linger.ms` have passed. `flush`, `close` and
+    `SendFuture.result` end the wait earlier. "Appended" means: in the page cache, as with `Log.append`.
 
     config, or keywords with `_` for `.`: options with Kafka's names; see `ProducerConfig`
     key_serializer, value_serializer: convert what is sent to bytes
     partitioner: chooses a partition for a record sent without one, from topic, key, value and the number of partitions
-    clock: milliseconds by which `linger.ms` is measured. If one is given, no thread is started: call `run_once`
+    clock: returns milliseconds, by which `linger.ms` is measured. If it is given, no thread is started: call `run_once`
 
     Raises `InvalidConfig`, and `WrongCall` without a directory.
     """
@@ -92,7 +92,7 @@ class Producer(ClosedByWith):
         self._prepares: Final = any((key_serializer, value_serializer, partitioner))
         self._identity: Final = Identity(data, idempotent=self.config.enable_idempotence)
         self._choose: Final = choose
-        # The wall clock is read in the unit that is quickest to get, and divided for many records at once.
+        # The wall clock is quickest to read in nanoseconds. They become milliseconds for many records at once.
         is_wall_clock = data._clock is wall_clock_ms
         self._now: Final[Callable[[], int]] = time.time_ns if is_wall_clock else data._clock
         self._clock_unit: Final = NS_PER_MS if is_wall_clock else 1
@@ -144,13 +144,13 @@ class Producer(ClosedByWith):
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> SendFuture:
-        """Send a record. The future tells its offset once it has been appended, or why it was not.
+        """Send a record, and return a future for its offset, or for the error if it cannot be appended.
 
         `on_delivery` is called once with `(error, metadata)`, by the thread that appends the record: with None and a
         `RecordMetadata`, or with the error and None. It must not take long. Exceptions that it raises go to
         `threading.excepthook`.
 
-        Raises `InvalidInput` for what cannot be a record, or is too large (`RecordTooLarge`); `UnknownPartition`,
+        Raises `InvalidInput` if the record is not valid, or too large (`RecordTooLarge`); `UnknownPartition`,
         `ProducerClosed`, `Closed` if the directory is closed, `WrongTransactionOrder` outside of a transaction, and
         `WrongProcess` in a fork of the process that opened the directory.
         """
@@ -179,8 +179,8 @@ class Producer(ClosedByWith):
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> SendFuture:
-        # Most records have a value and perhaps a key, and nothing else. Parameters that can only be named would take a
-        # tenth of the time, since Python looks their defaults up by name.
+        # Most records have a value and perhaps a key, and nothing else. Keyword-only parameters would cost a tenth of
+        # the time of a call, since Python looks up their defaults by name.
         try:
             inbox = self._inboxes[topic]
         except KeyError:
@@ -244,13 +244,13 @@ class Producer(ClosedByWith):
             self._checked[topic] = inbox
             if not self._prepares:
                 self._inboxes[topic] = inbox
-            if not self._data.is_open:  # closed meanwhile; its call of `_stop_sends` may have come too early
+            if not self._data.is_open:  # closed meanwhile: `_stop_sends` may have run before the inbox was added
                 self._stop_sends()
                 self._check_open()
             return inbox
 
     def _forget(self, topic: str) -> None:
-        """Count the partitions of a topic again when something is next sent to it."""
+        """Make the next `send` to a topic count its partitions again."""
         self._inboxes.pop(topic, None)
         self._checked.pop(topic, None)
 
@@ -262,7 +262,7 @@ class Producer(ClosedByWith):
         return partitions_of(self._data, topic)
 
     def _tend(self, inbox: Inbox) -> None:
-        """Have an idle inbox watched for `linger.ms`, and append the records of a full one."""
+        """Start the `linger.ms` of an idle inbox, and append the records of a full one."""
         if inbox.is_idle:
             inbox.since_ms = self._clock()
             inbox.set_idle(False)
@@ -272,15 +272,15 @@ class Producer(ClosedByWith):
             self._sender.send_full(inbox)
 
     def run_once(self) -> int | None:
-        """Append what has waited for `linger.ms`. Return the milliseconds until more is due, None if nothing waits.
+        """Append records that have waited for `linger.ms`. Return the milliseconds until the next are due, or None.
 
-        Only for a producer that was given a clock; any other has a thread for this.
+        Call this only on a producer that was given a clock. Any other has a thread that does it.
         """
         return self._linger.run_once()
 
     @answering()
     def flush(self, timeout: float | None = None) -> None:
-        """Append all that was sent until now. The futures tell which records failed.
+        """Append all records sent so far. The futures report which records failed.
 
         Raises `TimeoutError` after `timeout` seconds, and `WrongProcess` in a fork of the process that opened the
         directory.
@@ -293,7 +293,7 @@ class Producer(ClosedByWith):
     def init_transactions(self) -> None:
         """Take over the `transactional.id`: its previous producer is fenced, and a transaction it left open is ended.
 
-        Raises `CoordinatorRefused` and, like all methods below, `WrongTransactionOrder`.
+        Raises `CoordinatorRefused` and, like the other transaction methods, `WrongTransactionOrder`.
         """
         with self._lock:
             self._transactional("init_transactions").init()
@@ -308,7 +308,7 @@ class Producer(ClosedByWith):
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group_id: str
     ) -> None:
-        """Commit these offsets for a consumer group, if the transaction is committed."""
+        """Add the offsets of a consumer group to the transaction. They are committed if the transaction is."""
         if not isinstance(group_id, str):
             raise WrongCall(f"a group is named by its group.id, a text, not by {type(group_id).__name__}")
         with self._lock:
@@ -317,7 +317,7 @@ class Producer(ClosedByWith):
 
     @answering(timeout=NO_WAIT)
     def commit_transaction(self) -> None:
-        """Append all that was sent, and make it visible to readers. All of it is on the disk when this returns.
+        """Commit the transaction: append all that was sent, and make it visible. It is on the disk when this returns.
 
         Raises `TransactionFailed` if something could not be appended: abort the transaction then.
         """
@@ -328,7 +328,7 @@ class Producer(ClosedByWith):
 
     @answering(timeout=NO_WAIT)
     def abort_transaction(self) -> None:
-        """Drop what was sent but not appended yet, and hide from readers what was appended."""
+        """Abort the transaction: drop records that are not appended yet, and hide the appended ones from readers."""
         with self._lock:
             transactions = self._transactional("abort_transaction")
             self._stop_sends()
@@ -355,7 +355,7 @@ class Producer(ClosedByWith):
         """Append all that was sent, and accept no more. An open transaction is aborted.
 
         Raises `TimeoutError` after `timeout` seconds; the producer is closed nevertheless. In a fork of the process
-        that opened the directory nothing is appended: what was sent before the fork is up to the parent.
+        that opened the directory, nothing is appended: the parent appends what was sent before the fork.
         """
         if self._data.is_elsewhere:
             self._is_closed = True

@@ -1,4 +1,4 @@
-"""Converts the records of an inbox to columns, for the kernels; all at once, with no work for each single record."""
+"""Converts the records of an inbox to columns for the kernels, all at once instead of record by record."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _VARINT_STEPS: Final = (1 << 6, 1 << 13, 1 << 20, 1 << 27)  # from each of these
 
 
 class Part(NamedTuple):
-    """Byte strings that lie one after the other. A length of -1 means null."""
+    """A column of byte strings, stored one after the other. A length of -1 means null."""
 
     starts: Int32s
     lengths: Int32s
     data: Bytes
 
     def taken(self, order: Int64s | None) -> Part:
-        """Return the byte strings in another order."""
+        """Return the column in this order; None keeps it as it is."""
         if order is None:
             return self
         return Part(_read_only(self.starts[order]), _read_only(self.lengths[order]), self.data)
@@ -48,7 +48,7 @@ class RecordColumns:
     keys: Part
     values: Part
     partitions: Int32s  # partitions assigned already, or `NO_PARTITION`
-    header_ends: Int32s  # one item more than there are records
+    header_ends: Int32s  # index after each record's last header, with a 0 in front
     header_keys: Part
     header_values: Part
 
@@ -59,7 +59,7 @@ class RecordColumns:
         return sum(len(part.data) for part in parts)
 
     def sizes(self) -> Int64s:
-        """Bytes that each record takes in a batch, possibly one or two too many."""
+        """The size of each record in a batch, or one or two bytes more."""
         body = _nullable_sizes(self.values.lengths)
         body += 6
         body += _nullable_sizes(self.keys.lengths) if len(self.keys.data) else 1
@@ -71,7 +71,7 @@ class RecordColumns:
         return body + _varint_sizes(body)
 
     def rows(self, order: Int64s | None) -> Rows:
-        """Rows for the kernel `encode`, in this order, with offsets from 0. With headers, `order` must be None."""
+        """Return rows for the kernel `encode`, in `order`, with offsets from 0. With headers, `order` must be None."""
         assert order is None or not self.header_ends[-1]
         timestamps = self.timestamps_ms if order is None else self.timestamps_ms[order]
         return Rows(
@@ -105,7 +105,7 @@ def columns_of(inbox: Inbox, items: list[Any], clock_unit: int) -> RecordColumns
 
 
 def _take_special(times: list[Any]) -> list[tuple[int, Special]]:
-    """Return what is special, by row, and put the time in its place."""
+    """Return each `Special` in `times` with its row, and put its time in its place."""
     special = [(row, time) for row, time in enumerate(times) if type(time) is Special]
     for row, record in special:
         times[row] = record.time
@@ -113,7 +113,7 @@ def _take_special(times: list[Any]) -> list[tuple[int, Special]]:
 
 
 def add_partitions_of_keys(columns: RecordColumns, kernel: Kernel, partition_count: int, partitions: Int32s) -> None:
-    """Give records that have a key and no partition yet the partition of their key."""
+    """Assign the partition of their key to the records that have a key and no partition yet."""
     kernel(columns.keys.data, columns.keys.starts, columns.keys.lengths, partition_count, partitions)
 
 
@@ -183,13 +183,13 @@ def _numbers(count: int) -> Any:
 
 
 def _read_only(numbers: Any) -> Any:
-    """Make an array read-only. A compiled kernel takes tuples whose arrays are all of one kind."""
+    """Make an array read-only, as arrays over `bytes` are: a compiled kernel needs all of them to be of one kind."""
     numbers.flags.writeable = False
     return numbers
 
 
 def _varint_sizes(numbers: Any) -> Int64s:
-    """Bytes that numbers from 0 on take as varints."""
+    """The size in bytes of each number as a varint. Numbers must not be negative."""
     sizes = np.ones(len(numbers), np.int64)
     largest = int(numbers.max())
     for step in _VARINT_STEPS:

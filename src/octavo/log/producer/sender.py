@@ -1,9 +1,9 @@
 """Moves records from the inboxes into the logs: `Sender`.
 
-One thread at a time sends: the producer's own, or one that calls it. So the records of a partition are appended in the
-order in which they were sent. Batches stay in the outbox until their outcome is known. A thread that is interrupted in
-between leaves them there. The next one sends the same batches with the same sequence numbers, and the log knows whether
-it has them.
+One thread at a time sends: the producer's own, or one that calls the producer. So the records of a partition are
+appended in the order in which they were sent. Batches stay in the outbox until their outcome is known. A thread that is
+interrupted before that leaves them there. The next thread sends the same batches with the same sequence numbers, and
+the log recognizes those that it already has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Sender:
-    """Makes batches of what waits, and appends them."""
+    """Packs waiting records into batches, and appends them."""
 
     def __init__(
         self,
@@ -38,12 +38,12 @@ class Sender:
         *,
         check_process: Callable[[], None],
     ) -> None:
-        """Packer and deliverer import NumPy, and are made when there is something to send.
+        """`make_packer` and `make_deliverer` import NumPy. They are called when there is something to send.
 
-        `check_process` raises if this process may not write, because it is a fork of the one that may.
+        `check_process` raises if this process may not write, because it is a fork of the one that opened the directory.
         """
         self.inboxes: Final[dict[str, Inbox]] = {}
-        self.on_waiting: Callable[[], object] = lambda: None  # called when records keep waiting
+        self.on_waiting: Callable[[], object] = lambda: None  # called when records remain in an inbox after a send
         self._buffer_memory: Final = config.buffer_memory
         self._max_block_ms: Final = config.max_block_ms
         self._make_packer: Final = make_packer
@@ -59,7 +59,7 @@ class Sender:
         self._callbacks: Final = make_lock()  # guards `_waiting`
 
     def add(self, inbox: Inbox) -> None:
-        """Watch one more inbox. All inboxes share half of the memory; the other half is for batches in the making."""
+        """Add an inbox. All inboxes share half of `buffer.memory`; the other half is for batches being built."""
         self.inboxes[inbox.topic] = inbox
         for each in list(self.inboxes.values()):
             each.set_share(self._buffer_memory // 2 // len(self.inboxes))
@@ -67,11 +67,11 @@ class Sender:
     # --------------------------------------------------------------------------------------------------------- futures
 
     def finish(self, timeout: float | None) -> None:
-        """Append all that was sent until now, within `timeout` seconds. Raises `TimeoutError`."""
+        """Append all records sent so far, within `timeout` seconds. Raises `TimeoutError`."""
         self.send(list(self.inboxes.values()), everything=True, timeout=timeout)
 
     def call_back(self, future: SendFuture, callback: OnDelivery) -> None:
-        """Call `callback` with the outcome when `future` is done; at once if it is."""
+        """Call `callback` with error and metadata when `future` is done, or at once if it already is."""
         with self._callbacks:
             self._waiting += (future, callback)
         if future.done():
@@ -99,7 +99,7 @@ class Sender:
                     assert kind is not None
                     threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
         finally:
-            if called < len(due):  # an exception from outside: the next one who sends calls the others
+            if called < len(due):  # an exception from outside, as by Ctrl-C: the next thread that sends calls the rest
                 with self._callbacks:
                     self._waiting = due[called:] + self._waiting
 
@@ -108,10 +108,10 @@ class Sender:
     def send(
         self, inboxes: Sequence[Inbox], *, everything: bool, in_bulk: bool = False, timeout: float | None = None
     ) -> None:
-        """Append what waits in some inboxes; without `everything`, only what fills batches (see `Packer`).
+        """Append the waiting records of some inboxes; without `everything`, only full batches (see `Packer.pack`).
 
-        Raises `TimeoutError` if other threads send for that long, and `WrongProcess`. Futures report what cannot be
-        appended.
+        Raises `TimeoutError` if other threads send for longer than `timeout` seconds, and `WrongProcess`. The futures
+        report which records could not be appended.
         """
         self._check_process()
         if timeout is None:
@@ -123,11 +123,11 @@ class Sender:
                     raise TimeoutError("the record was not appended in time")
                 self._send(inboxes, everything=everything, in_bulk=in_bulk)
             finally:
-                # Neither check first nor use `suppress`: an exception may come between those and the release.
+                # Do not check first, and do not use `suppress`: an exception could come between that and the release.
                 try:  # noqa: SIM105
                     self._sending.release()
                 except RuntimeError:
-                    pass  # it was not taken
+                    pass  # the lock was not acquired
         if self._waiting:
             self._call_back()
 
@@ -139,18 +139,18 @@ class Sender:
             while everything and inbox.held:  # there was too much for one round
                 self._pack(inbox, everything=True, in_bulk=in_bulk)
                 self._deliver()
-            inbox.set_idle(True)  # before the check: a sender that comes in between sees it
+            inbox.set_idle(True)  # before the check: a thread that sends in between sees the flag
             if inbox.held or inbox.rows:
                 inbox.set_idle(False)
                 self.on_waiting()
 
     def let_go(self) -> None:
-        """Let other threads send, even if an exception from outside kept this one from releasing the lock."""
-        while self._sending._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks it
+        """Release the sending lock, in case an exception from outside kept this thread from releasing it."""
+        while self._sending._is_owned():  # type: ignore[attr-defined]  # `threading.Condition` calls it, too
             self._sending.release()
 
     def send_full(self, inbox: Inbox) -> None:
-        """Append what fills batches in an inbox that has no more room. Senders wait for it.
+        """Append the full batches of an inbox that has no more room. The calling `send` waits for this.
 
         Raises `SendTimedOut` if other threads send for longer than `max.block.ms`.
         """
@@ -161,12 +161,12 @@ class Sender:
             raise SendTimedOut(f"there was no room for records for {self._max_block_ms} ms (max.block.ms)") from None
 
     def close(self, error: Exception) -> None:
-        """Fail everything that has not been appended, and all that comes later, with this error."""
+        """Fail all records that have not been appended, and all that are sent later, with this error."""
         self._closed = error
         self.drop(error)
 
     def drop(self, error: Exception) -> None:
-        """Fail everything that has not been appended, with this error."""
+        """Fail all records that have not been appended, with this error."""
         with self._sending:
             for parcel in self._outbox:
                 parcel.delivery.fail(parcel.rows, error)
@@ -190,7 +190,7 @@ class Sender:
             del outbox[0]
 
     def _pack(self, inbox: Inbox, *, everything: bool, in_bulk: bool) -> None:
-        """Pack what waits in an inbox into the outbox, which is empty."""
+        """Pack the waiting records of an inbox into the outbox, which must be empty."""
         items = self._all_items(inbox)
         if not items:
             return
@@ -217,7 +217,7 @@ class Sender:
         failed_delivery(inbox, items, error)
 
     def _all_items(self, inbox: Inbox) -> list[Any]:
-        """Return everything that waits in an inbox, oldest first."""
+        """Move the rows of an inbox to `held`, and return `held`: all waiting records, oldest first."""
         rows = inbox.rows
         if rows:
             held = inbox.held
@@ -228,6 +228,6 @@ class Sender:
             inbox.large_size = 0
             items = held + rows
             count = len(items) - len(held)
-            inbox.held = items  # no signal is handled between this line and the next: nothing is lost or there twice
+            inbox.held = items  # no signal is handled between this line and the next: no record is lost or doubled
             del rows[:count]
         return inbox.held

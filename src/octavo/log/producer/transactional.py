@@ -1,10 +1,10 @@
-"""The transactions of one producer, in the order that Kafka's client asks for: `ProducerTransactions`.
+"""The transactions of one producer, with the states of Kafka's client: `ProducerTransactions`.
 
 UNINITIALIZED -> READY                        init_transactions
 READY -> IN_TRANSACTION                       begin_transaction
 IN_TRANSACTION -> READY                       commit_transaction, abort_transaction
-IN_TRANSACTION -> ABORTABLE_ERROR             something could not be appended: it can only be aborted
-any -> FATAL_ERROR                            another producer has the transactional id: it can only be closed
+IN_TRANSACTION -> ABORTABLE_ERROR             something could not be appended: the transaction can only be aborted
+any -> FATAL_ERROR                            another producer has the transactional id: this one can only be closed
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
-    """State of a transactional producer, worded to complete a sentence."""
+    """State of a transactional producer. Its value completes the sentence of an error message."""
 
     UNINITIALIZED = "before init_transactions"
     READY = "outside a transaction"
@@ -40,7 +40,7 @@ _FATAL: Final = (ProducerFenced, UnknownProducer)
 
 
 class ProducerTransactions:
-    """The transaction state of a producer; it reports to the coordinator."""
+    """Keeps the transaction state of a producer, and calls the coordinator."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ProducerTransactions:
         return failed
 
     def _check(self, what: str, *states: State, hint: str = "call begin_transaction first") -> None:
-        """Raises `WrongTransactionOrder` unless the state is one of `states`; in an error state, raises its cause."""
+        """Raise `WrongTransactionOrder` unless the state is one of `states`; in an error state, raise `failure()`."""
         if self.state in states:
             return
         if self.error is not None:
@@ -106,7 +106,7 @@ class ProducerTransactions:
         self.state = State.IN_TRANSACTION
 
     def check_may_send(self) -> None:
-        """Raise if nothing can be sent."""
+        """Raise unless the producer is in a transaction that has not failed."""
         self._check("send", State.IN_TRANSACTION)
 
     def add_partition(self, partition: TopicPartition) -> None:
@@ -119,7 +119,7 @@ class ProducerTransactions:
             self._added.add(partition)
 
     def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_id: str) -> None:
-        """Commit a group's offsets with the transaction."""
+        """Add the offsets of a group to the transaction. They are committed if the transaction is."""
         self._check("send_offsets_to_transaction", State.IN_TRANSACTION)
         if offsets:
             try:
@@ -131,14 +131,14 @@ class ProducerTransactions:
             self._has_begun = True
 
     def commit(self, flush: Callable[[], None]) -> None:
-        """Commit the transaction, after `flush` has appended what was sent."""
+        """Call `flush` to append what was sent, then commit the transaction."""
         self._check("commit_transaction", State.IN_TRANSACTION)
         flush()
         self._check("commit_transaction", State.IN_TRANSACTION)
         self._end(commit=True)
 
     def abort(self, drop: Callable[[], None]) -> None:
-        """Abort the transaction, after `drop` has dropped what was not appended."""
+        """Call `drop` to drop what was not appended, then abort the transaction."""
         self._check("abort_transaction", *_OPEN)
         drop()
         self._end(commit=False)
@@ -148,7 +148,7 @@ class ProducerTransactions:
             with self._noting_fences():
                 self._coordinator.end_transaction(self._id, self.ident, commit)
         if self.error is not None:
-            # Nobody can tell which sequence numbers the logs have seen. A new epoch begins with 0 (KIP-360).
+            # It is unknown which sequence numbers the logs have seen. With a new epoch they start at 0 (KIP-360).
             with self._noting_fences():
                 self._identity.become(self._coordinator.init_producer_id(self._id, self._timeout_ms))
         self._has_begun = False
@@ -167,7 +167,7 @@ class ProducerTransactions:
 
     @staticmethod
     def unless_fenced() -> AbstractContextManager[None]:
-        """Suppress fencing while giving up: the producer that took over the transactional id ended the transaction."""
+        """Suppress the errors of a fenced producer: the one that took over its id has ended the transaction."""
         return suppress(*_FATAL)
 
     @contextmanager
