@@ -3,8 +3,8 @@
     explain    a map of one batch: every field with its name, bytes and meaning
     Dump       the records of one file as lines of JSON
 
-Uses `octavo.records`, `octavo.errors` and the file names of `octavo.log`. Imports neither pyarrow nor Numba, so that it
-starts at once.
+The package uses `octavo.records`, `octavo.errors` and the file names of `octavo.log`. It imports neither pyarrow nor
+Numba, so that it starts fast.
 """
 
 from __future__ import annotations

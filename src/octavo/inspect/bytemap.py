@@ -1,8 +1,8 @@
 """Map one batch: every field with its name, bytes and meaning.
 
-Names and places come from the layouts in `records.layout` and from the kernels that walk records; nothing about a
-layout is repeated here. Damage does not end the map. What cannot be read becomes one field that names the broken rule,
-and the map goes on after it as far as lengths can be trusted.
+Names and positions come from the layouts in `records.layout` and from the kernels that walk records; nothing about a
+layout is repeated here. Damage does not end the map. Bytes that cannot be read become one field that names the broken
+rule, and the map continues after it as far as lengths can be trusted.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ from octavo.records.text import read_text
 
 
 def explain(buffer: Buffer | mmap.mmap, position: int = 0, *, max_decompressed: int = DEFAULT_LIMIT) -> list[Field]:
-    """Return all fields of the batch at `position`, in order; none where the buffer ends there.
+    """Return all fields of the batch at `position`, in order; an empty list if `position` is the end of the buffer.
 
-    The first field is the batch itself, a group. The fields that are not groups tile its bytes. After a compressed
-    stream, the inflated fields tile its decompressed bytes, of which there are at most `max_decompressed`.
+    The first field is a group, the batch itself. Each byte of the batch is in exactly one field that is not a group.
+    If the records are compressed, the inflated fields follow, in which each decompressed byte is in exactly one field.
+    At most `max_decompressed` bytes are decompressed.
 
-    Raises `InvalidInput` for a position outside the buffer. Damage raises nothing: fields have a `problem`.
+    Raises `InvalidInput` for a position outside the buffer. Damage raises nothing: damaged fields have a `problem`.
     """
     view = memoryview(buffer).cast("B")
     if not 0 <= position <= len(view):
@@ -62,7 +63,7 @@ def explain(buffer: Buffer | mmap.mmap, position: int = 0, *, max_decompressed: 
 
 
 def _map_broken(section: Section, start: int, end: int, rule: int) -> None:
-    """Map bytes without a credible length or magic: the fields up to the one that breaks the rule."""
+    """Map bytes whose length or magic is impossible: the fields up to that one, and the rest as unreadable."""
     text = rules.broken(rule, start).rule
     header = _read_as_far_as_there(section.view, start, end)
     broken = "length"
@@ -110,12 +111,12 @@ def _map_batch(section: Section, start: int, end: int, torn: str | None, max_dec
 
 
 def _read_as_far_as_there(view: memoryview, start: int, end: int) -> BatchHeader:
-    """Read the header, with zeros for what is cut off; the map shows only fields that are there."""
+    """Read a batch header that may be cut off. Missing bytes are taken as zeros, which the map does not show."""
     return BATCH_HEADER.read(bytes(view[start : min(end, start + BATCH_HEADER.size)]).ljust(BATCH_HEADER.size, b"\0"))
 
 
 def _map_records(section: Section, at: int, end: int, header: BatchHeader, depth: int) -> None:
-    """Map the records of a batch, up to its count and its end."""
+    """Map the records of a batch. Report a record count that does not match the bytes."""
     count = header.record_count
     if count < 0 or count > (end - at) // MIN_RECORD_SIZE:
         section.leaf("records", at, at, "", depth, rules.broken(rules.RECORD_COUNT, 0).rule)
@@ -130,7 +131,7 @@ def _map_records(section: Section, at: int, end: int, header: BatchHeader, depth
 
 
 def _map_record(section: Section, start: int, end: int, header: BatchHeader, number: int, depth: int) -> int:
-    """Map one record; return where the next begins."""
+    """Map one record; return the position where the next begins."""
     data = section.view
     walked = walk_record(data, start, end)
     record_end, timestamp_delta_ms, offset_delta, key_at, key_length, value_at, value_length, headers_at, count = walked
@@ -167,7 +168,10 @@ def _map_record(section: Section, start: int, end: int, header: BatchHeader, num
 
 
 def _map_broken_record(section: Section, start: int, end: int, rule: int, number: int, depth: int) -> int:
-    """Map a record that breaks a rule, as one field. If its length is possible, the damage ends with this record."""
+    """Map a record that breaks a rule as one field; return the position where the next record begins.
+
+    The field ends with the record if the record's length is possible, else with the batch.
+    """
     length, behind = read_varint(section.view, start, end)
     is_bounded = behind > 0 and 0 < length <= end - behind
     next_at = behind + length if is_bounded else end
@@ -177,7 +181,7 @@ def _map_broken_record(section: Section, start: int, end: int, rule: int, number
 
 
 def _map_headers(section: Section, at: int, end: int, count: int, depth: int) -> None:
-    """Map the headers of a record, which fill the rest of it."""
+    """Map the headers of a record. They have to fill the rest of the record."""
     data = section.view
     for number in range(count):
         next_at, key_at, key_length, value_at, value_length = walk_header(data, at, end)

@@ -21,7 +21,7 @@ from octavo.records.control import (
 
 
 def control_content(control: Control) -> dict[str, Any]:
-    """Return the name of the type and all other fields, ready for JSON."""
+    """Convert a control record to a dictionary for JSON: the name of its type, and all its fields."""
     return {"type": control.type.name, **_content(control)}
 
 

@@ -12,7 +12,7 @@ from octavo.records.record import Record
 
 
 def map_control_key(section: Section, start: int, length: int, depth: int) -> None:
-    """Map the key at `start`, which names the type; a negative `length` means null."""
+    """Map the key of a control record, which contains its type. A negative `length` means a null key."""
     key = _bytes_or_none(section, start, length)
     try:
         type_id = read_control_type(key)
@@ -27,7 +27,7 @@ def map_control_key(section: Section, start: int, length: int, depth: int) -> No
 
 
 def map_control_value(section: Section, key: bytes | None, start: int, length: int, depth: int) -> None:
-    """Map the value at `start`, by the type that `key` names; a negative `length` means null."""
+    """Map the value of a control record, whose type is in `key`. A negative `length` means a null value."""
     value = _bytes_or_none(section, start, length)
     end = start + max(length, 0)
     try:
@@ -39,7 +39,7 @@ def map_control_value(section: Section, key: bytes | None, start: int, length: i
 
 
 def _plain(said: object) -> str:
-    """Format nested content without JSON's punctuation."""
+    """Format nested lists and dictionaries as text, without JSON's punctuation."""
     if isinstance(said, dict):
         return "(" + ", ".join(f"{name} {_plain(inner)}" for name, inner in said.items()) + ")"
     if isinstance(said, list):

@@ -1,4 +1,4 @@
-"""Describe the numbers of the format in words for a person."""
+"""Describe the fields of a batch for people: flags, timestamps, lengths, checksums."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LONGEST_TEXT: Final = 60  # the most characters of a key or value that are show
 
 
 def time_of(timestamp_ms: int) -> str:
-    """Format a time in UTC, with milliseconds where there are any."""
+    """Format a timestamp as date and time in UTC, with milliseconds if they are not zero."""
     if timestamp_ms == NO_TIMESTAMP:
         return "none"
     try:
@@ -43,31 +43,31 @@ def time_of(timestamp_ms: int) -> str:
 
 
 def timestamp(timestamp_ms: int, what: str = "") -> str:
-    """Format a timestamp as stored, and the time that it means."""
+    """Format a timestamp as the stored number, followed by date and time; `what` is put before these."""
     return f"{timestamp_ms} ({what}{time_of(timestamp_ms)})"
 
 
 def number_or_none(number: int) -> str:
-    """Format a number where -1 means that there is none."""
+    """Format the number of a field in which -1 means that there is no value."""
     return "-1 (none)" if number == -1 else str(number)
 
 
 def length_or_null(length: int) -> str:
-    """Format the length of a key or value; every negative one means null."""
+    """Format the length of a key or value. Every negative length means null."""
     return f"{length} (null)" if length < 0 else str(length)
 
 
 def codec_name(attributes: int) -> str:
-    """Name the codec in the attributes, or give its number where no codec has it."""
+    """Return the name of the codec in the attributes. If there is no such codec, the text says so with its number."""
     number = attributes & int(Attributes.CODEC)
     return Codec(number).name.lower() if number < len(Codec) else f"codec {number}, which does not exist"
 
 
 def content(data: Buffer) -> str:
-    """Format bytes as quoted text where they are text, else their beginning in hex."""
+    """Format bytes as quoted text if they are printable UTF-8, else in hex. Long ones are shortened."""
     head = bytes(data[: 4 * _LONGEST_TEXT])
     try:
-        # It is still text where the cut goes through a character.
+        # If the cut is inside a character, the bytes before it are still text.
         text = _UTF_8().decode(head, final=len(head) == len(data))
     except UnicodeDecodeError:
         text = ""
@@ -79,7 +79,7 @@ def content(data: Buffer) -> str:
 
 
 def attributes_of(attributes: int, magic: int) -> str:
-    """Describe the flags. Of the two bytes in magic 2 only the low one counts."""
+    """Describe the flags in the attributes. Magic 2 has two bytes of attributes, and flags only in the low one."""
     width = 4 if magic == 2 else 2
     number = attributes & (0xFFFF if magic == 2 else 0xFF)
     said = [codec_name(attributes) if attributes & Attributes.CODEC else "uncompressed"]
@@ -92,7 +92,7 @@ def attributes_of(attributes: int, magic: int) -> str:
 
 
 def checksum(stored: int, computed: int) -> tuple[str, str | None]:
-    """Format a stored checksum, and say what is wrong with it, if anything."""
+    """Format a stored checksum. Also return the problem, if it is not the computed one."""
     if stored == computed:
         return f"{stored:#010x} (right)", None
     return f"{stored:#010x}", f"wrong: the bytes give {computed:#010x}"
@@ -125,7 +125,7 @@ def batch_values(header: BatchHeader) -> dict[str, str]:
 
 
 def message_values(header: MessageV0 | MessageV1, offset: int) -> dict[str, str]:
-    """Describe each field of an old message's header. `offset` is the absolute one."""
+    """Describe each field in the header of a message of magic 0 or 1. `offset` is its absolute offset."""
     values = {
         "offset": str(offset) if offset == header.offset else f"{header.offset} (offset {offset})",
         "length": _size(header.length),

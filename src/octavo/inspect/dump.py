@@ -1,15 +1,16 @@
 """Convert the records of one file to lines of JSON, one object per record.
 
     topic, partition    from the folder `<topic>-<partition>` of a `.log` file, else null
-    offset, timestamp   the timestamp in milliseconds as stored: -1 where there is none
+    offset, timestamp   the timestamp in milliseconds as stored: -1 if there is none
     timestampType       `CreateTime`, `LogAppendTime` or `NoTimestampType`, as Kafka prints them
-    key, value          as `Binary` says; null where there is none, which is not ""
+    key, value          in the form that `Binary` sets; null, which is not the same as ""
     headers             a list of [key, value], keys always as text
     producerId, producerEpoch, sequence, isTransactional, isControl, magic, compression
     file, position      the path as it was given, and the byte at which the record's batch begins
     control             only in control records: the name of the type, and the fields that Kafka stores for it
 
-The file is mapped, not read: memory is bounded by the largest batch. A batch without records has no line.
+The file is mapped into memory, so that no more memory is needed than for the largest batch. A batch without records has
+no line.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from octavo.records.offset_order import base_offset_at, is_misplaced, misplaced
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 _CHECKPOINT: Final = "-checkpoint"
-_OTHER_KINDS: Final = {  # by the end of the name
+_OTHER_KINDS: Final = {  # kinds of files by the suffix of their names
     TIME_INDEX: "an index of timestamps",
     TXN_INDEX: "an index of aborted transactions",
     INDEX: "an index of offsets",
@@ -72,17 +73,17 @@ class Binary(StrEnum):
 
 
 class Dump(Iterable[str]):
-    """Iterates, once, over the lines of one file, each with its newline.
+    """The records of one file as lines of JSON, each with its newline. Can be iterated over once.
 
-    verify: compare checksums. Of batches outside the range, only where their offsets leave gaps
-    resync: go on after damage, and record it in `damage`
-    offsets: the first offset, and the one behind the last; None for no limit. Batches outside are not decoded
+    verify: compare checksums; for batches outside the range of offsets, only if a gap in the offsets follows
+    resync: continue after damage, and record it in `damage`
+    offsets: the first offset, and the offset after the last; None for no limit. Batches outside are not decoded
 
     In a file that is named like a segment, batches whose offsets do not increase are damage, too.
 
-    Raises `OSError` where the file cannot be opened or mapped. Raises `InvalidInput` for a range that ends before it
+    Raises `OSError` if the file cannot be opened or mapped. Raises `InvalidInput` for a range that ends before it
     begins, and for the other kinds of files that Kafka keeps beside segments.
-    Without `resync`, iterating raises `FormatError` at damage, after it has yielded everything before it.
+    Without `resync`, iterating yields everything before the first damage, and then raises `FormatError`.
     """
 
     def __init__(
@@ -108,23 +109,23 @@ class Dump(Iterable[str]):
         # Without resync only the wanted batches are verified, in `__iter__`.
         self._reader: Final = read_batches(self._file, verify=verify and resync, resync=resync)
         base_offset = base_offset_of(path.name) if path.suffix == LOG else None
-        # The last offset of the batch before, in a segment of a log.
+        # The last offset of the previous batch; None if the file is not named like a segment.
         self._last_offset = None if base_offset is None else base_offset - 1
         self._bytes_as_json: Final = _BYTES_AS_JSON[binary]
 
     @property
     def position(self) -> int:
-        """The position behind the batch that was begun last."""
+        """The position after the batch that is being iterated over."""
         return self._reader.position
 
     @property
     def damage(self) -> list[Damage]:
-        """The damage that was passed over so far, with `resync`."""
+        """The damage that was skipped so far. Only with `resync`."""
         return self._reader.damage
 
     @property
     def torn_tail(self) -> int | None:
-        """The position of an incomplete last batch; known at the end."""
+        """The position of an incomplete batch at the end of the file, or None. Known after the iteration."""
         return self._reader.torn_tail
 
     def __iter__(self) -> Iterator[str]:
@@ -146,12 +147,12 @@ class Dump(Iterable[str]):
             raise Truncated(self.torn_tail, "a batch ends behind the file, and there are others behind its header")
 
     def _goes_on_behind(self, position: int) -> bool:
-        """Whether there is another batch behind what seems to be an incomplete last one."""
+        """Whether there is another batch after the seemingly incomplete last batch at `position`."""
         found = next(read_batches(self._file, start=position, resync=True), None)
         return found is not None and (self._last_offset is None or found.last_offset > self._last_offset)
 
     def _check_place(self, batch: Batch, before: int, behind: int | None) -> None:
-        """Raise `BadRecord` for a batch of a log that cannot belong where it is."""
+        """Raise `BadRecord` if a batch has offsets that it cannot have at its place in the log."""
         base_offset = batch.last_offset if batch.count is None else batch.base_offset
         if is_misplaced(base_offset, batch.last_offset, before, behind):
             raise misplaced(batch.position)
@@ -161,10 +162,10 @@ class Dump(Iterable[str]):
         return base_offset_at(self._file, batch.position + batch.size)
 
     def _is_wanted(self, batch: Batch) -> bool:
-        """Whether the batch may hold records of the range.
+        """Whether the batch may have records in the range of offsets.
 
-        The header of an old wrapper has only the last offset, and not even that where it is 0, as some producers left
-        it.
+        The header of a wrapper message of magic 0 or 1 has only the last offset. If that is 0, as some producers left
+        it, not even the last offset is known.
         """
         is_wrapper = batch.count is None
         ends_anywhere = is_wrapper and batch.last_offset == 0
@@ -209,13 +210,13 @@ class Dump(Iterable[str]):
 
 
 def topic_and_partition(path: Path) -> tuple[str | None, int | None]:
-    """Return the topic and partition that a segment's folder is named after, or None for both."""
+    """Return the topic and partition from the name of a segment's folder, or None for both."""
     named = TopicPartition.parse(path.absolute().parent.name)
     return (None, None) if named is None or path.suffix != LOG else named
 
 
 def _other_kind(name: str) -> str | None:
-    """Return what kind of file this is, if its name says that it does not hold batches."""
+    """Return the kind of a file that does not contain batches, judged by its name; None for other names."""
     for suffix in (DELETED, SWAP, CLEANED):
         name = name.removesuffix(suffix)
     if name.endswith(_CHECKPOINT):
@@ -225,7 +226,7 @@ def _other_kind(name: str) -> str | None:
 
 def _mapped(path: Path) -> mmap.mmap | bytes:
     mode = path.stat().st_mode
-    if not stat.S_ISREG(mode):  # opening a pipe would wait, and it cannot be mapped
+    if not stat.S_ISREG(mode):  # a pipe cannot be mapped, and opening it would block
         raise OSError("it is a directory" if stat.S_ISDIR(mode) else "it is no ordinary file")
     with path.open("rb") as file:
         try:

@@ -1,4 +1,4 @@
-"""The parts of a map of bytes: `Field`, and `Section`, which collects fields."""
+"""The classes of a map of bytes: `Field`, and `Section`, which collects fields."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from octavo.records.layout import Layout
 class Field:
     """One field of a batch; or, if `is_group`, a name for the fields that follow at a greater depth.
 
-    The fields that are not groups tile their bytes: each byte is in exactly one. Those that are `inflated` tile the
-    decompressed bytes of the batch. A field of no bytes is there only for its problem: something is missing here.
+    Each byte of the batch is in exactly one field that is not a group. The same holds for the decompressed bytes and
+    the fields that are `inflated`. A field without bytes reports a problem: something is missing at this position.
     """
 
-    name: str  # as in the layouts and the docs
-    position: int  # in the buffer; of an inflated field, in the decompressed bytes
+    name: str  # the name in the layouts and the docs
+    position: int  # position in the buffer; for an inflated field, in the decompressed bytes
     size: int
     value: str  # the meaning of the bytes, for a person to read
     data: memoryview
@@ -29,7 +29,7 @@ class Field:
 
 
 class Section:
-    """A range of bytes whose fields are added to `fields`, one after another."""
+    """Adds the fields of the bytes in `view` to the list `fields`, one after another."""
 
     def __init__(self, view: memoryview, fields: list[Field], *, inflated: bool = False) -> None:
         self.view = view
@@ -37,12 +37,12 @@ class Section:
         self.inflated = inflated
 
     def leaf(self, name: str, start: int, end: int, value: str, depth: int, problem: str | None = None) -> None:
-        """Add a field, unless it has neither bytes nor a problem."""
+        """Add a field that is not a group. Do nothing if it has neither bytes nor a problem."""
         if end > start or problem:
             self._add(name, start, end, value, depth, problem)
 
     def group(self, name: str, start: int, end: int, value: str, depth: int, problem: str | None = None) -> None:
-        """Add a name for the fields that follow at a greater depth."""
+        """Add a group: a name for the fields that follow at a greater depth."""
         self._add(name, start, end, value, depth, problem, is_group=True)
 
     def layout(
@@ -54,7 +54,10 @@ class Section:
         depth: int,
         problems: Mapping[str, str | None],
     ) -> int:
-        """Add the fields of a structure, as far as they lie before `end`; return where they end."""
+        """Add the fields of a structure up to `end`; return the position where they end.
+
+        If the structure is cut off at `end`, the last field has that problem.
+        """
         for name, position, size in layout.places():
             at = start + position
             if at + size > end:

@@ -1,4 +1,4 @@
-"""Map messages of magic 0 and 1, both single ones and wrappers of compressed ones."""
+"""Map messages of magic 0 and 1: single messages, and wrappers of compressed messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from octavo.records.layout import MAGIC_AT, MESSAGE_V0, MESSAGE_V1, Attributes, 
 
 
 def map_message(section: Section, start: int, end: int, *, torn: str | None, max_decompressed: int) -> None:
-    """Map the message from `start` to `end`; of a wrapper, also the messages in it."""
+    """Map the message from `start` to `end`. If it is a wrapper, also map the messages in it."""
     value = _map_fields(section, start, end, 0, torn, 0)
     header = _header(section.view, start, end)
     codec = header.attributes & Attributes.CODEC
@@ -29,7 +29,10 @@ def map_message(section: Section, start: int, end: int, *, torn: str | None, max
 
 
 def _map_fields(section: Section, start: int, end: int, depth: int, torn: str | None, to_add: int) -> memoryview | None:
-    """Map one message; `to_add` makes its offset absolute. Return its value where it can be read and is not null."""
+    """Map one message; return its value, or None if it is null or unreadable.
+
+    `to_add` is added to the stored offset to get the absolute one.
+    """
     view = section.view
     header = _header(view, start, end)
     offset = wrap64(header.offset + to_add)
@@ -60,7 +63,7 @@ def _map_fields(section: Section, start: int, end: int, depth: int, torn: str | 
 
 
 def _map_inner(section: Section, magic: int, offset: int) -> None:
-    """Map all messages of a wrapper with this `magic` and `offset`, decompressed in `section`."""
+    """Map all messages of a wrapper; `section` has the decompressed bytes. `magic` and `offset` are the wrapper's."""
     view = section.view
     end = len(view)
     _, to_add, rule = measure_wrapper(view, 0, end, magic, offset)
@@ -74,11 +77,11 @@ def _map_inner(section: Section, magic: int, offset: int) -> None:
         _map_fields(section, at, next_at, 1, None, to_add)
         at = next_at
     if at < end:
-        # A wrapper may end with a cut message, which is no error; any other problem was reported above.
+        # A wrapper may end with an incomplete message, which is no error; any other problem was reported above.
         section.leaf("unread", at, end, descriptions.content(view[at:end]), 1)
 
 
 def _header(view: memoryview, start: int, end: int) -> MessageV0 | MessageV1:
-    """Read the header, with zeros for what is cut off; the map shows only fields that are there."""
+    """Read a message header that may be cut off. Missing bytes are taken as zeros, which the map does not show."""
     layout = MESSAGE_V1 if view[start + MAGIC_AT] else MESSAGE_V0
     return layout.read(bytes(view[start : min(end, start + layout.size)]).ljust(layout.size, b"\0"))
