@@ -1,7 +1,7 @@
 """Octavo: Kafka's log, in Python.
 
-The package itself imports nothing: each layer (`octavo.records`, `octavo.inspect`, `octavo.cli`) is
-imported by whoever needs it, so that small programs start fast.
+The package itself imports nothing. Programs import only the packages that they need (`octavo.records`, `octavo.log`,
+`octavo.spark`, `octavo.inspect`), so that small programs start fast.
 """
 
 __version__ = "0.1.0"

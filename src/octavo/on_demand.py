@@ -1,4 +1,4 @@
-"""Export names from a package whose modules are imported only when a name is first used (PEP 562)."""
+"""Let a package export names whose modules are imported only when the name is first used (PEP 562)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def on_demand(
     """Return `__getattr__` and `__dir__` for a package.
 
     namespace: the package's `globals()`
-    modules: which names come from which module; the modules are relative to the package
+    modules: the names that each module provides; module names are relative to the package
     """
     package: str = namespace["__name__"]
     module_of = {name: module for module, names in modules.items() for name in names}

@@ -1,14 +1,14 @@
 """The `octavo` command.
 
-Each sub-command is a module with `add_to`, which adds its options and help and is cheap, and a function that does the
-work and imports what that needs. So `--help` and `--version` import nothing but argparse, and a small command starts at
-once.
+Each sub-command is a module with two functions: `add_to` adds its options and help, and `run` does the work. Libraries
+for the work are imported in `run`. So `--help` and `--version` import little more than argparse, and a small command
+starts fast.
 
-    exit 0      fine
+    exit 0      success
          1      damage was found
          2      could not run: a wrong option, a missing file, a full disk
          130    interrupted
-         141    the reader of the output went away
+         141    the output was closed by the program that read it (a broken pipe)
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line, by default that of the process; return the exit code."""
-    if sys.stdout is None:  # closed before Python started: a file that is opened now would take its place
+    """Run a command line, by default the arguments of this process; return the exit code."""
+    if sys.stdout is None:  # closed before Python started: the next file to be opened would become standard output
         print("octavo: standard output is closed", file=sys.stderr)
         return COULD_NOT_RUN
     try:
@@ -69,7 +69,7 @@ def _run(argv: Sequence[str] | None) -> int:
     handover.add_to(commands)
     try:
         arguments = parser.parse_args(argv)
-    except SystemExit as told:  # --help, --version, or a wrong option: argparse has printed everything
+    except SystemExit as told:  # for --help, --version or a wrong option: argparse has already printed its message
         return told.code if isinstance(told.code, int) else COULD_NOT_RUN
     if "run" not in arguments:
         parser.print_help(sys.stderr)
@@ -79,7 +79,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _let_go_of_output() -> None:
-    """Discard output that cannot be written: else Python would try again at exit, and complain."""
+    """Discard output that cannot be written. Otherwise Python would try again at exit, and print an error."""
     try:
         sys.stdout.flush()
     except OSError:

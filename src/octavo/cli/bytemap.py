@@ -14,7 +14,7 @@ _STYLES: Final = {"key": "green", "value": "green", "crc": "magenta", "magic": "
 
 
 def draw(fields: Iterable[Field], *, bytes_a_line: int) -> Table:
-    """Draw one row per field: position, bytes in hex, name, meaning; problems are red."""
+    """Draw a table with one row per field: position, bytes in hex, name, meaning. Problems are red."""
     drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     drawn.add_column("at", justify="right", style="dim")
     drawn.add_column("bytes", width=2 * bytes_a_line, overflow="fold", no_wrap=False)

@@ -40,7 +40,7 @@ _LINES_A_WRITE: Final = 512
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
+    """Add `octavo dump` and its options to the parser."""
     parser = commands.add_parser(
         "dump",
         help="print the records of segment files",
@@ -71,7 +71,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Dump all files, in order; return the worst of their exit codes."""
+    """Dump all files, in order; return the highest of their exit codes."""
     return max([_dump(file, arguments) for file in arguments.files])
 
 
@@ -103,7 +103,7 @@ def _dump(file: str, arguments: argparse.Namespace) -> int:
 
 
 def _write_lines(dump: Dump) -> None:
-    """Write all lines before damage, in UTF-8 whatever the terminal's locale is."""
+    """Write all lines up to damage, in UTF-8 regardless of the terminal's locale."""
     from octavo.cli.progress import progress
 
     lines: list[str] = []
@@ -122,7 +122,7 @@ def _write_lines(dump: Dump) -> None:
 
 
 def _write(data: bytes) -> None:
-    """Write all of it: where PYTHONUNBUFFERED is set, standard output may take only a part at once."""
+    """Write all bytes to standard output. If PYTHONUNBUFFERED is set, one call may write only a part of them."""
     rest = memoryview(data)
     while rest:
         rest = rest[sys.stdout.buffer.write(rest) :]
@@ -144,7 +144,7 @@ def _say(file: str, text: str) -> None:
 
 
 def _offsets(text: str) -> tuple[int | None, int | None]:
-    """Parse `A:B`, `A:` and `:B`."""
+    """Parse a range of offsets: `A:B`, `A:` or `:B`."""
     first, colon, behind = text.partition(":")
     try:
         if not colon:

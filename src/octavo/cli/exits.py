@@ -1,4 +1,4 @@
-"""The exit codes of the command."""
+"""The exit codes of the `octavo` command."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Final
 FINE: Final = 0
 DAMAGE_FOUND: Final = 1
 COULD_NOT_RUN: Final = 2
-INTERRUPTED: Final = 130  # as in shells: 128 and SIGINT
-BROKEN_PIPE: Final = 141  # 128 and SIGPIPE
+INTERRUPTED: Final = 130  # as in shells: 128 + SIGINT
+BROKEN_PIPE: Final = 141  # 128 + SIGPIPE

@@ -34,7 +34,7 @@ _SHOWN: Final = 10  # the most names in a list; the rest are only counted
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
+    """Add `octavo handover` and its options to the parser."""
     parser = commands.add_parser(
         "handover",
         help="make a data directory one that Apache Kafka serves",
@@ -47,7 +47,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Hand the directory over, and print what to do next."""
+    """Prepare the data directory for Apache Kafka, and print what to do next."""
     from octavo.log.metadata import handover
     from octavo.log.partition_folders import folder_paths
 

@@ -1,4 +1,4 @@
-"""A progress bar on the terminal, shown where the output goes elsewhere."""
+"""A progress bar on the terminal. It is shown only if standard output goes elsewhere, such as to a file."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-WORTH_A_BAR: Final = 8 << 20  # bytes, about a second of work
+WORTH_A_BAR: Final = 8 << 20  # the least number of bytes for which a bar is shown, about a second of work
 
 
 @contextmanager
 def progress(size: int) -> Iterator[Callable[[int], object]]:
-    """Yield a function to call with the position reached in `size` bytes; it does nothing where no bar is shown."""
+    """Show a bar for work on `size` bytes. Yield a function to call with the position that the work has reached.
+
+    For little work no bar is shown, and the function does nothing.
+    """
     if size < WORTH_A_BAR or sys.stdout.isatty() or not sys.stderr.isatty():
         yield lambda position: None
         return

@@ -8,7 +8,7 @@ from octavo.cli.exits import FINE
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
+    """Add `octavo demo` and its options to the parser."""
     parser = commands.add_parser(
         "demo",
         help="show what Octavo does, in under a minute",
@@ -25,7 +25,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show all chapters."""
+    """Run the demo: show all its chapters, one after another."""
     from pathlib import Path
 
     from octavo.cli.demo import bytes_, conversion, crash, damage, delivering, formats, keeping, logs, million, tables

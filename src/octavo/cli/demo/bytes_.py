@@ -11,7 +11,7 @@ from octavo.records import read_batches
 
 
 def show(stage: Stage) -> None:
-    """Draw the map of a batch and decode it."""
+    """Draw the map of a batch, and decode its records."""
     data = notebook_batch()
     stage.chapter("Look: every byte of a batch has a name")
     stage.say(f"Two records of a transaction, {len(data)} bytes:")

@@ -8,7 +8,7 @@ from octavo.records import Codec, convert
 
 
 def show(stage: Stage) -> None:
-    """Convert one batch down, up and across."""
+    """Convert one batch to older and newer magics, and to another codec."""
     stage.chapter("Convert: by Kafka's own rules, and what is lost is said")
     data = notebook_batch(Codec.ZSTD)
     drawn = table("from", "to", "bytes", "lost on the way", right=("bytes",))

@@ -1,8 +1,7 @@
-"""Crash a log, for real and worse, and recover it.
+"""Crash a log and recover it.
 
-For real: a process is killed with SIGKILL while it appends. That alone loses nothing, because what was appended is in
-the page cache. Worse: the demo then does by hand what a power cut does to the end of a file, since no demo can cut the
-power.
+First, a process is killed with SIGKILL while it appends. That alone loses nothing, because the appended bytes are in
+the page cache. Then the demo damages the ends of files as a power cut would, since no demo can cut the power.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from octavo.log.names import TopicPartition
 from octavo.log.recovery_report import RecoveryReport
 from octavo.records import read_batches
 
-APPENDS: Final = 100  # the number that the process reports before it is killed
+APPENDS: Final = 100  # the number of appends that the process reports before it is killed
 
 
 class Report(NamedTuple):
-    """A report of the process: an append that has returned."""
+    """An append that the process reported: its partition and last offset."""
 
     partition: TopicPartition
     last_offset: int
 
 
 class Damage(NamedTuple):
-    """The damage done to the end of a partition's last file."""
+    """A way to damage the end of a partition's last segment: a description, and the function that does it."""
 
     what: str
     do: Callable[[Path], None]
 
 
 def show(stage: Stage, folder: Path) -> None:
-    """Kill a process that writes to the directory, damage what it left, open the directory, and show the recovery."""
+    """Kill a process that appends to the logs, damage the ends of their files, and show how they are recovered."""
     stage.chapter("Crash: kill the writer, then do what a power cut does")
     with stage.waiting("Another process appends to the directory ..."):
         reported, code = kill_a_writer(folder)
@@ -64,7 +63,7 @@ def show(stage: Stage, folder: Path) -> None:
 def _tell(
     stage: Stage, data: DataDirectory, done: dict[TopicPartition, Damage], before: dict[TopicPartition, int]
 ) -> None:
-    """Show what recovery found and did, and that the logs can be written again."""
+    """Show what recovery found and did. Then append, to show that the logs can be written again."""
     drawn = table("partition", "its last file", "recovery", "records", right=("records",))
     for partition, (what, _) in done.items():
         log = data.log(*partition)
@@ -83,7 +82,7 @@ def _tell(
 
 
 def kill_a_writer(folder: Path) -> tuple[list[Report], int]:
-    """Start a process and kill it; return every append that it reported, and its exit code."""
+    """Start a process that appends, and kill it. Return the appends that it reported, and its exit code."""
     command = [sys.executable, "-m", "octavo.cli.demo.victim", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
@@ -105,13 +104,13 @@ def _report(line: str) -> Report:
 
 
 def _end_offsets(folder: Path) -> dict[TopicPartition, int]:
-    """Return the log end offset of each partition, read without changing the log."""
+    """Return the log end offset of each partition. The directory is opened read-only, so that nothing is recovered."""
     with DataDirectory.open(folder, read_only=True) as data:
         return {partition: data.log(*partition).end_offset for partition in data.partitions()}
 
 
 def damage(folder: Path) -> dict[TopicPartition, Damage]:
-    """Damage the last file of three partitions, each in another way; return what was done to each."""
+    """Damage the last segment of three partitions, each in another way; return the damage of each partition."""
     damages = {
         TopicPartition("orders", 0): Damage("as the kill left it", lambda path: None),
         TopicPartition("orders", 1): Damage("a cut tail: 300 bytes never came to the disk", _cut),

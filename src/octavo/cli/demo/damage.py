@@ -1,4 +1,4 @@
-"""Show how damage is reported, and how reading goes on after it."""
+"""Show how damage is reported, and how reading continues after it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCHES: Final = 6
 
 
 def show(stage: Stage) -> None:
-    """Damage a log, then read what can be read of it."""
+    """Read a damaged log, first up to the damage, then with `resync` past it."""
     stage.chapter("Damage: named where it stands, and got over")
     data, position = damaged_log()
     stage.say(
@@ -40,7 +40,7 @@ def show(stage: Stage) -> None:
 
 
 def damaged_log() -> tuple[bytes, int]:
-    """Return the log, and the position of its damaged batch."""
+    """Build a log with a damaged batch and an incomplete last one. Return it with the position of the damaged batch."""
     batches = [build(2, Codec.LZ4, orders(50), 50 * n) for n in range(BATCHES)]
     position = sum(map(len, batches[:DAMAGED]))
     data = bytearray(b"".join(batches))

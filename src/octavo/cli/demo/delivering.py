@@ -1,4 +1,4 @@
-"""Send from a producer to a consumer: transactions are seen whole or not at all; compaction keeps each last value."""
+"""Show producer and consumer: consumers see whole transactions or nothing, and compaction keeps the last values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPACTED: Final = {"cleanup.policy": "compact", "delete.retention.ms": "0", "s
 
 
 def show(stage: Stage, folder: Path) -> None:
-    """Send in transactions, and compact."""
+    """Send records in transactions and read them; then compact a topic."""
     with DataDirectory.open(folder) as data:
         stage.chapter("Deliver: transactions, seen whole or not at all")
         stage.code(
@@ -37,7 +37,7 @@ def show(stage: Stage, folder: Path) -> None:
 
 
 def seen(data: DataDirectory, isolation: str) -> int:
-    """Count the payments that a consumer sees."""
+    """Count the payments that a consumer with this isolation level sees."""
     with Consumer(data, {"auto.offset.reset": "earliest", "isolation.level": isolation}) as consumer:
         consumer.subscribe([PAYMENTS])
         return len(consumer.poll(timeout=0, max_records=1000))

@@ -13,7 +13,7 @@ _SINCE: Final = {0: "Kafka 0.8, 2013", 1: "Kafka 0.10, 2016", 2: "Kafka 0.11, 20
 
 
 def show(stage: Stage) -> None:
-    """Build all formats and compare their sizes."""
+    """Build the same records in all formats, and compare their sizes."""
     stage.chapter("Build: the same records in every format")
     records = orders(COUNT)
     size = sum(len(record.key or b"") + len(record.value or b"") for record in records)

@@ -16,12 +16,12 @@ from octavo.log import DataDirectory, Log
 from octavo.records import Codec, read_batches
 
 TOPICS: Final = {"orders": 2, "returns": 2}
-BATCH_COUNT: Final = 10  # records in a batch
+BATCH_COUNT: Final = 10  # number of records in a batch
 BATCHES: Final = 24
-# One segment per minute of orders, so that there are several. Nothing is deleted, though all records are from 2023.
+# One segment per minute of orders, so that there are several. No retention, since all records are from 2023.
 CONFIG: Final = {"segment.ms": "60000", "retention.ms": "-1", "index.interval.bytes": "2000"}
 
-_FILES: Final = {  # short enough for 80 columns
+_FILES: Final = {  # descriptions of files, short enough for 80 columns
     "meta.properties": "whose it is: cluster, node, id",
     ".lock": "held by whoever writes",
     ".kafka_cleanshutdown": "closed in good order",
@@ -34,12 +34,12 @@ _FILES: Final = {  # short enough for 80 columns
 
 
 def order_batch(number: int) -> bytes:
-    """Build the batch with this number, counted from 0."""
+    """Build a batch of orders; `number` counts the batches from 0."""
     return build(2, Codec.NONE, orders(BATCH_COUNT, BATCH_COUNT * number))
 
 
 def show(stage: Stage, folder: Path) -> None:
-    """Write a data directory, list it, and read from it."""
+    """Write a data directory, list its files, and read from a log."""
     stage.chapter("Keep: a data directory, as Apache Kafka has it")
     stage.code(
         "with DataDirectory.open(folder) as data:\n"
@@ -60,7 +60,7 @@ def show(stage: Stage, folder: Path) -> None:
 
 
 def write(folder: Path) -> None:
-    """Write the directory, and close it cleanly."""
+    """Write a data directory with all topics and batches, and close it cleanly."""
     with DataDirectory.open(folder) as data:
         for topic, partitions in TOPICS.items():
             data.create_topic(topic, partitions, CONFIG)
@@ -92,7 +92,7 @@ def listing(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _partition(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the files of a partition; of the indexes only those of the first segment."""
+    """Yield name, size and meaning of a partition's files. Only the first segment's indexes are listed."""
     first = min(folder.glob("*.log"))
     last_snapshot = max(folder.glob("*.snapshot"), default=None)
     for path in sorted(folder.iterdir()):
@@ -120,7 +120,7 @@ def _size(folder: Path) -> str:
 
 
 def _answers(log: Log) -> Iterator[tuple[str, str]]:
-    """Yield calls to the log, and what it answers."""
+    """Yield calls of the log's methods as text, each with its result."""
     found = log.read(85, 2000)
     assert found.file_slice is not None
     batches = list(read_batches(found.records))

@@ -19,9 +19,9 @@ _SEGMENT: Final = "00000000000000000000.log"  # Kafka's name for the first segme
 
 
 def write(folder: Path | None) -> Path:
-    """Write the logs into `folder`, or a new temporary one; return the folder.
+    """Write the two logs into `folder`, or into a new temporary folder; return the folder.
 
-    Raises `InvalidInput` where other files have their names.
+    Raises `InvalidInput` if there are other files of the same names.
     """
     if folder is None:
         folder = Path(tempfile.mkdtemp(prefix="octavo-"))
@@ -31,7 +31,7 @@ def write(folder: Path | None) -> Path:
 
 
 def place_for_data(folder: Path) -> Path:
-    """Create a folder for a data directory. That of an earlier run is left alone; it may still be in use."""
+    """Create a new folder for a data directory. The one of an earlier run is not reused: it may still be in use."""
     for number in itertools.count(1):
         place = folder / ("data" if number == 1 else f"data-{number}")
         try:
@@ -43,7 +43,7 @@ def place_for_data(folder: Path) -> Path:
 
 
 def show(stage: Stage, folder: Path, data: Path) -> None:
-    """Suggest what to try next."""
+    """Suggest commands to try next."""
     stage.chapter("Go on")
     command, place = _command(), shlex.quote(str(folder))
     stage.say("Left for you to try: a log that has seen every format, the damaged one, and the data directory.")
@@ -56,7 +56,7 @@ def show(stage: Stage, folder: Path, data: Path) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file of the demo, but never overwrite another."""
+    """Write a file of the demo. Raises `InvalidInput` if there is a file with other content."""
     if path.exists() and path.read_bytes() != data:
         raise InvalidInput(f"{path} exists and is not what the demo would write: give another --dir")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _command() -> str:
-    """Return how to call this command from here."""
+    """Return how to call the `octavo` command in this shell."""
     called = sys.argv[0]
     if shutil.which("octavo"):
         return "octavo"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COUNT: Final = 1_000_000
-BATCH_COUNT: Final = 200  # records in a batch
+BATCH_COUNT: Final = 200  # number of records in a batch
 _CODECS: Final = (Codec.NONE, Codec.LZ4, Codec.ZSTD)
 
 
@@ -37,7 +37,7 @@ def show(stage: Stage) -> None:
 
 
 def _load_kernels(stage: Stage, columns: pa.RecordBatch) -> float:
-    """Load the kernels with a first pass; the first run on a machine compiles them. Return how many seconds it took."""
+    """Load the kernels, which are compiled in the first run on a machine. Return how many seconds it took."""
     from octavo.records.kernels.cache import folders_to_load_from
 
     is_first = not any(any(folder.iterdir()) for folder in folders_to_load_from())
@@ -49,7 +49,7 @@ def _load_kernels(stage: Stage, columns: pa.RecordBatch) -> float:
 
 
 def orders_as_columns() -> pa.RecordBatch:
-    """Make a million orders, without a Python object for any of them."""
+    """Make a million orders as Arrow columns, without creating a Python object for each."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -86,14 +86,14 @@ def _round_trip(columns: pa.RecordBatch, codec: Codec) -> tuple[bytes, float, fl
 
 
 def _best_round_trip(columns: pa.RecordBatch, codec: Codec) -> tuple[bytes, float, float]:
-    """Take the better of two round trips: the first may import a codec's library, and memory is cold."""
+    """Make two round trips, and return the best times. The first may import a codec's library, and memory is cold."""
     data, wrote, read = _round_trip(columns, codec)
     _, wrote_again, read_again = _round_trip(columns, codec)
     return data, min(wrote, wrote_again), min(read, read_again)
 
 
 def _count_customers(data: bytes) -> tuple[int, float]:
-    """Count the distinct keys; only the requested column is decoded."""
+    """Count the distinct keys, decoding only that column. Return their number, and the seconds it took."""
     import pyarrow as pa
 
     from octavo.records import to_arrow

@@ -7,7 +7,7 @@ import sys
 
 
 def main(folder: str, sql: str) -> None:
-    """Query the directory, as the view `log`."""
+    """Run a query on the data directory, which is the view `log`, and print the rows as JSON."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("octavo demo")

@@ -20,7 +20,7 @@ CAGE: Final = "Ein Käfig ging einen Vogel suchen."
 
 
 def orders(count: int, first: int = 0) -> list[Record]:
-    """Make orders of a small stationer's, one a second."""
+    """Make orders of a small stationery shop, one per second."""
     return [
         Record(
             offset=n,
@@ -33,7 +33,7 @@ def orders(count: int, first: int = 0) -> list[Record]:
 
 
 def build(magic: int, codec: Codec, records: list[Record], base_offset: int = 0) -> bytes:
-    """Build one batch; in old magics, messages."""
+    """Build one batch; for magic 0 and 1, messages."""
     builder = BatchBuilder(magic, codec=codec, base_offset=base_offset)
     for record in records:
         builder.append(record.key, record.value, timestamp_ms=record.timestamp_ms)
@@ -57,7 +57,7 @@ def notebook_batch(codec: Codec = Codec.NONE, base_offset: int = 1917) -> bytes:
 
 
 def segment() -> list[bytes]:
-    """Build the batches of a log that has seen every format."""
+    """Build the batches of a log that has every format."""
     batches: list[bytes] = []
     offset = 0
     for magic, codecs in CODECS.items():

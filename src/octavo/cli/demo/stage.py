@@ -16,12 +16,12 @@ from rich.text import Text
 
 from octavo import __version__
 
-WIDEST: Final = 120  # columns; longer lines are hard to read
-WIDE: Final = 110  # columns from which there is room for more
+WIDEST: Final = 120  # the most columns that are used; longer lines are hard to read
+WIDE: Final = 110  # the number of columns from which a terminal counts as wide
 
 
 class Stage:
-    """The terminal, or whatever standard output goes to."""
+    """Prints to standard output, whether it is a terminal or not."""
 
     def __init__(self) -> None:
         self._console: Final = Console(highlight=False, soft_wrap=False)
@@ -38,7 +38,7 @@ class Stage:
         self.say("All that follows is computed as you look, on bytes as Apache Kafka stores them.")
 
     def chapter(self, title: str) -> None:
-        """Begin a chapter."""
+        """Print the title of a new chapter."""
         self._chapter += 1
         self._console.print()
         self._print(Rule(Text(f"{self._chapter}. {title}", style="bold"), align="left", style="cyan"))
@@ -53,7 +53,7 @@ class Stage:
         self.show(syntax)
 
     def command(self, text: str, what: str) -> None:
-        """Print a command and what it does. A long line is left for the terminal to wrap, so that it can be copied."""
+        """Print a command and what it does. Only the terminal wraps long lines, so that a command can be copied."""
         self._console.print(Text(f"  # {what}", style="dim"))
         self._console.print(Text(f"  {text}", style="green"), soft_wrap=True)
 
@@ -62,12 +62,12 @@ class Stage:
         self._print(Padding(what, (0, 0, 0, 2)))
 
     def show_wide(self, what: RenderableType) -> None:
-        """Print something that needs the full width."""
+        """Print anything that rich can draw, using the full width."""
         self._print(what)
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
-        """Say what the demo is waiting for: with a spinner on a terminal, else with a line."""
+        """Show what the demo is waiting for: with a spinner on a terminal, else with a line of text."""
         if self._console.is_terminal:
             with self._console.status(text):
                 yield
@@ -79,7 +79,7 @@ class Stage:
         if self._console.is_terminal:
             self._console.print(what)
             return
-        # Tables are padded with blanks, which are in the way in a file.
+        # Remove the blanks with which tables are padded: they are not wanted in a file.
         with self._console.capture() as drawn:
             self._console.print(what)
         for line in drawn.get().splitlines():

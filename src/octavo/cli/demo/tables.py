@@ -1,4 +1,4 @@
-"""Query the data directory as a table with Spark SQL, where Spark is available."""
+"""Query the data directory as a table with Spark SQL, if Spark is installed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def show(stage: Stage, folder: Path) -> None:
 
 
 def what_is_missing() -> str:
-    """Say what Spark needs and is missing; an empty string where nothing is."""
+    """Return a sentence that says what is missing to run Spark; an empty string if nothing is."""
     if find_spec("pyspark") is None:
         return "PySpark is not installed; pip install 'octavo[spark]' brings it"
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -54,7 +54,7 @@ def what_is_missing() -> str:
 
 
 def ask(folder: Path) -> list[dict[str, str]]:
-    """Return the rows that Spark finds; none where it does not start after all."""
+    """Return the rows of the query; an empty list if Spark fails."""
     command = [sys.executable, "-m", "octavo.cli.demo.query", str(folder), SQL]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     try:

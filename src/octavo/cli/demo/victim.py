@@ -1,6 +1,6 @@
 """Append until the process is killed: `python -m octavo.cli.demo.victim DIR`.
 
-Every append that has returned prints a line: topic, partition and last offset.
+After every append it prints a line: topic, partition and last offset.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from octavo.log import DataDirectory
 
 
 def main() -> None:
-    """Append for ever; only when nobody reads the output, writing to it fails and ends the process."""
+    """Append forever. If the demo itself ends, printing fails, and that ends this process."""
     data = DataDirectory.open(sys.argv[1])
     for number in itertools.count(BATCHES):
         batch = order_batch(number)
