@@ -2,10 +2,10 @@
 
 A directory that is opened for writing is locked as Kafka locks it, so that Kafka and Octavo keep each other out.
 Reading needs no lock. The mark of a clean shutdown is removed before the first partition is opened, and written again
-when the last is closed. So a crash in between is noticed.
+when the last one is closed. So a crash in between is noticed.
 
-All partitions are checked before anything is changed. If one of them is not as it should be, the directory stays as it
-was found.
+All partitions are checked before anything is changed. If one of them is damaged or out of place, the directory stays as
+it was found.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DataDirectory(ClosedByWith):
         clock: Clock,
         on_progress: OnProgress | None,
     ) -> None:
-        """Use `open` instead."""
+        """Do not call this; use `open`."""
         self._folders = folders
         self._metadata = metadata
         self._clock = clock
@@ -65,7 +65,7 @@ class DataDirectory(ClosedByWith):
             clock=clock,
             on_progress=on_progress,
         )
-        self._on_close: Final = WeakCallbacks()  # callbacks of clients that remember that the directory is open
+        self._on_close: Final = WeakCallbacks()  # callbacks of clients that cache whether the directory is open
         self._is_closed = False  # closing is complete; `_is_open` is false as soon as it begins
         self._coordinator: Coordinator | None = None  # made when it is needed
 
@@ -102,16 +102,17 @@ class DataDirectory(ClosedByWith):
         """Open a directory for writing, or create it. Several folders form one directory on several disks.
 
         read_only: only read it, without a lock, even while another process writes to it
-        broker_config: the `server.properties` of the Apache Kafka that has written it. Without them, nothing is deleted
-            from a topic unless the topic itself sets cleanup.policy and the settings that this policy uses:
+        broker_config: the `server.properties` of the Apache Kafka that wrote the directory. Without them, nothing is
+            deleted from a topic unless the topic itself sets cleanup.policy and the settings that this policy uses:
             retention.ms and retention.bytes, or delete.retention.ms and min.compaction.lag.ms
         may_have_gaps: if a segment is missing in the middle of a log, open the log as if it had never had that segment
-        even_if_replicated: open it although other nodes of a cluster decide on it, to repair a replica by hand. Its
-            logs then keep the recorded high watermark, and topics and transactions cannot be changed
+        even_if_replicated: open it even if other nodes of its cluster share control of its partitions, to repair a
+            replica by hand. Its logs then keep the recorded high watermark, and topics and transactions cannot be
+            changed
         on_progress: called with the progress of checking a partition, after an unclean shutdown
 
-        Raises `DirectoryLocked`. Raises `OthersDecide` if other nodes decide on its partitions. Raises `BadDirectory`
-        and `OSError` if it is not a data directory, or cannot be read or written.
+        Raises `DirectoryLocked`. Raises `OthersDecide` if other nodes share control of its partitions. Raises
+        `BadDirectory` and `OSError` if it is not a data directory, or cannot be read or written.
         """
         several = folder_paths(paths)
         for path in several:
@@ -131,7 +132,7 @@ class DataDirectory(ClosedByWith):
             if not even_if_replicated:
                 known.check_charge()
             _check(folders, known, BrokerDefaults(known, broker_config), storage, may_have_gaps=may_have_gaps)
-            storage = folders[0].storage  # changes begin here, and no fork may make them
+            storage = folders[0].storage  # changes begin here; this storage refuses them in a forked process
             metadata = MetadataStore.open(several, storage=storage, read_only=False)
             defaults = BrokerDefaults(metadata, broker_config)
             directory = DataDirectory(
@@ -173,13 +174,13 @@ class DataDirectory(ClosedByWith):
         with self._lock:
             self._check_open()
             self._topics.delete(name)
-        if CONSUMER_OFFSETS in self.topics:  # without the lock, because a commit takes that last
+        if CONSUMER_OFFSETS in self.topics:  # not under the lock, because a commit takes this lock last
             self.coordinator.forget_topic(name)
 
     def set_config(self, name: str, config: Mapping[str, str | None]) -> None:
         """Change a topic's configuration; None restores a default. Raises `InvalidConfig`, `UnknownPartition`.
 
-        If the topic has partitions but is missing from the metadata, it is added to them.
+        If the topic has partitions but is missing from the metadata, it is added to the metadata.
         """
         with self._lock:
             self._check_open()
@@ -207,7 +208,7 @@ class DataDirectory(ClosedByWith):
 
     @property
     def reports(self) -> list[RecoveryReport]:
-        """What was found and done when each partition was opened."""
+        """The recovery report of each partition: what was found and done when it was opened."""
         return [log.recovery for log in self.logs]
 
     @property
@@ -219,7 +220,7 @@ class DataDirectory(ClosedByWith):
 
     @property
     def is_in_charge(self) -> bool:
-        """Whether this node alone decides on its partitions. If not, it was opened with `even_if_replicated`."""
+        """Whether this node alone controls its partitions. If not, `open` was called with `even_if_replicated`."""
         return self._is_in_charge
 
     @property
@@ -245,21 +246,21 @@ class DataDirectory(ClosedByWith):
         return self._metadata.image.features.get(name, 0)
 
     def now_ms(self) -> int:
-        """Return the time of the clock that the directory was opened with."""
+        """Return the current time of the clock that the directory was opened with."""
         return self._clock()
 
     # ----------------------------------------------------------------------------------------------------------- files
 
     def delete_files(self, now_ms: int | None = None) -> int:
-        """Remove the folders of deleted topics whose delay is over. Returns the number of folders."""
+        """Remove the folders of deleted topics whose `file.delete.delay.ms` has passed. Returns their number."""
         with self._lock:
-            self._check_lock()  # but settle nothing: on a full disk that may fail, and this call makes room
+            self._check_lock()  # settle nothing: that may fail on a full disk, and this call makes room
             now_ms = self._clock() if now_ms is None else now_ms
             return sum(folder.remove_deleted(now_ms) for folder in self._folders)
 
     def write_checkpoints(self) -> None:
         """Write the checkpoints: how far each log is flushed, where it starts, and its high watermark."""
-        with self._lock:  # if closed meanwhile, the directory could belong to another process
+        with self._lock:  # once it is closed, the directory may belong to another process
             self._check_lock()
             attempts = Attempts()
             for folder in self._folders:
@@ -320,7 +321,7 @@ class DataDirectory(ClosedByWith):
             raise Closed("the data directory is closed")
 
     def _check_open(self) -> None:
-        """Check, at the beginning of a change and under the lock, that the directory can be changed."""
+        """Check that the directory can be changed, and settle an interrupted change. The caller holds the lock."""
         self._check_lock()
         self._topics.settle()
 
@@ -331,7 +332,7 @@ class DataDirectory(ClosedByWith):
 
 
 def _make(path: Path, storage: Storage) -> None:
-    """Make the folder if there is none. Refuse a path that is anything other than a folder."""
+    """Create the folder if it is missing. Raises `BadDirectory` if the path is a file, or its parent is missing."""
     if not path.exists():
         if not path.parent.is_dir():
             raise BadDirectory(path, "there is no such folder, and none to make it in")
@@ -349,7 +350,7 @@ def _check(
     *,
     may_have_gaps: bool,
 ) -> None:
-    """Raise an error if anything is wrong with one of the partitions. Changes nothing."""
+    """Check all partitions without changing anything. Raises an error if anything is wrong with one of them."""
     for folder in folders:
         for partition, path in folder.partitions.items():
             topic = metadata.topics.get(partition.topic)

@@ -30,7 +30,7 @@ _TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class _Opened(NamedTuple):
-    """A log of the folder, and its state. The folder needs the state to close the log and to write the checkpoints."""
+    """An open log and its state. The folder needs the state to close the log and to write the checkpoints."""
 
     log: Log
     state: LogState
@@ -40,13 +40,13 @@ class DataFolder:
     """A folder of partitions that is open for writing."""
 
     def __init__(self, path: Path, storage: Storage) -> None:
-        """Take the folder's lock and read what it holds. Changes nothing else yet. Raises `LogError`, `OSError`."""
+        """Lock the folder, and read its checkpoints and partitions. Changes nothing. Raises `LogError`, `OSError`."""
         self.path: Final = path
         self._opened: Final[dict[TopicPartition, _Opened]] = {}
         self._has_begun = False
         self._is_open = True
-        self._is_loading = False  # a log is being opened, or an exception has interrupted that
-        self._deleted: list[tuple[int, Path]] = []  # renamed folders, each with the time of its removal
+        self._is_loading = False  # a log is being opened, or an exception has interrupted its opening
+        self._deleted: list[tuple[int, Path]] = []  # renamed folders, each with the time at which to remove it
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise BadDirectory(path, "there is no permission to read and write in this folder")
         self.lock: Final = DirectoryLock.acquire(path, storage)
@@ -61,16 +61,16 @@ class DataFolder:
             raise
 
     def begin(self) -> None:
-        """Remove the mark of a clean shutdown: from now on, a crash is noticed."""
+        """Remove the mark of a clean shutdown, so that a crash from now on is noticed."""
         self._has_begun = True
         asides = ((path, AsideFolder.parse(path.name)) for path in sorted(self.path.iterdir()))
         self._deleted = [(0, path) for path, aside in asides if aside is not None and aside.why is Aside.DELETE]
         if not remove_mark(self.storage, self.path):
-            # A process that died may have renamed something without a sync. We have seen the new names: they must last.
+            # A process that died may have renamed files without a sync. We have read the new names, so they must last.
             self.storage.sync_folder(self.path)
 
     def check(self, partition: TopicPartition, *, may_have_gaps: bool) -> None:
-        """Raise an error if something is wrong with one of the partitions, before anything is changed."""
+        """Check a partition of this folder without changing it. Raises an error if something is wrong with it."""
         check_partition(
             self.storage,
             self.partitions[partition],
@@ -90,7 +90,7 @@ class DataFolder:
         on_progress: OnProgress | None,
         is_for_log: bool = False,
     ) -> Log:
-        """Open the log of one of the partitions. `is_for_log`: when the log is closed, close the folder too."""
+        """Open the log of a partition of this folder. `is_for_log`: closing the log also closes the folder."""
         self._is_loading = True
         try:
             state = LogState.load(
@@ -125,7 +125,7 @@ class DataFolder:
         return {partition: opened.log for partition, opened in list(self._opened.items())}
 
     def set_config(self, partition: TopicPartition, topic: TopicConfig) -> None:
-        """Give the log of a partition another configuration, if it is open."""
+        """Change the configuration of a partition's log, if that log is open."""
         opened = self._opened.get(partition)
         if opened is not None:
             opened.state.set_config(topic.config, is_known=topic.is_known)
@@ -136,13 +136,13 @@ class DataFolder:
             opened.state.forget_files()
 
     def make_partition(self, partition: TopicPartition) -> Path:
-        """Make an empty folder for a partition. An unknown folder of the same name is renamed to a stray one."""
+        """Make an empty folder for a partition. If a folder has that name already, it is renamed to a stray one."""
         path = self.path / partition.folder
         if self.checkpoints.may_name(partition):
-            self.checkpoints.forget([partition])  # of a partition that was deleted on a full disk
+            self.checkpoints.forget([partition])  # entries of a partition that was deleted on a full disk
         if path.exists():
             self.storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))
-        self.partitions[partition] = path  # before it is made, so that `put_away` finds what an exception leaves
+        self.partitions[partition] = path  # set first, so that `put_away` finds what an exception leaves
         try:
             self.storage.make_folder(path)
         except OSError:
@@ -152,7 +152,10 @@ class DataFolder:
         return path
 
     def take_back(self, partition: TopicPartition) -> None:
-        """Drop a partition that could not be made completely. If its folder cannot be removed, it is used later."""
+        """Drop a partition that could not be made completely.
+
+        If its folder cannot be removed, it stays, and is found when the directory is opened again.
+        """
         path = self.partitions.pop(partition, None)
         self._opened.pop(partition, None)
         if path is not None:
@@ -160,17 +163,17 @@ class DataFolder:
                 self._remove_folder(path)
 
     def put_away(self, partition: TopicPartition, now_ms: int) -> None:
-        """Close a partition, and give its folder the name of a deleted one until the delay for its files is over.
+        """Close a partition, and rename its folder for deletion. It is removed once `file.delete.delay.ms` has passed.
 
-        If an exception interrupts this, it may be called again for the same partition.
+        If an exception interrupts this call, it may be repeated for the same partition.
         """
         opened = self._opened.get(partition)
         delay_ms = 0
         if opened is not None:
             delay_ms = opened.log.config.file_delete_delay_ms
-            with contextlib.suppress(OSError):  # it is deleted in any case
+            with contextlib.suppress(OSError):  # the partition is deleted in any case
                 opened.state.close()
-        if self.partitions[partition].exists():  # if not, it is renamed, and is removed after the next opening
+        if self.partitions[partition].exists():  # if not, it was renamed, and the next opening finds it
             deleted = self.path / aside_folder_name(partition, Aside.DELETE)
             self.storage.rename(self.partitions[partition], deleted)
             self._deleted.append((now_ms + delay_ms, deleted))
@@ -180,7 +183,7 @@ class DataFolder:
         self.checkpoints.forget([partition])
 
     def remove_deleted(self, now_ms: int) -> int:
-        """Remove the folders of deleted partitions whose delay is over. Returns the number of folders."""
+        """Remove the folders of deleted partitions whose delay has passed. Returns how many were removed."""
         attempts = Attempts()
         before = len(self._deleted)
         for deleted in [deleted for deleted in self._deleted if deleted[0] <= now_ms]:
@@ -198,7 +201,7 @@ class DataFolder:
         try:
             files = sorted(path.iterdir())
         except FileNotFoundError:
-            return  # somebody else has done it
+            return  # somebody else has removed it
         for file in files:
             self.storage.remove(file)
         self.storage.remove_folder(path)
@@ -208,9 +211,9 @@ class DataFolder:
         self.checkpoints.write(self._kept())
 
     def _kept(self) -> Iterator[tuple[TopicPartition, Kept]]:
-        """Yield what to record of each log, read when its turn comes.
+        """Yield the offsets of each log for the checkpoints. They are read from the log when its turn comes.
 
-        A failed log is left out: what the disk has recorded of it is what it can be opened with.
+        A failed log is left out: it can be opened again with the offsets that are already in the checkpoints.
         """
         for partition, opened in list(self._opened.items()):
             if opened.log.failure is None:
@@ -247,7 +250,7 @@ class DataFolder:
         attempts.finish()
 
     def leave(self) -> None:
-        """Close the folder after opening the directory has failed, however far that came."""
+        """Close the folder after the opening of its directory has failed, at whatever point."""
         if self._has_begun:
             self.close()
         else:
@@ -271,7 +274,7 @@ def abandon(folders: Sequence[DataFolder], error: BaseException) -> None:
     if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
         traceback.clear_frames(error.__traceback__)  # frames of the failed opening still hold files
     for folder in folders:
-        folder.forget_files()  # of all logs, before any is closed: closing needs files
+        folder.forget_files()  # in all folders, before any log is closed: closing needs files
     for folder in folders:
         with contextlib.suppress(OctavoError, OSError):
             folder.leave()

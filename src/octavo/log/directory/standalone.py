@@ -33,7 +33,7 @@ def open_partition(
     even_if_replicated: bool,
     on_progress: OnProgress | None,
 ) -> Log:
-    """Open a log for writing."""
+    """Open the log of the partition at `path` for writing."""
     partition = _partition_at(path)
     if partition == METADATA_PARTITION:
         raise BadDirectory(path, "the log of Kafka's metadata is written by Kafka and DataDirectory alone")
@@ -73,7 +73,7 @@ def open_partition(
 
 
 def watch_partition(path: Path, config: LogConfig | None, *, storage: Storage) -> WatchedLog:
-    """Open a log that another process may be writing, for reading only."""
+    """Open the log of the partition at `path` for reading only, even while another process writes to it."""
     partition = _partition_at(path)
     if config is None:
         try:

@@ -1,9 +1,9 @@
 """Create, change and delete the topics of a data directory: `Topics`.
 
-A topic is in the metadata before its partitions have folders, and is out of the metadata before these are deleted. A
-topic is created completely or not at all. An exception may interrupt a change at any point, so the name of the topic is
-noted before the change begins, and the note is removed last. The next change finds the note and settles it first: it
-undoes a creation, and finishes a deletion.
+A topic is added to the metadata before the folders of its partitions are made, and removed from the metadata before its
+folders are deleted. A topic is created completely or not at all. An exception may interrupt a change at any point, so
+the name of the topic is noted before the change begins, and the note is removed last. The next change first settles
+what a note tells of: it undoes a creation, and finishes a deletion.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Topics:
-    """The topics of one data directory, in its metadata and its folders. The directory's lock is held."""
+    """The topics of one data directory, in its metadata and its folders. Callers hold the directory's lock."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Topics:
                     self._make_partition(topic, TopicPartition(topic.name, number))
                 except OSError as error:
                     # A full disk must not prevent opening the directory, perhaps to delete something. The partition is
-                    # made when the directory is next opened; until then it is not known here.
+                    # made when the directory is next opened; until then it does not exist here.
                     if not is_full(error):
                         raise
 
@@ -115,7 +115,7 @@ class Topics:
             raise TopicExists(f"there is a topic {name!r} already")
         if self._partitions_of(name):
             raise TopicExists(f"there are partitions of a topic {name!r}, which the metadata does not know")
-        self._half_made = name  # it has no partitions yet
+        self._half_made = name  # only after these checks: `settle` deletes all its partitions
         try:
             topic = self._metadata.create_topic(name, partitions, config, topic_id)
             for number in range(partitions):
@@ -136,7 +136,7 @@ class Topics:
             self._metadata.delete_topic(name)
             self._put_away(name)
         except (OctavoError, OSError):
-            self._half_deleted = None  # everything that was possible is done
+            self._half_deleted = None  # whatever could be deleted is deleted
             raise
         self._half_deleted = None
 
@@ -175,7 +175,7 @@ class Topics:
             folder.set_config(partition, changed)
 
     def _adopt(self, name: str, config: Mapping[str, str]) -> None:
-        """Add a topic to the metadata that has partitions and is missing there. Raises `UnknownPartition`."""
+        """Add a topic that has partitions but is missing from the metadata. Raises `UnknownPartition`."""
         from octavo.log.metadata.handover import adopt, write_lost_ids
 
         found = {partition: folder.partitions[partition] for folder, partition in self._partitions_of(name)}
