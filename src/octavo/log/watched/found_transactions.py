@@ -1,4 +1,4 @@
-"""Find the transactions of a log that another process writes, in its data. Each header is read only once."""
+"""Find the transactions in the data of a log that another process writes. Each batch header is read only once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class FoundTransactions:
-    """The transactions of a watched log, as far as it has been scanned."""
+    """The transactions found so far in a watched log."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class FoundTransactions:
         opened: Mapping[int, int] | None = None,
         on_damage: OnDamage = refuse,
     ) -> None:
-        """Start at `offset`, at which the transactions `opened` were open (see `Decider`).
+        """Start at `offset`. `opened` are the transactions that are open there (see `Decider`).
 
-        `on_damage` refuses damage by default: if a marker is unknown, so is what it decided.
+        By default, `on_damage` refuses damage: a damaged batch may be the marker that decides a transaction.
         """
         self.generation: Final = generation
         self.offset = offset  # everything below has been scanned
@@ -40,12 +40,18 @@ class FoundTransactions:
         self._decider = Decider(opened)
 
     def go_on(self, view: View) -> int:
-        """Scan what is new. Returns the first undecided offset, or -1 if all below the high watermark is decided."""
+        """Scan the batches below the high watermark that have not been scanned.
+
+        Returns the first offset of the first undecided transaction, or -1 if there is none.
+        """
         stable = self.decided_below(view, view.high_watermark)
         return stable if stable < view.high_watermark else NO_OFFSET
 
     def decided_below(self, view: View, bound: int) -> int:
-        """Scan what is new below `bound`. Returns the offset below which all is decided. Raises `CorruptFile`."""
+        """Scan the batches below `bound` that have not been scanned.
+
+        Returns the offset below which every transaction is decided, at most `bound`. Raises `CorruptFile`.
+        """
         from octavo.records.kernels import scan
 
         new = TransactionScan(on_damage=self._on_damage)
@@ -82,7 +88,7 @@ class FoundTransactions:
             self.offset = max(self.offset, min(behind, bound))
 
     def _position_in(self, segment: Segment, size: int) -> int:
-        """Return where to start in a segment: its first byte if damage may lie before the part not yet scanned."""
+        """Return the position in a segment at which to go on; 0 if damage prevents finding it."""
         if self.offset <= segment.base_offset:
             return 0
         try:
@@ -92,11 +98,11 @@ class FoundTransactions:
         return 0 if found is None else found.position
 
     def between(self, offset: int, bound: int, stable: int) -> list[AbortedEntry]:
-        """Return the transactions that were aborted at or after `offset` and begin before `bound`."""
+        """Return the transactions that begin before `bound` and whose abort marker is at or after `offset`."""
         aborted = self._decider.aborted  # in the order of the markers
         first = bisect_left(aborted, offset, key=itemgetter(2))
         return [AbortedEntry(*entry, stable) for entry in aborted[first:] if entry[1] < bound]
 
     def forget_aborted(self) -> None:
-        """Drop the aborted transactions, for callers that only ask what is decided: memory does not grow then."""
+        """Drop the aborted transactions to save memory, for callers that never call `between`."""
         self._decider.aborted.clear()

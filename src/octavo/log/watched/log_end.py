@@ -18,19 +18,19 @@ from octavo.records.layout import BATCH_HEADER
 
 
 class Tail(NamedTuple):
-    """The end of the last segment, and the header of its last batch, which identifies it by its checksum."""
+    """The end of the last segment, and its last batch."""
 
     end_offset: int
-    end: int
-    position: int = 0
-    header: bytes = b""  # empty if there is no batch
-    searched: int = 0  # the last search after the tail found no batch up to this position
+    end: int  # position after the last batch
+    position: int = 0  # position of the last batch
+    header: bytes = b""  # header of the last batch, with its checksum; empty if there is no batch
+    searched: int = 0  # no batch was found between `end` and this position
 
 
 def find_tail(active: Segment, file_size: int, before: Tail | None, high_watermark: int) -> Tail:
-    """Find the end of the segment, starting at the last indexed batch, or at `before` if that is further on.
+    """Find the end of the active segment, starting at its last indexed batch, or at `before` if that is further on.
 
-    `high_watermark` was recorded before the file size was read, so everything below it had been written by then.
+    `high_watermark` was read before the file size, so the file holds everything below it.
     """
     tail = Tail(active.base_offset, 0) if before is None else before
     if before is None or file_size != before.end:
@@ -48,7 +48,7 @@ def find_tail(active: Segment, file_size: int, before: Tail | None, high_waterma
 
 
 def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
-    """Advance `tail` over all batches with correct checksums, also those after damage."""
+    """Advance `tail` over all batches with correct checksums, even those after damage."""
     position: int | None = tail.end
     searched = tail.searched
     search = BatchSearch()
@@ -72,7 +72,7 @@ def _walk(file: File, tail: Tail, file_size: int, high_watermark: int) -> Tail:
 
 
 def _go_on_after_damage(search: BatchSearch, file: File, tail: Tail, file_size: int) -> int | None:
-    """Return where the log continues after damage at the end of `tail`; None if nothing there belongs to it."""
+    """Return the position of the first batch after the damage at the end of `tail`; None if no such batch follows."""
     position = search.next_batch(file, tail.end, file_size, tail.end_offset - 1)
     try:
         entry = next(walk(file, position, file_size), None)

@@ -35,7 +35,7 @@ class SegmentFiles(NamedTuple):
 def find_segments(storage: Storage, folder: Path) -> SegmentFiles:
     """Find the segments. Raises `BadDirectory` if there are none, `FileNotFoundError` if files vanish meanwhile.
 
-    The sizes are read last: a segment that has a successor no longer grows.
+    The sizes are read after all names, so the size of a segment with a successor is final.
     """
     found = storage.files(folder, (LOG, SWAP, CLEANED))
     names = [name for name in found if base_offset_of(name) is not None]
@@ -60,7 +60,7 @@ def _by_base(names: list[str], suffix: str) -> dict[int, str]:
 
 
 def _end_offset(storage: Storage, folder: Path, base_offset: int, size: int) -> int:
-    """Return the end offset of a segment, or its base offset if it is damaged, so that it replaces no other."""
+    """Return the end offset of a segment; its base offset if it is damaged, so that it replaces no other segment."""
     try:
         return Segment(storage, folder, base_offset, size=size, created_ms=0).end_offset()[0]
     except CorruptFile:
@@ -68,7 +68,7 @@ def _end_offset(storage: Storage, folder: Path, base_offset: int, size: int) -> 
 
 
 class _Swapping(Storage):
-    """A storage that opens some files under their names with `.swap` added, if they have not been renamed yet."""
+    """A storage that adds `.swap` to the names of some files when it opens them, unless they were renamed meanwhile."""
 
     def __init__(self, storage: Storage, names: frozenset[str]) -> None:
         self._storage = storage

@@ -1,4 +1,4 @@
-"""Warnings for readers of a directory about problems that they would not notice, logged under `octavo.log`."""
+"""Warn readers of a directory about problems that they would not notice. The logger is `octavo.log`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from octavo.log.watched.watched_log import WatchedLog
 
 _log: Final = logging.getLogger("octavo.log")
-_SHOWN: Final = 5  # number of names in a list
+_SHOWN: Final = 5  # maximum number of names in a warning
 
 
 def warn_of_unreadable_metadata(error: Exception) -> None:
@@ -24,7 +24,7 @@ def warn_of_unreadable_metadata(error: Exception) -> None:
 
 
 def warn_of_hidden_records(log: WatchedLog) -> None:
-    """Warn if the checkpoint of high watermarks lacks the partition: its readers see nothing then, as in Kafka."""
+    """Warn if the checkpoint of high watermarks lacks the partition: readers then see no records, as in Kafka."""
     if log.lacks_high_watermark and log.end_offset > log.start_offset:
         _log.warning(
             "%s: %s does not name this partition, so none of its %d offsets is shown; Isolation.LOG_END shows them",

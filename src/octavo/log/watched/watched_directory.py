@@ -50,12 +50,15 @@ class WatchedDirectory(ClosedByWith):
         return sorted(partition for folder in self._checkpoints for partition in find_partitions(folder))
 
     def log(self, topic: str, partition: int) -> WatchedLog:
-        """Return a partition's log as it is now. Raises `UnknownPartition`, `NotReady`, and like `WatchedLog`."""
+        """Return a partition's log as it is now.
+
+        Raises `UnknownPartition`, `NotReady`, and the errors of `WatchedLog`.
+        """
         wanted = TopicPartition(topic, partition)
         try:
             return self._log(wanted)
         except NoSegments:
-            self._logs.pop(wanted, None)  # it was deleted, and is being created again
+            self._logs.pop(wanted, None)  # the partition was deleted, and is being created again
             raise NotReady(f"{wanted} is being made: it has no segment yet") from None
 
     def _log(self, wanted: TopicPartition) -> WatchedLog:
@@ -80,9 +83,9 @@ class WatchedDirectory(ClosedByWith):
         self._logs.clear()
 
     def _config(self, topic: str) -> LogConfig:
-        """Return a topic's configuration. The metadata are read for the first topic, and for each not yet known.
+        """Return a topic's configuration. The metadata are read once, and again for each topic that they lacked.
 
-        A log can be read without them. If they are unreadable, there is one warning.
+        If the metadata are unreadable, warn once and return the defaults: a log can be read without metadata.
         """
         if topic not in self._known:
             try:

@@ -1,4 +1,4 @@
-"""Read logs that another process writes, Octavo or Apache Kafka, without a lock and without changing them."""
+"""Read a log that another process writes, Octavo or Apache Kafka, without a lock and without changing it."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class _Seen(NamedTuple):
 
 
 class WatchedLog(ReadableLog):
-    """A partition as it was at the last look; `refresh` looks again.
+    """A partition's log as it was at the last look; `refresh` looks again.
 
-    It ends with the last batch that is complete and has a correct checksum. A batch that is being written is not seen.
-    Damage before that end is reported when it is read.
+    The log ends with the last batch that is complete and has a correct checksum. A batch that is being written is not
+    seen. Damage before the end is reported when it is read.
     """
 
     def __init__(
@@ -53,7 +53,10 @@ class WatchedLog(ReadableLog):
         config: LogConfig,
         checkpoints: WatchedCheckpoints | None = None,
     ) -> None:
-        """`checkpoints`: shared by logs of one directory. Raises `NoSegments`, and `BadDirectory` without a folder."""
+        """Look at the log for the first time. `checkpoints` may be shared by all logs of one directory.
+
+        Raises `NoSegments`, and `BadDirectory` if the folder is missing.
+        """
         self.folder: Final = folder
         self.partition: Final = partition
         self.config: Final = config
@@ -67,7 +70,7 @@ class WatchedLog(ReadableLog):
 
     @property
     def epochs(self) -> tuple[EpochEntry, ...]:
-        """The leader epochs, read from their checkpoint now, each with the offset at which it begins."""
+        """The leader epochs with their start offsets, read from their checkpoint now."""
         return LeaderEpochs(self._storage, self.folder / LEADER_EPOCHS, read_only=True).entries
 
     @property
@@ -81,9 +84,9 @@ class WatchedLog(ReadableLog):
 
     @property
     def recorded_high_watermark(self) -> int | None:
-        """The high watermark in the directory's checkpoint, which may be beyond the end; None without a checkpoint.
+        """The high watermark in the directory's checkpoint; None if there is no checkpoint.
 
-        It is 0 if the checkpoint has only other partitions.
+        It may be beyond the end of the log. It is 0 if the checkpoint names only other partitions.
         """
         return self._seen.high_watermark
 
@@ -93,22 +96,25 @@ class WatchedLog(ReadableLog):
         return self._checkpoints.lacks_high_watermark(self.partition)
 
     def identity(self, base_offset: int) -> int:
-        """Return a number that tells the file of a segment from one that replaces it."""
+        """Return a number that identifies a segment's file. A file that replaces it has another number."""
         return self._seen.found.files[base_offset].identity
 
     def path_of(self, base_offset: int) -> Path:
-        """Return the file of a segment. If it is about to replace others, it still has its temporary name."""
+        """Return the path of a segment's file. The output of a compaction may still have its temporary `.swap` name."""
         return self.folder / self._seen.found.name(base_offset)
 
     def refresh(self) -> bool:
-        """Look again. Returns whether anything has changed."""
+        """Look at the files again. Returns whether the log has changed."""
         with self._lock:
             before = self._seen
             self._look_again()
             return self._seen.view != before.view
 
     def finds_other_files(self) -> bool:
-        """Look again. Returns whether segment files were replaced or removed; then data read before may be outdated."""
+        """Look at the files again. Returns whether segment files were replaced or removed.
+
+        Then data that were read before may be outdated.
+        """
         with self._lock:
             before = self._seen.found.files
             self._look_again()
@@ -149,7 +155,7 @@ class WatchedLog(ReadableLog):
         return super().read(offset, max_bytes, isolation=isolation, at_least_one=at_least_one, segment=segment)
 
     def _decide(self) -> None:
-        """Find the undecided transactions in the last view, and from now on after each look."""
+        """Find the undecided transactions in the current view, now and after every later look."""
         with self._lock:
             self._is_decided = False  # so that another look meanwhile does not recurse into this
             for _ in range(_ATTEMPTS):
@@ -176,7 +182,7 @@ class WatchedLog(ReadableLog):
             segment.forget()
 
     def _in_view(self, ask: Callable[[View], T]) -> T:
-        """Ask the view. If files have changed or gone meanwhile, look again and ask once more."""
+        """Return `ask(view)`. If files were changed or removed meanwhile, refresh the view and try once more."""
         try:
             return ask(self._view)
         except (FileNotFoundError, FormatError):
@@ -186,7 +192,7 @@ class WatchedLog(ReadableLog):
     # ------------------------------------------------------------------------------------------------------- looking
 
     def _look(self, before: _Seen | None) -> _Seen:
-        """Return the state now. If the writer renames or removes files meanwhile, look once more."""
+        """Return the current state. If the writer renames or removes files meanwhile, try again."""
         for _ in range(_ATTEMPTS):
             try:
                 return self._look_once(before)
@@ -196,7 +202,7 @@ class WatchedLog(ReadableLog):
         raise BadDirectory(self.folder, "its files change faster than they can be looked at")
 
     def _look_once(self, before: _Seen | None) -> _Seen:
-        recorded = self._checkpoints.high_watermark(self.partition)  # read first, so the files hold all below it
+        recorded = self._checkpoints.high_watermark(self.partition)  # read first, so that the files hold all below it
         start_offset = self._checkpoints.start_offset(self.partition)
         found = find_segments(self._storage, self.folder)
         generation = 0 if before is None else before.view.generation
@@ -239,7 +245,7 @@ class WatchedLog(ReadableLog):
 
 
 def _goes_on(before: _Seen, files: Mapping[int, FileStatus]) -> bool:
-    """Whether the log has only grown or lost its oldest segments since the last look.
+    """Return whether the log has only grown or lost its oldest segments since the last look.
 
     A truncation removes the last batch, and a batch written in its place is longer, shorter or has another checksum.
     So it is enough to check that the last batch is still there.
