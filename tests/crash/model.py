@@ -1,7 +1,7 @@
 """What a log has to hold, and what it may hold, at every moment of a workload.
 
 A workload says what it is about to do and what has been done; each time the number of operations that the storage had
-seen by then is noted. So `Expectations.at(number)` knows what was promised when the power went at that operation: what
+seen by then is noted. So `History.replay` knows what was promised when the power went at any operation: what
 was about to be done may be found in any state, what had been done is done.
 
 Promises: below the recovery point everything survives a power cut; what `append` returned survives the process.
