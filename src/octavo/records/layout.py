@@ -77,7 +77,7 @@ class Layout(Generic[T]):
         return self._struct.pack(*fields)
 
     def only(self, *names: str) -> struct.Struct:
-        """Return a reader of some fields, given in their order, for code that needs no others."""
+        """Return a `struct.Struct` that reads only the fields `names`, which are given in their order."""
         code = ">"
         for name in names:
             code += f"{self._positions[name] - struct.calcsize(code)}x{self._codes[name]}"
@@ -144,7 +144,7 @@ HEADER_SIZE: Final = BATCH_HEADER.size
 LEADER_EPOCH_AT: Final = BATCH_HEADER.at("leader_epoch")
 CRC_AT: Final = BATCH_HEADER.at("crc")
 ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes")  # the checksum covers everything from here on
-FLAGS_AT: Final = ATTRIBUTES_AT + 1  # their low byte, which holds all flags
+FLAGS_AT: Final = ATTRIBUTES_AT + 1  # low byte of the attributes, which holds all flags
 LAST_OFFSET_DELTA_AT: Final = BATCH_HEADER.at("last_offset_delta")
 BASE_TIMESTAMP_AT: Final = BATCH_HEADER.at("base_timestamp_ms")
 MAX_TIMESTAMP_AT: Final = BATCH_HEADER.at("max_timestamp_ms")
@@ -156,12 +156,12 @@ COUNT_AT: Final = BATCH_HEADER.at("record_count")
 # No entry of a log is shorter than a message of magic 0 with a null key and a null value.
 MIN_LENGTH: Final = MESSAGE_V0.size - LOG_OVERHEAD + 4 + 4
 assert MIN_LENGTH == 14
-MIN_SIZE: Final = LOG_OVERHEAD + MIN_LENGTH  # of a whole batch
+MIN_SIZE: Final = LOG_OVERHEAD + MIN_LENGTH  # smallest size of a whole batch
 assert MESSAGE_V1.size <= MIN_SIZE  # so the fields before a key can be read unchecked
 
 MAX_SIZE: Final = MAX_INT32  # Java holds a batch in one array, and a segment's size in an int
 
-MAX_SEQUENCE: Final = MAX_INT32  # the next one is 0
+MAX_SEQUENCE: Final = MAX_INT32  # 0 follows it
 
 NO_OFFSET: Final = -1
 NO_TIMESTAMP: Final = -1

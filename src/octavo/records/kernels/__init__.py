@@ -1,7 +1,8 @@
 """Kernels: plain functions over flat arrays that do all the work on whole segments.
 
-Each kernel has one Python source. `kernels()` returns them interpreted, on memoryviews, or compiled by Numba, whichever
-pays off. Loading compiled kernels takes about a second; in that time, interpreted ones process two to seven megabytes.
+Each kernel has one Python source. `kernels()` returns kernels that run interpreted, on memoryviews, or compiled by
+Numba. Loading compiled kernels takes about a second; in that time, interpreted ones process two to seven megabytes. So
+compiled kernels are loaded only when there are megabytes to process.
 The environment variable `OCTAVO_KERNELS` overrides the choice: `interpreted`, `compiled`, or `checked` (compiled, with
 every array access checked, for tests).
 """
@@ -23,7 +24,7 @@ WORTH_COMPILING = 2 << 20  # bytes processed by interpreted kernels before compi
 
 
 class Kernels:
-    """The kernels that `octavo.records.arrow` calls, all interpreted or all compiled."""
+    """The set of all kernels, either interpreted or compiled."""
 
     def __init__(self, *, compiled: bool) -> None:
         self.compiled: Final = compiled
@@ -84,7 +85,7 @@ class Kernels:
 
     @property
     def checks_fast(self) -> bool:
-        """Whether these kernels compute checksums faster than a library call for every batch."""
+        """Whether these kernels compute checksums faster than one library call per batch."""
         if not self.compiled:
             return False
         from octavo.records.kernels.compiled import CHECKS_FAST
@@ -102,7 +103,7 @@ _seeing = threading.Lock()
 
 
 def kernels(size: int) -> Kernels:
-    """Return the kernels for work on `size` more bytes."""
+    """Return the kernels with which to process `size` more bytes: compiled ones once that pays off."""
     global _seen
     mode = os.environ.get("OCTAVO_KERNELS", "auto")
     if mode not in MODES:
@@ -115,7 +116,7 @@ def kernels(size: int) -> Kernels:
 
 
 _machine_code: dict[Kernel, Kernel] = {}
-_compiling = threading.Lock()  # Numba is for one thread at a time; interpreted kernels do not wait for it
+_compiling = threading.Lock()  # only one thread may use Numba at a time; interpreted kernels do not wait
 
 
 def _renew_locks() -> None:

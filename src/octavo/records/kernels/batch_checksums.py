@@ -38,6 +38,9 @@ def first_mismatch(kernels: Kernels, data: Bytes, table: Int64s) -> int | None:
 
 
 def mismatch(data: Bytes, row: Int64s, shift: int = 0) -> ChecksumMismatch:
-    """Return the error for a row of a batch table whose checksum is wrong. `shift`: where `data` begin in a file."""
+    """Return the error for a batch with a wrong checksum, given its row of a batch table.
+
+    `shift` is the position of `data` in the file, which is added to the position in the error.
+    """
     position, size, magic, stored = (int(row[at]) for at in (scan.POSITION, scan.SIZE, scan.MAGIC, scan.CRC))
     return ChecksumMismatch(shift + position, stored, crc_of(data.data[position : position + size], magic))

@@ -45,7 +45,7 @@ class _Candidate(NamedTuple):
 
 
 class _Unusable(Exception):
-    """A folder cannot be used; the text says why."""
+    """Raised for a folder that cannot be used; the text says why."""
 
 
 @cache

@@ -17,8 +17,8 @@ from octavo.records.layout import BATCH_HEADER, MAGIC_AT
 IEEE: Final = 0xEDB88320  # CRC-32
 CASTAGNOLI: Final = 0x82F63B78  # CRC-32C
 
-LONG: Final = 2048  # bytes of one of three streams
-SHORT: Final = 256
+LONG: Final = 2048  # bytes in each of the three streams
+SHORT: Final = 256  # the same, for what is left after long streams
 LINE: Final = 64  # bytes that a processor fetches at once
 assert LONG % LINE == SHORT % LINE == 0
 
@@ -26,7 +26,7 @@ _COVERED_V2 = BATCH_HEADER.at("attributes")
 
 
 class Tables(NamedTuple):
-    """The tables that checksums look up, as int64."""
+    """The lookup tables for checksums, as int64."""
 
     ieee: Array  # eight tables of 256 for CRC-32
     castagnoli: Array  # the same for CRC-32C
@@ -79,7 +79,7 @@ def after_zeros(table: Array, value: int) -> int:
 
 
 def crc32c_blocks(data: Array, at: int, end: int, value: int, size: int, table: Array) -> tuple[int, int]:
-    """Advance over all complete blocks of three streams of `size`; returns (position after them, checksum)."""
+    """Advance over all complete blocks of three streams of `size` bytes; returns (position after them, checksum)."""
     while at + 3 * size <= end:
         second = 0
         third = 0

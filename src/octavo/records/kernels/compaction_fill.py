@@ -15,7 +15,7 @@ from octavo.records.kernels.compaction_read import (
 from octavo.records.kernels.machine import Array
 from octavo.records.kernels.scan import INFLATED, LAST_OFFSET, START
 
-# The state that filling keeps from one call to the next.
+# The state that the caller keeps from one call of `fill` to the next.
 ENTRIES = 0  # number of entries in the map
 MAX_ENTRIES = 1
 LATEST = 2  # the map covers all offsets up to this one
@@ -23,7 +23,7 @@ START_OFFSET = 3  # first offset of the dirty part
 RECORDS = 4  # number of records read
 FILL_STATE = 5
 
-FULL = -1  # not a rule: the map takes no more keys
+FULL = -1  # not a rule: the map is full
 
 
 def fill_batch(
@@ -62,10 +62,11 @@ def fill(
     state: Array,
     read: Array,
 ) -> tuple[int, int, int]:
-    """Put the batches `first` to before `last` of a table into the map; for those in `skip`, only the offsets count.
+    """Put the keys of batches into the map: the rows of `table` from `first` up to, but not including, `last`.
 
-    Returns the row reached, the broken rule, `OK` or `FULL`, and the position of the broken rule. A full map covers all
-    offsets up to the last one that it took.
+    The keys of batches that are marked in `skip` are left out, but the map covers their offsets. Returns the row
+    reached, the broken rule, `OK` or `FULL`, and the position of the broken rule. A full map covers all offsets up to
+    that of the last key that it took.
     """
     for batch in range(first, last):
         if skip[batch] == 0:

@@ -42,12 +42,12 @@ from octavo.records.kernels.scan import (
 )
 from octavo.records.layout import HEADER_SIZE, NO_TIMESTAMP, Attributes
 
-# What to do with a batch, whatever its records are: flags.
+# Flags: what to do with a batch, whatever its records are.
 KEEP_EMPTY = 1  # its header stays even if no record does
 DISCARD = 2  # its records are dropped
 MARKS_NOTHING = 4  # marker of a transaction that has no records left: the batch gets a delete horizon
 
-# What filtering needs to know, and what it counts.
+# The state of filtering: its parameters, and what it counts.
 LATEST = 0  # the map covers all offsets up to this one
 NOW = 1
 NEW_HORIZON = 2  # for batches with tombstones that have no horizon yet
@@ -58,7 +58,7 @@ RECORDS_KEPT = 6
 RECORDS_WITHOUT_KEY = 7  # records dropped because they had no key
 FILTER_STATE = 8
 
-# The result for a batch.
+# Columns of the table `fates`: the result for each batch.
 OUT_START = 0
 OUT_END = 1
 TO_COMPRESS = 2  # 1: the records in the output have to be compressed
@@ -88,7 +88,10 @@ def tombstones_stay(table: Array, batch: int, state: Array) -> bool:
 
 
 def stays(read: Array, row: int, slots: Array, state: Array, with_tombstones: bool) -> bool:
-    """Return whether a record is retained: it is after everything the map covers, or it is the last of its key."""
+    """Return whether a record is retained: the map does not cover its offset, or it is the last record of its key.
+
+    A tombstone that the map covers is retained only if `with_tombstones`. Counts dropped records that have no key.
+    """
     offset = read[row, OFFSET]
     if offset > state[LATEST]:
         return True
@@ -113,7 +116,7 @@ def keep_records(
     out: Array,
     read: Array,
 ) -> Kept:
-    """Write the retained records of a batch after the place of its header.
+    """Write the retained records of a batch to the output, leaving room for its header.
 
     Their timestamp deltas count from `horizon`, or from the first timestamp if `horizon` is negative. `needs_horizon`:
     the batch has no delete horizon yet, and needs one if it retains tombstones.
@@ -244,9 +247,10 @@ def filter_batches(
     fates: Array,
     read: Array,
 ) -> tuple[int, int, int]:
-    """Write what is retained of the batches `first` to before `last` of a table, and a row of `fates` for each.
+    """Write what is retained of batches, and a row of `fates` for each.
 
-    Returns the row reached, the broken rule, `OK` or `FULL`, and the position of the broken rule.
+    The batches are the rows of `table` from `first` up to, but not including, `last`. Returns the row reached, the
+    broken rule, `OK` or `FULL`, and the position of the broken rule.
     """
     for batch in range(first, last):
         action = actions[batch]

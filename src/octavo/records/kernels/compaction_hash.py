@@ -14,7 +14,7 @@ State = tuple[int, int, int, int]
 
 
 def sip_round(a: int, b: int, c: int, d: int) -> State:
-    """One round of SipHash."""
+    """Perform one round of SipHash on the four words of its state."""
     a = wrap64(a + b)
     c = wrap64(c + d)
     b = rotate_left(b, 13) ^ a
@@ -40,7 +40,7 @@ def last_word(data: Array, end: int, length: int) -> int:
 
 
 def sip_hash(seed: Array, data: Array, at: int, length: int) -> tuple[int, int]:
-    """Return both halves of the hash of `data[at : at + length]`, which must be inside; `seed` is the secret key."""
+    """Return both halves of the hash of `data[at : at + length]`, which must be in range; `seed` is the secret key."""
     a = seed[0] ^ 0x736F6D6570736575
     b = seed[1] ^ 0x646F72616E646F6D ^ 0xEE
     c = seed[0] ^ 0x6C7967656E657261

@@ -16,7 +16,7 @@ _OFFSET = 2  # the offset plus one
 
 
 def slot_of(slots: Array, first: int) -> int:
-    """Return where the search for a hash begins."""
+    """Return the index of the slot at which the search for a hash begins."""
     count = len(slots) // WORDS
     return WORDS * ((first >> 33 & 0x7FFFFFFF) * count >> 31)
 
@@ -29,7 +29,7 @@ def fetch_slot(slots: Array, first: int) -> None:
 
 
 def find_offset(slots: Array, first: int, second: int) -> int:
-    """Return the offset of a hash, or -1 if there is none. There must be a free slot."""
+    """Return the offset of a hash, or -1 if the map does not have it. The map must have a free slot."""
     at = slot_of(slots, first)
     while True:
         if slots[at + _FIRST] == first and slots[at + _SECOND] == second:
@@ -44,7 +44,10 @@ def find_offset(slots: Array, first: int, second: int) -> int:
 
 
 def put_offset(slots: Array, first: int, second: int, offset: int) -> int:
-    """Store the offset of a hash, replacing an earlier one; returns 1 if the hash is new, else 0. Needs a free slot."""
+    """Store the offset of a hash, replacing an earlier one; returns 1 if the hash is new, else 0.
+
+    The map must have a free slot.
+    """
     at = slot_of(slots, first)
     while slots[at + _OFFSET] != 0:
         if slots[at + _FIRST] == first and slots[at + _SECOND] == second:

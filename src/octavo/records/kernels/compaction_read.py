@@ -78,9 +78,10 @@ def put_key(seed: Array, slots: Array, data: Array, read: Array, row: int, key_a
 def read_records(
     data: Array, table: Array, batch: int, at: int, left: int, seed: Array, slots: Array, read: Array
 ) -> tuple[int, int, int]:
-    """Fill `read` with records of a batch of magic 2, from `at` on; `left` records are left.
+    """Fill `read` with records of a batch of magic 2, from `at` on.
 
-    Returns the number of rows, the start of the next record and the broken rule. The slot of every key is prefetched.
+    `left` is the number of records of the batch that are not read yet. Returns the number of rows, the start of the
+    next record and the broken rule. The slot of every key is prefetched.
     """
     end = table[batch, END]
     base_offset = table[batch, BASE_OFFSET]
@@ -136,7 +137,7 @@ def read_messages(
 
 
 def count_records(data: Array, table: Array, batch: int) -> int:
-    """Return the number of records of a batch, or minus the broken rule; for a wrapper, fills in the table."""
+    """Return the number of records of a batch, or minus the broken rule; completes the row of a wrapper."""
     if table[batch, MAGIC] < 2 and table[batch, INFLATED]:
         count, base_offset, rule = measure_wrapper(
             data, table[batch, START], table[batch, END], table[batch, MAGIC], table[batch, LAST_OFFSET]

@@ -51,7 +51,8 @@ from octavo.records.layout import (
 _CODEC = int(Attributes.CODEC)
 _DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
-_FLAGS = (0, _LOG_APPEND_TIME, _LOG_APPEND_TIME | int(Attributes.TRANSACTIONAL | Attributes.CONTROL))  # by magic
+# The flags that a compacted batch keeps, by the magic it had.
+_FLAGS = (0, _LOG_APPEND_TIME, _LOG_APPEND_TIME | int(Attributes.TRANSACTIONAL | Attributes.CONTROL))
 
 NO_ROOM = -1  # in place of a position: the output is too small
 
@@ -118,10 +119,10 @@ def write_kept(
     start: int,
     end: int,
 ) -> int:
-    """Write the header of what is kept of a batch in `out[start:end]`; returns `end`, or `NO_ROOM`.
+    """Write the header of the compacted batch in `out[start:end]`; returns `end`, or `NO_ROOM`.
 
-    If there is a codec, the caller still has to compress the records, and to write length and checksum. An empty batch
-    has no codec. A negative `horizon` means that there is none.
+    If there is a codec, the caller still has to compress the records, and to write the length and the checksum. An
+    empty batch has no codec. A negative `horizon` means that there is none.
     """
     if start + HEADER_SIZE > len(out):
         return NO_ROOM

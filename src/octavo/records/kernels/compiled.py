@@ -1,11 +1,11 @@
-"""Compile the kernels to machine code. Only this module and `keeping` know Numba.
+"""Compile the kernels to machine code. Only this module and `keeping` import Numba.
 
 A kernel is compiled for one fixed signature, or loaded from the cache that an earlier process left. The cache is our
 own. Numba's cache is bound to the path of the sources, and notices changes in the file of the kernel but not in the
 files of the functions that it calls.
 
-`_nrt` off says that no kernel allocates. Without it, Numba counts references to arrays at every function call, which
-takes four times as long as the work itself.
+The option `_nrt` is off, because no kernel allocates. If it were on, Numba would count references to
+arrays at every function call, which takes four times as long as the work itself.
 """
 
 from __future__ import annotations

@@ -49,7 +49,10 @@ class Wanted(NamedTuple):
 
 
 class Sink(NamedTuple):
-    """Arrow's buffers. Bitmaps arrive all ones, lists of ends with a leading 0; unwanted columns have no room."""
+    """Arrow's buffers, to be filled. The caller passes bitmaps with all bits set, and lists of ends that begin with 0.
+
+    Unwanted columns have no room.
+    """
 
     batch_rows: Array  # int64 for each row of the batch table: number of records that this call took from it
     offsets: Array
@@ -71,8 +74,8 @@ class Sink(NamedTuple):
 
 # The cursor: where a call continues, and how much output there is.
 BATCH = 0  # row of the table
-RECORD = 1  # number of records of that batch that are done
-AT = 2  # start of the next record, unless none is done
+RECORD = 1  # number of records of that batch that are decoded
+AT = 2  # start of the next record; undefined if RECORD is 0
 ROWS = 3
 KEY_BYTES = 4
 VALUE_BYTES = 5
@@ -305,7 +308,8 @@ def decode(
 ) -> bool:
     """Decode from `cursor` up to row `last_batch` of the table; returns False if a rule is broken.
 
-    If `wanted` asks for it, batches are verified first, except the decompressed ones: for those it would be too late.
+    If `wanted.verify` is set, each uncompressed batch is verified first. The caller has to verify compressed batches
+    before it decompresses them.
     """
     outcome = rules.OK
     while cursor[BATCH] < last_batch and outcome == rules.OK:

@@ -44,7 +44,10 @@ from octavo.records.layout import (
 
 
 class Rows(NamedTuple):
-    """The columns. A length of -1 means null; starts and lengths are int32, relative to the start of their bytes."""
+    """The columns to encode.
+
+    A length of -1 means null. Starts and lengths are int32; starts are positions in the column's bytes.
+    """
 
     offsets: Array
     timestamps: Array  # milliseconds, or microseconds
@@ -65,7 +68,7 @@ class Rows(NamedTuple):
 
 # Columns of the table of groups.
 GROUP_FIRST_ROW = 0
-GROUP_LAST_ROW = 1  # the row after the last
+GROUP_LAST_ROW = 1  # the row after the last row of the group
 GROUP_ATTRIBUTES = 2
 GROUP_LEADER_EPOCH = 3
 GROUP_PRODUCER_ID = 4
@@ -152,7 +155,7 @@ def write_batch_header(
 
 
 def sequence_at(base_sequence: int, steps: int) -> int:
-    """Return the sequence `steps` after the first of a group; 0 follows the largest, and -1 stays -1."""
+    """Return the sequence number `steps` after `base_sequence`; 0 follows the largest number, and -1 stays -1."""
     if base_sequence < 0:
         return base_sequence
     return (base_sequence + steps) & MAX_SEQUENCE

@@ -34,7 +34,7 @@ def index_batches(
     time_entries: Array,
     epochs: Array,
 ) -> int:
-    """Continue with the first `rows` of a batch table, whose positions are relative to `shift` in the segment.
+    """Add the index entries for the first `rows` of a batch table, whose positions count from `shift` in the segment.
 
     The entries go to the tables `offset_entries` (offset, position), `time_entries` (timestamp, offset) and `epochs`
     (epoch, start offset), each as long as the batch table. Returns the number of rows before the first batch whose

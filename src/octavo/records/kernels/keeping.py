@@ -1,7 +1,7 @@
-"""Keep one compiled kernel in the cache folders, in the form that Numba's dispatchers use.
+"""Save and load compiled kernels in the cache folders, through the interface that Numba's dispatchers use.
 
-Numba's own cache names its files after the path of the source, and writes an index that two processes can spoil for
-each other. Here the name of a file is its key (the kernel, its signature and the processor), and a file is first
+Numba's own cache names its files after the path of the source, and writes an index that two processes can corrupt if
+both write it. Here the name of a file is its key (the kernel, its signature and the processor), and a file is first
 written under another name. So processes can write at the same time, and no lock is needed. A file begins with the
 checksum of its content, since a power cut can leave a file of zeros.
 """
@@ -87,7 +87,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that appears as a whole; everybody can read it, and only its owner can change it."""
+    """Write a file atomically; everybody can read it, and only its owner can change it."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -29,8 +29,8 @@ _SIZE_V1 = MESSAGE_V1.size
 _CODEC = int(Attributes.CODEC)
 _NONE = int(Codec.NONE)
 
-# The result of `walk_message`: start of the next message, offset, timestamp, position and length of the key, position
-# and length of the value. If a rule is broken, the first number is minus the rule.
+# The result of `walk_message`: the start of the next message, the offset, the timestamp, position and length of the
+# key, position and length of the value. If a rule is broken, the first number is minus the rule.
 WalkedMessage = tuple[int, int, int, int, int, int, int]
 
 
@@ -41,7 +41,7 @@ def _broken(rule: int) -> WalkedMessage:
 def walk_message(data: Array, start: int, end: int) -> WalkedMessage:
     """Find the fields of the message at `start` of `data[:end]`.
 
-    If the bytes end inside it, the broken rule is `INNER_CUT`. In a wrapper, Kafka silently ends there.
+    If the bytes end inside it, the broken rule is `INNER_CUT`. In a wrapper, Kafka silently ignores such a message.
     """
     if end - start < LOG_OVERHEAD:
         return _broken(rules.INNER_CUT)

@@ -45,7 +45,7 @@ def murmur2(data: Array, start: int, length: int) -> int:
 
 
 def partition(keys: Array, starts: Array, lengths: Array, count: int, partitions: Array) -> None:
-    """Give every row with a key one of `count` partitions.
+    """Assign one of `count` partitions to every row that has a key.
 
     Rows without a key (length -1) and rows that already have a partition are left alone. A negative partition means
     that a row has none yet.

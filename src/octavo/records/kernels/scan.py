@@ -45,15 +45,15 @@ PRODUCER_EPOCH = 11
 BASE_SEQUENCE = 12
 COUNT = 13  # in a compressed wrapper: unknown until it is decompressed, and then filled in
 INFLATED = 14  # 0: the records are in the buffer, 1: among the decompressed bytes
-START = 15  # start of the records there
-END = 16
+START = 15  # start of the records in either
+END = 16  # end of the records
 COLUMNS = 17
 
-# Why a scan ended.
+# Reasons why a scan stopped.
 MORE = 0  # the table or the window is full
 DONE = 1  # the end of the buffer is reached
 TORN = 2  # the buffer ends inside a batch
-BROKEN = 3
+BROKEN = 3  # the next batch breaks a rule of the format
 
 _CRC_V0 = MESSAGE_V0.at("crc")
 _ATTRIBUTES_V0 = MESSAGE_V0.at("attributes")
@@ -65,9 +65,9 @@ _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 def entry_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
     """Return how far the batch at `position` reaches: (outcome, size, broken rule).
 
-    `MORE` is a batch that ends at or before `end`. The size is the one that the header declares, whatever the outcome;
-    0 if the length is impossible, or the header is cut before its magic. Only the beginning of the header has to be in
-    `data`: `end` may be that of a file.
+    The outcome `MORE` means that the batch ends at or before `end`. The size is the one that the header declares,
+    whatever the outcome; 0 if the length is impossible, or if the bytes end before the magic. Only the header up to its
+    magic has to be in `data`; `end` may be beyond `data`, such as the end of the file.
 
     The order of the checks is Kafka's (`ByteBufferLogInputStream`). An impossible length is damage even if the buffer
     ends before it would matter. An incomplete batch is a torn tail.
@@ -83,7 +83,7 @@ def entry_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
 
 
 def header_extent(length: int, magic: int, left: int) -> tuple[int, int, int]:
-    """Return what `entry_extent` does, from two fields of the header and the bytes that are left from its beginning."""
+    """Return what `entry_extent` returns for these fields of a header, from whose start `left` bytes remain."""
     if length < MIN_LENGTH:
         return BROKEN, 0, rules.ENTRY_LENGTH
     size = length + LOG_OVERHEAD
@@ -143,7 +143,7 @@ def excluded(
 
     A batch with create times may hold any timestamp up to its maximum, so only the maximum can exclude it. A batch with
     append times, and a single message, hold exactly that timestamp. A wrapper at offset 0 may come from a producer that
-    did not set its offset (see `measure_wrapper`): then it says nothing about the offsets inside.
+    did not set its offset (see `measure_wrapper`): then its offset says nothing about the offsets inside.
     """
     old = table[row, MAGIC] < 2
     single = old and table[row, ATTRIBUTES] & _CODEC_MASK == 0

@@ -1,4 +1,4 @@
-"""Skim records for `validate`: only their timestamp, their offset and whether they have a key are needed.
+"""Read only the fields of a record that `validate` needs: its timestamp, its offset and whether it has a key.
 
 any_record     accepts every record that Kafka accepts
 quick_record   accepts only the most common records, in a third of the time
@@ -11,19 +11,19 @@ from octavo.records.kernels.machine import Array, read_i16, read_i64
 from octavo.records.kernels.record import walk_header, walk_headers, walk_record
 from octavo.records.kernels.varint import CUT, read_varint, read_varlong
 
-# Start of the next record, timestamp delta, offset delta and the key's length. If a rule is broken, the first number is
-# minus the rule.
+# The result of `skip_record` and `any_record`: the start of the next record, the timestamp delta, the offset delta and
+# the key's length. If a rule is broken, the first number is minus the rule.
 Skimmed = tuple[int, int, int, int]
 
-# Start of the next record, timestamp delta, offset delta and its position, the key's position and length, and the
-# value's length.
+# The result of `quick_record`: the start of the next record, the timestamp delta, the offset delta and its position,
+# the key's position and length, and the value's length.
 Quick = tuple[int, int, int, int, int, int, int]
 
 _NOT_QUICK = (0, 0, 0, 0, 0, 0, 0)
 
 
 def skip_record(data: Array, start: int, end: int) -> Skimmed:
-    """Skip the record at `start` as Kafka does in a compressed batch that stays as it is: its length is ignored."""
+    """Skip the record at `start` as Kafka does in a compressed batch that it stores unchanged: ignore its length."""
     at = start
     key_length = 0
     timestamp_delta = 0
@@ -54,10 +54,11 @@ def skip_record(data: Array, start: int, end: int) -> Skimmed:
 
 
 def quick_record(data: Array, start: int, end: int) -> Quick:
-    """Find the fields of a record of the most common form. For any other, 0 comes first: use `any_record`.
+    """Find the fields of a record of the most common form. For any other, the first number is 0.
 
-    The lengths of record, key and value take up to two bytes and both deltas up to three, and there are no attributes
-    and no headers. Eight bytes are read at once, so the last records of a batch may not qualify.
+    In that form, the lengths of record, key and value take up to two bytes and both deltas up to three, and there are
+    no attributes and no headers. Eight bytes are read at once, so the last records of a batch may not qualify. Other
+    records need `any_record`.
     """
     if end - start < 16:
         return _NOT_QUICK
@@ -115,7 +116,7 @@ def quick_record(data: Array, start: int, end: int) -> Quick:
 
 
 def any_record(data: Array, start: int, end: int, lengths_matter: bool) -> Skimmed:
-    """Skip the record at `start` of the records in `data[:end]`; if `lengths_matter`, its fields must fill it."""
+    """Skip the record at `start` of `data[:end]`; if `lengths_matter`, its fields must fill its length exactly."""
     record_end, timestamp_delta, offset_delta, _, key_length, _, _, headers_at, header_count = walk_record(
         data, start, end
     )

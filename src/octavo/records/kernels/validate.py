@@ -38,11 +38,11 @@ from octavo.records.layout import (
 # What a topic allows: the items of the array `limits`.
 APPEND_TIME = 0  # 1: the records get the time of the append
 KEY_NEEDED = 1  # 1: the topic is compacted
-BEFORE_MAX_MS = 2
-AFTER_MAX_MS = 3
+BEFORE_MAX_MS = 2  # how far a timestamp may be in the past
+AFTER_MAX_MS = 3  # how far a timestamp may be in the future
 MAX_BATCH_SIZE = 4
-TARGET = 5  # codec of batches in the log, or
-ANY_CODEC = -1  # each batch keeps its own
+TARGET = 5  # codec of batches in the log, or `ANY_CODEC`
+ANY_CODEC = -1  # each batch keeps its own codec
 LIMITS = 6
 
 # Columns of the output table, one row per batch.
@@ -54,12 +54,12 @@ SPAN_LEADER_EPOCH = 4
 SPAN_MAGIC = 5
 SPAN_COLUMNS = 6
 
-# Why a walk ended, in addition to the reasons in `scan`: before a batch
-OLD = 4  # of magic 0 or 1
-WANTED = 5  # whose uncompressed records are needed, because it is compressed or has to be
-REFUSED = 6  # that has refused records
+# Reasons for stopping, in addition to those in `scan`.
+OLD = 4  # the next batch is of magic 0 or 1
+WANTED = 5  # the next batch is compressed or has to be: its uncompressed records are needed
+REFUSED = 6  # the next batch has refused records
 
-# Columns of the table of refused records, and the reasons.
+# Columns of the table of refused records, and the reasons for refusing a record.
 REFUSED_INDEX = 0
 REFUSED_REASON = 1
 REFUSED_TIMESTAMP = 2
@@ -69,11 +69,11 @@ APPEND_TIME_CLAIMED = 3
 OTHER_MAGIC = 4  # only for messages in a wrapper, which this kernel does not read
 
 # How to judge a batch.
-AS_IT_IS = 0
+AS_IT_IS = 0  # by its own bytes; a compressed batch ends the call
 IN_PLAIN = 1  # its uncompressed records are given
 LISTED = 2  # the same, and refused records are listed
 
-MAX_OFFSET = MAX_INT64 - 1  # of a record: the log end offset after it must be an offset as well
+MAX_OFFSET = MAX_INT64 - 1  # largest offset of a record: the log end offset after it must also be a valid offset
 
 TABLE = 8 * 256  # numbers in each of the first two of `Tables`; the others have half as many
 
@@ -86,11 +86,11 @@ NO_RECORDS = 104
 OFFSETS_AND_COUNT = 105
 CONTROL_BATCH = 106
 SEQUENCE_MISSING = 107
-UNREADABLE = 108  # of a size that Kafka cannot handle
+UNREADABLE = 108  # the batch has a size that Kafka cannot handle
 OFFSETS_USED_UP = 109
 
-# Findings about the records of a batch.
-KEEP = 0
+# Findings about the records of a batch: flags.
+KEEP = 0  # nothing found
 BAD_RECORD = 1  # at least one lacks a key or has a refused timestamp
 JUMPS = 2  # the offsets do not count from 0
 REBASED = 4  # the first timestamp is not the base, or one is negative: rewriting the records would change them
@@ -108,8 +108,8 @@ _NONE = int(Codec.NONE)
 def next_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
     """Return the extent of a batch to append: like `entry_extent`, but with more distinctions, as in Kafka.
 
-    An incomplete batch is a torn tail even if its declared size is too small for a batch. Some complete batches are too
-    small for Kafka even to report that, and a batch may be too large for Java.
+    An incomplete batch is a torn tail even if its declared size is too small for a batch. A complete batch that is too
+    small to hold the last offset delta breaks the rule `UNREADABLE`, and so does one that is too large for Java.
     """
     outcome, size, rule = entry_extent(data, position, end)
     if outcome == BROKEN and rule == rules.BATCH_LENGTH:
@@ -122,7 +122,7 @@ def next_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
 
 
 def judge_header(tables: Tables, data: Array, position: int, size: int, limits: Array, of_client: int) -> int:
-    """Return the first rule, in Kafka's order, that a batch of magic 2 breaks apart from its records, or `OK`."""
+    """Check a batch of magic 2, except its records; returns the first broken rule, in Kafka's order, or `OK`."""
     attributes = data[position + FLAGS_AT] & 0xFF
     if of_client and read_i64(data, position) != 0:
         return FIRST_OFFSET
@@ -162,7 +162,10 @@ def refusal(timestamp: int, key_length: int, one_time: bool, limits: Array, now_
 
 
 def sound_times(one_time: bool, limits: Array, now_ms: int) -> tuple[int, int]:
-    """Return a range of timestamps, none negative except -1, that are not refused; an empty range if in doubt."""
+    """Return a range of timestamps that are certainly accepted; an empty range if in doubt.
+
+    No timestamp in the range is negative, except -1.
+    """
     if one_time or now_ms < 0:
         return 1, 0
     if limits[APPEND_TIME]:
@@ -256,7 +259,7 @@ def write_header(
     headers: Array,
     at: int,
 ) -> None:
-    """Write to `headers` at `at` the header that the batch at `position` of `data` gets in the log."""
+    """Write the header that the batch at `position` of `data` gets in the log; it goes to `headers`, at `at`."""
     copy(headers, at, data, position, HEADER_SIZE)
     write_i64(headers, at, base_offset)
     write_u32(headers, at + LEADER_EPOCH_AT, leader_epoch)
@@ -304,12 +307,12 @@ def validate(
     headers: Array,
     spans: Array,
 ) -> tuple[int, int, int, int, int, int, int]:
-    """Judge the batches of `data` from `position` on; write their new headers, and a row of `spans` for each.
+    """Validate the batches of `data` from `position` on; writes their new headers, and a row of `spans` for each.
 
     Unless `how` is `AS_IT_IS`, `plain` holds the uncompressed records of the first batch, and only that batch is
-    judged. With `LISTED`, the rows describe its refused records: the first ones, if there are more than rows. Returns
+    judged. With `LISTED`, the rows of `spans` describe its refused records instead, as many as there are rows. Returns
     the position reached, the number of rows (with `LISTED`, the number of refused records), the reason for stopping,
-    the broken rule, and for the last batch the findings (see above), the last offset and the largest timestamp.
+    the broken rule, and for the last batch its findings, last offset and largest timestamp.
     """
     tables = unpacked(packed_tables)
     end = len(data)

@@ -17,7 +17,7 @@ UNENDING = -2
 
 
 def read_varint(data: Array, position: int, end: int) -> tuple[int, int]:
-    """Read a signed 32-bit number from `data[position:end]`."""
+    """Read a varint, a signed 32-bit number, from `data[position:end]`; returns it and the position after it."""
     second = position + 1
     if second < end:  # most take one or two bytes, and a loop is slow when interpreted
         low = data[position] & 0xFF
@@ -42,7 +42,7 @@ def read_varint(data: Array, position: int, end: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Array, position: int, end: int) -> tuple[int, int]:
-    """Read a signed 64-bit number from `data[position:end]`."""
+    """Read a varlong, a signed 64-bit number, from `data[position:end]`; returns it and the position after it."""
     second = position + 1
     if second < end:
         low = data[position] & 0xFF
@@ -68,7 +68,7 @@ def read_varlong(data: Array, position: int, end: int) -> tuple[int, int]:
 
 
 def varint_size(number: int) -> int:
-    """Return the number of bytes that `write_varint` needs for `number`."""
+    """Return the number of bytes that `write_varint` writes for `number`."""
     raw = (number << 1) ^ (number >> 63)
     if raw < 0:  # compiled only: the topmost of the 64 bits is set
         return 10
