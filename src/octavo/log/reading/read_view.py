@@ -31,7 +31,7 @@ class FileSlice(NamedTuple):
 
 
 class ReadResult:
-    """The result of a read: batches, from the one that contains the offset on. The last of them may be cut."""
+    """The result of a read: the batch that contains the offset, and batches after it. The last one may be cut."""
 
     __slots__ = (
         "_again",
@@ -70,21 +70,21 @@ class ReadResult:
 
     @property
     def aborted_transactions(self) -> list[AbortedTransaction] | None:
-        """What a fetch tells a consumer to leave out; None unless only committed data were requested."""
+        """The aborted transactions, as in a fetch response; None unless only committed data were requested."""
         if self.aborted is None:
             return None
         return [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in self.aborted]
 
     @property
     def aborted_ranges(self) -> AbortedRanges:
-        """The ranges by which aborted batches are recognized."""
+        """The offset ranges of the aborted transactions, to recognize aborted batches."""
         return AbortedRanges(entry[:3] for entry in self.aborted or ())
 
     @property
     def records(self) -> bytes:
         """The bytes, read on first access. Raises `OffsetOutOfRange` if they were truncated away meanwhile.
 
-        If other records have taken their place, `aborted` changes to match these. So ask for `aborted` afterwards.
+        If other records have taken their place, `aborted` changes to match these. So use `aborted` after `records`.
         """
         if self._records is None:
             self._records = self._read()
@@ -132,7 +132,7 @@ def read_view(
     at_least_one: bool,
     segment: int | None,
 ) -> ReadResult:
-    """Do what `Log.read` promises, for one view of the log."""
+    """Read as `Log.read` does, in one view of the log."""
     bound = view.bound(isolation)
     if not view.start_offset <= offset <= view.end_offset:
         raise OffsetOutOfRange(offset, view.start_offset, view.end_offset)
@@ -174,7 +174,7 @@ def _candidates(view: View, offset: int, segment: int | None) -> Iterable[int]:
 
 
 def indexed_aborts(view: View, number: int, offset: int, end: int) -> list[AbortedEntry]:
-    """Return the aborted transactions for a read from `offset` to position `end` of a segment, from the indexes."""
+    """Return the indexed aborted transactions for a read from `offset` to position `end` of segment `number`."""
     bound = abort_bound(view, number, end)
     found: list[AbortedEntry] = []
     for segment in view.segments[number:]:
@@ -184,7 +184,7 @@ def indexed_aborts(view: View, number: int, offset: int, end: int) -> list[Abort
 
 
 def abort_bound(view: View, number: int, end: int) -> int:
-    """Return an offset above all that come before position `end` of a segment: the next in the index, as in Kafka."""
+    """Return a bound above all offsets before position `end` of a segment: the next in the index, as in Kafka."""
     segment = view.segments[number]
     behind = segment.offset_index.behind(end)
     if behind is not None and segment.has_batch_at(behind):  # otherwise an aborted transaction might be missed

@@ -25,12 +25,12 @@ class TimestampOffset(NamedTuple):
 
 
 class ReadableLog(ClosedByWith, ABC):
-    """Queries that any thread may make at any time, while another thread changes the log."""
+    """A log to read from. Any thread may read at any time, while another thread changes the log."""
 
     @property
     @abstractmethod
     def _view(self) -> View:
-        """The log at this moment."""
+        """The present view of the log."""
 
     @abstractmethod
     def close(self) -> None:
@@ -103,7 +103,7 @@ class ReadableLog(ClosedByWith, ABC):
         return self._in_view(lambda view: read_view(self, view, offset, max_bytes, isolation, at_least_one, segment))
 
     def _in_view(self, ask: Callable[[View], T]) -> T:
-        """Return the answer for one view of the log. Asks again if it failed while the log was truncated."""
+        """Call `ask` with the present view. If it fails and the log was truncated meanwhile, call it again."""
         while True:
             view = self._view
             try:
@@ -131,9 +131,10 @@ class ReadableLog(ClosedByWith, ABC):
     def offset_for_timestamp(
         self, timestamp_ms: int, *, isolation: Isolation = Isolation.HIGH_WATERMARK
     ) -> TimestampOffset | None:
-        """Return the first record whose timestamp is `timestamp_ms` or larger; None if there is none, or not visible.
+        """Return the first record whose timestamp is `timestamp_ms` or larger.
 
-        As in Kafka, only the first segment with such a timestamp is searched.
+        Returns None if there is none, or if it is not visible. As in Kafka, only the first segment with such a
+        timestamp is searched.
         """
         return self._in_view(lambda view: _find_timestamp(view, timestamp_ms, isolation))
 

@@ -23,7 +23,7 @@ _SMALL: Final = 4096  # bytes: reading so small a file is faster than opening it
 class Portion(NamedTuple):
     """The offsets that a reader takes from one segment."""
 
-    number: int  # of the segment
+    number: int  # number of the segment in the view
     first: int
     end: int
     is_cut: bool  # whether the segment goes on after `end`
@@ -43,7 +43,7 @@ def offset_after(view: View, number: int) -> int:
 def portions(
     view: View, first: int, end: int, offset_after: Callable[[View, int], int] = offset_after
 ) -> Iterator[Portion]:
-    """Yield the segments that have offsets from `first` to before `end`, in the order in which they are read."""
+    """Yield what to read from each segment for the offsets from `first` to before `end`, in the order of reading."""
     number = view.segment_at(first)
     while first < end and number < len(view.bases) and view.bases[number] < end:
         behind = view.segment_end(number)

@@ -33,7 +33,7 @@ class Appended(NamedTuple):
 
 
 class Appender:
-    """Appends to one log. The log's lock is held, and the log is ready for a change."""
+    """Appends to one log. The caller holds the log's lock and has called `LogState.check_ready`."""
 
     def __init__(self, log: LogState) -> None:
         self._log: Final = log
@@ -41,7 +41,7 @@ class Appender:
         self._validates_for: LogConfig | None = None  # the configuration of the validator
 
     def append(self, batches: Buffer, origin: Origin, now_ms: int) -> Appended:
-        """Append as `Log.append` does."""
+        """Append as the leader; see `Log.append`."""
         log = self._log
         validator = self._validator
         if validator is None or self._validates_for is not log.config:
@@ -57,7 +57,7 @@ class Appender:
         return self._append(checked, now_ms)
 
     def append_as_follower(self, batches: Buffer) -> Appended:
-        """Append as `Log.append_as_follower` does."""
+        """Append as a follower; see `Log.append_as_follower`."""
         validator = self._make_validator() if self._validator is None else self._validator
         return self._append(validator.check(batches, end_offset=self._log.view.end_offset), self._log.clock())
 
@@ -105,7 +105,7 @@ class Appender:
         return _NEW(Appended, (first.base_offset, last.last_offset, checked.append_time_ms, view.start_offset, False))
 
     def _is_ahead(self) -> bool:
-        """Return whether the active segment holds more than readers see. Producer states may include it already."""
+        """Return whether the active segment has bytes that the view lacks. Producer states may include them already."""
         view = self._log.view
         return view.segments[-1].size != view.size
 
@@ -122,7 +122,7 @@ class Appender:
             at += span.size
 
     def _note_epochs(self, spans: Sequence[BatchSpan]) -> None:
-        """Record the leader epochs of batches before these are written. Old messages have none, and clear them all."""
+        """Record the leader epochs of batches before they are written. Messages of magic 0 or 1 clear all epochs."""
         log = self._log
         latest = log.epochs.latest
         known = None if latest is None else latest.epoch

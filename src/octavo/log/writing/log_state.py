@@ -5,8 +5,8 @@ change. `Log` is its public face. The modules that change a log (`appender`, `tr
 `compaction.compacting`) work on it.
 
 One thread at a time changes a log, under its lock. When `append` returns, the records are in the page cache and survive
-a crash of the process. When `flush` returns, they are on the disk and survive a power cut. What becomes of a change
-that fails or is interrupted is described in `unfinished`.
+a crash of the process. When `flush` returns, they are on the disk and survive a power cut. `unfinished` describes
+what happens to a change that fails or is interrupted.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class LogState:
         return now_ms + self.config.file_delete_delay_ms
 
     def kept(self) -> Kept:
-        """Return what the directory's checkpoints record of this log."""
+        """Return the offsets of this log for the directory's checkpoints."""
         view = self.view
         is_seen = self.follows_end or view.high_watermark > view.start_offset
         return Kept(
@@ -184,7 +184,7 @@ class LogState:
         size: int | None = None,
         is_cut: bool = False,
     ) -> None:
-        """Replace the view that readers see. `size`: the end of the last segment, if it is about to be cut.
+        """Replace the view that readers see. `size`: the future size of the last segment, if it is about to be cut.
 
         `is_cut`: it is not known yet which transactions remain, so none counts as decided.
         """
@@ -260,7 +260,7 @@ class LogState:
     ) -> None:
         """Write batches to the active segment, then let readers see them.
 
-        Producer states are updated before that, so that a batch of an open transaction never looks committed.
+        Producer states are updated in between, so that a batch of an open transaction never looks committed.
         """
         segments, bases, _, start_offset, _, high_watermark, generation, unstable = self.view
         segment = segments[-1]
@@ -299,7 +299,7 @@ class LogState:
     # ---------------------------------------------------------------------------------------------------------- close
 
     def close(self) -> None:
-        """Close the log, as `Log.close` describes, but not the folder that may have been opened only for it."""
+        """Close the log as `Log.close` describes, but leave its data directory open."""
         change = self.change
         if self.owner.is_elsewhere:
             change.is_open = False
@@ -323,7 +323,7 @@ class LogState:
             self._is_closed = True
 
     def _finish(self, now_ms: int) -> None:
-        """Write everything to the disk, and remove what has left the log."""
+        """Write everything to the disk, and remove the files of segments that have left the log."""
         self.owner.check_lock()
         with self.change.or_fail():
             self._fill_hole_before_start()

@@ -51,7 +51,7 @@ def _age_ms(segment: Segment, spans: Sequence[BatchSpan], now_ms: int) -> int:
 
 
 def roll_at_end(log: LogState, now_ms: int) -> None:
-    """Roll at the end of the log, as a change of its own that is settled if it is interrupted."""
+    """Roll at the end of the log. If an exception interrupts the roll, it is undone."""
     change = log.change
     end_offset = change.unfinished = log.view.end_offset
     try:
@@ -66,7 +66,10 @@ def roll_at_end(log: LogState, now_ms: int) -> None:
 
 
 def base_for(log: LogState, first: BatchSpan) -> int:
-    """Return the base offset for a segment that begins with this batch. Old ones do not tell their first offset."""
+    """Return the base offset for a segment that begins with this batch.
+
+    For messages of magic 0 or 1 it is the log end offset, because they may not tell their first offset.
+    """
     end_offset = log.view.end_offset
     return end_offset if first.magic < 2 else max(first.base_offset, end_offset)
 

@@ -22,7 +22,7 @@ from octavo.log.view import View
 
 
 class Synced(NamedTuple):
-    """A segment that was written to the disk, and how many names of its files it had before that."""
+    """A segment that was written to the disk, and its `name_count` before that."""
 
     segment: Segment
     name_count: int
@@ -46,7 +46,7 @@ class LogSegments:
         return Segment.create(self.storage, self.folder, base_offset, created_ms=created_ms, preallocate=preallocate)
 
     def remove_half_made(self, base_offset: int) -> None:
-        """Remove the files of a half-made segment, which would hide what is appended to the old one."""
+        """Remove the files of a half-made segment. They would hide what is appended to the segment before it."""
         for path in Segment(self.storage, self.folder, base_offset, size=0, created_ms=0).files():
             self.storage.remove(path)
 
@@ -60,7 +60,7 @@ class LogSegments:
     # ----------------------------------------------------------------------------------------------------------- sync
 
     def sync(self, view: View, current: Callable[[], View], *, also_active: bool) -> list[Synced]:
-        """Write the segments that reach beyond the recovery point to the disk. `current` returns the view of now.
+        """Write the segments that reach beyond the recovery point to the disk. `current` returns the present view.
 
         `also_active`: sync the active segment in any case, because its indexes have changed even if its data have not.
         """
@@ -81,7 +81,7 @@ class LogSegments:
         return behind
 
     def note_synced(self, synced: Iterable[Synced], end_offset: int, now_ms: int) -> None:
-        """Note what `sync` has done, and that everything before `end_offset` is on the disk."""
+        """Record what `sync` has done: these segments, and everything before `end_offset`, are on the disk."""
         for segment, name_count in synced:
             segment.synced_names = name_count
         self.recovery_point = max(self.recovery_point, end_offset)
@@ -119,11 +119,11 @@ class LogSegments:
         self.sync_folder()
 
     def remove_later(self, segments: Iterable[Segment], due_ms: int) -> None:
-        """Remove the files of segments that have been renamed already, when it is time."""
+        """Remove the files of these segments, which are renamed already, when `due_ms` has come."""
         self._deleted += [(due_ms, segment) for segment in segments]
 
     def due(self, now_ms: int) -> list[Segment]:
-        """Return the segments whose files may be removed."""
+        """Return the segments whose files may be removed at `now_ms`."""
         return [segment for due_ms, segment in self._deleted if due_ms <= now_ms]
 
     def remove_due(self, now_ms: int) -> int:

@@ -1,8 +1,8 @@
 """Remove the end of a log: `truncate`, and `take_back` for a change that was interrupted.
 
-The newest segments go first, each step on the disk before the next. The recovery point is lowered on the disk before
-anything is removed, and the truncation is on the disk before anything is written in its place. So no crash leaves a
-hole, and none brings back what was cut.
+The newest segments are removed first, and each step is on the disk before the next. The recovery point is lowered on
+the disk before anything is removed, and the truncation is on the disk before anything is written in its place. So no
+crash leaves a hole, and none brings back what was cut.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def truncate(log: LogState, offset: int, now_ms: int) -> None:
-    """Remove what lies in the log from `offset` on. Raises `OSError`; if that happens half-way, the log has failed."""
+    """Remove everything from `offset` on. Raises `OSError`; if that happens half-way, the log has failed."""
     view, segments, checkpoints = log.view, log.segments, log.checkpoints
     segments.recovery_point = min(segments.recovery_point, offset)
     checkpoints.lower_recovery_point(log.partition, segments.recovery_point)
@@ -69,7 +69,7 @@ def _start_anew(log: LogState, offset: int, now_ms: int) -> None:
 
 
 def take_back(log: LogState, end_offset: int) -> None:
-    """Remove everything written from `end_offset` on, visible or not, and segment files that no view has."""
+    """Undo a change: remove everything from `end_offset` on, visible or not, and segment files that no view has."""
     with log.change.or_fail():
         log.segments.remove_after(log.view.bases[-1])
         truncate(log, end_offset, log.clock())

@@ -1,7 +1,7 @@
 """Note which change of a log is under way, so that it can be settled after an exception.
 
-A change that fails is undone, and the log is as it was. If it cannot be undone, because the disk fails even at what
-takes no room, the log keeps the error as its `failure` and refuses further changes. Its data are checked when it is
+A change that fails is undone, and the log is as it was. If it cannot be undone, because the disk fails even when no
+space is needed, the log keeps the error as its `failure` and refuses further changes. Its data are checked when it is
 opened again.
 
 The same holds for an exception from outside, such as `KeyboardInterrupt`. It may come between any two instructions,
@@ -26,10 +26,10 @@ NOT_UNDOABLE: Final = -1
 
 
 class ChangeNote:
-    """Whether a log can be changed, and which change is under way. It is set under the log's lock."""
+    """A note of which change of a log is under way, and whether the log can be changed. The log's lock protects it."""
 
     def __init__(self, partition: TopicPartition, owner: Owner) -> None:
-        self.failure: BaseException | None = None  # the error of a change that was not finished; no more follow
+        self.failure: BaseException | None = None  # the error of an unfinished change; no other change may follow
         self.unfinished = SETTLED  # set during a change, and left set by an exception from outside
         self.is_open = True  # false as soon as closing begins
         self._partition = partition
