@@ -1,4 +1,4 @@
-"""The size and place of one batch that is appended to a segment: `BatchSpan`."""
+"""The size and offsets of one batch that is appended to a segment: `BatchSpan`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class BatchSpan(NamedTuple):
-    """The size and place of one batch in the log, for segments and leader epochs."""
+    """The fields of an appended batch that the segment, its indexes and the leader epochs need."""
 
     size: int
-    base_offset: int  # for an old compressed message its last offset, because the first one is inside
+    base_offset: int  # of a compressed message of magic 0 or 1, the last offset: the first one is inside
     last_offset: int
     max_timestamp_ms: int
     leader_epoch: int

@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
     position: int
     size: int
-    base_offset: int  # for an old compressed message its last offset, because the first is inside
+    base_offset: int  # of a compressed message of magic 0 or 1, the last offset: the first one is inside
     last_offset: int
     max_timestamp_ms: int
 

@@ -28,7 +28,7 @@ from octavo.records.kernels.batch_table import BatchTable, Bytes, Table
 from octavo.records.kernels.scan import BROKEN, DONE, MORE, TORN, entry_extent
 from octavo.records.layout import NO_TIMESTAMP
 
-LARGE: Final = 4  # in addition to the reasons of `scan`
+LARGE: Final = 4  # an outcome in addition to those of `scan`
 
 
 class Blocks:
@@ -38,7 +38,7 @@ class Blocks:
         self.memory: Bytes = np.empty(block_size, np.uint8)
         self.size = 0  # bytes of the block, up to the end of the walk
         self.shift = 0  # position of the block in the file
-        self.position = 0  # in the file: end of the batches that were met
+        self.position = 0  # in the file: end of the batches found so far
         self.end = 0  # in the file: end of the walk
         self.large = 0  # size of the next batch, if it is larger than the memory
         self._block_size = block_size
@@ -54,7 +54,7 @@ class Blocks:
 
     @property
     def file(self) -> File:
-        """The file."""
+        """The file that is being read."""
         assert self._file is not None
         return self._file
 
@@ -74,7 +74,7 @@ class Blocks:
         return LARGE if self.large else TORN
 
     def grow(self) -> None:
-        """Make the memory as large as the batch that was too large. It stays so until the next file."""
+        """Make the memory as large as the batch that was too large. The next `begin` shrinks it again."""
         self.memory = np.empty(self.large, np.uint8)
 
 
@@ -94,11 +94,11 @@ class BlockReader(Blocks):
 
     @property
     def table(self) -> Table:
-        """The batches met last (see `kernels.scan`), with positions in `memory`. Valid until `next` is called."""
+        """The batches that `next` found (see `kernels.scan`), with positions in `memory`. Valid until the next call."""
         return self._table.batches
 
     def next(self) -> int:
-        """Go on to the next batches; return what was met."""
+        """Find the next batches. Returns `MORE`, `LARGE`, `TORN`, `BROKEN` or `DONE`, as the module describes."""
         while self.position < self.end:
             if self._is_used_up:
                 self.read()
@@ -125,12 +125,12 @@ class BlockReader(Blocks):
         self._is_used_up = True
 
     def grow(self) -> None:
-        """Make the memory as large as the batch that was too large; `next` then meets it again."""
+        """Make the memory as large as the batch that was too large, so that `next` can read it."""
         super().grow()
         self._is_used_up = True
 
     def check_large(self) -> FormatError | None:
-        """Return what is wrong with the batch that was too large. The memory takes its bytes, a piece at a time."""
+        """Return what is wrong with the batch that was too large; None if nothing is. It is read a piece at a time."""
         base_offset, last_offset = self.table[0, [scan.BASE_OFFSET, scan.LAST_OFFSET]].tolist()
         try:
             entry = Entry(self.position, self.large, base_offset, last_offset, NO_TIMESTAMP)
@@ -140,11 +140,11 @@ class BlockReader(Blocks):
         return None
 
     def pass_large(self) -> None:
-        """Go on after the batch that was too large."""
+        """Skip the batch that was too large."""
         self.go_to(self.position + self.large)
 
     def error(self) -> FormatError:
-        """Return the error for what was met, `TORN` or `BROKEN`."""
+        """Return the error, after `next` has returned `TORN` or `BROKEN`."""
         if self._is_broken:
             return rules.broken(self._table.rule, self.position)
         return Truncated(self.position, "the file ends inside a batch")

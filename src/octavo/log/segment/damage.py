@@ -21,14 +21,14 @@ OnDamage = Callable[[File, FormatError, int], int]
 MARKER_SIZE: Final = 512  # bytes to read of a control batch; a marker takes less than a hundred
 WRONG_CRC: Final = -1  # stands for the checksum of a damaged marker in a table of headers (see `scan_headers`)
 
-_WINDOW: Final = 4 << 20  # bytes that are searched for the next batch at first
+_WINDOW: Final = 4 << 20  # bytes that are searched first for the next batch
 _SMALL: Final = 64 << 10  # a search of so few bytes does not replace the window
 _ZEROS_AT_ONCE: Final = 4096
 _ZEROS: Final = LENGTH_AT + 3  # zero bytes with which a batch may begin
 
 
 def refuse(file: File, error: FormatError, end: int) -> NoReturn:
-    """Stop at damage: the `OnDamage` for callers that need everything up to `end`. Raises `CorruptFile`."""
+    """Raise `CorruptFile`: the `OnDamage` for callers that need everything up to `end`."""
     raise CorruptFile(file.path, error.position, error.rule) from None
 
 
@@ -44,10 +44,10 @@ def wrong_with(file: File, position: int, end: int) -> FormatError | None:
 
 
 class BatchSearch:
-    """Find the next batches after damage, for one walk through a file.
+    """Finds the next batch after damage, for one walk through a file.
 
     A window of the file stays in memory between two calls, with everything known about it. So the time of a walk is
-    linear in the bytes, however many damaged places it meets.
+    linear in the bytes, however many damaged places there are.
     """
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class BatchSearch:
 
 
 def pass_over() -> OnDamage:
-    """Skip damage: return the `OnDamage`, for one walk, of a caller that wants whatever can be read."""
+    """Return an `OnDamage` that skips damage, for one walk by a caller that wants whatever can be read."""
     search = BatchSearch()
 
     def go_on(file: File, error: FormatError, end: int) -> int:

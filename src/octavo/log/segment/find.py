@@ -1,7 +1,6 @@
 """Find a batch or a record in a segment file, by its offset or timestamp, also past damage.
 
-An index only gives hints. What it leads to must be the batch that it names; else the file is walked from its
-first byte.
+An index only gives hints. If an entry does not lead to the batch that it names, the file is walked from its first byte.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ def find(file: File, index: OffsetIndex, base_offset: int, offset: int, end: int
 
 
 def batches_from(file: File, hint: OffsetEntry, end: int) -> tuple[Entry, Iterator[Entry]] | None:
-    """Return the batch that an index entry leads to, and those after it; None if that is not the batch it names.
+    """Return the batch that an index entry leads to, and those after it; None if the entry names another batch.
 
-    Raises `CorruptFile` if there is no batch.
+    Raises `CorruptFile` if there is no batch at that position.
     """
     if not 0 < hint.position < end:
         return None
@@ -68,7 +67,7 @@ def _find(file: File, entry: Entry, batches: Iterator[Entry], base_offset: int, 
     start = entry.position
     found: Entry | None = entry
     before: Entry | None = None
-    last_offset = earlier = base_offset - 1 if start == 0 else MIN_INT64  # of `before`, of the batch before it
+    last_offset = earlier = base_offset - 1 if start == 0 else MIN_INT64  # of `before`, and of the batch before that
     while found is not None and found.last_offset < offset:
         before, found = found, next(batches, None)
         last_offset, earlier = before.last_offset, last_offset
@@ -98,9 +97,9 @@ def _is_misplaced(entry: Entry, before: int, following: Iterator[Entry]) -> bool
 def find_past_damage(
     file: File, index: OffsetIndex, base_offset: int, offset: int, end: int
 ) -> tuple[Entry | None, DamageBefore | None]:
-    """Return what `find` does, but go on after damage, and only with batches whose checksums are right.
+    """Find a batch like `find`, but skip damage, and accept only batches whose checksums are right.
 
-    If damage lies right before the batch, or before the end if there is none, return that, too.
+    Also returns the damage right before the batch, or right before `end` if no batch is found.
     """
     with suppress(FormatError):
         found = find(file, index, base_offset, offset, end)
@@ -127,9 +126,9 @@ def find_past_damage(
 
 
 def _hinted_before(file: File, index: OffsetIndex, offset: int, end: int) -> int:
-    """Return where to begin to look for `offset`: one index entry earlier than the index says.
+    """Return the position at which to begin a search for `offset`: one index entry earlier than necessary.
 
-    The batch before the one that is looked for shows whether that one is in its place.
+    The batch before the wanted one shows whether the wanted one is in its place.
     """
     hint = index.lookup(offset)
     if hint is not None:
@@ -149,7 +148,7 @@ def find_timestamp(
 
     Batches are skipped by what their headers say, and only if their checksums are right: a wrong length would lead past
     other batches, and to bytes that only look like a batch. Damage, which includes a batch that is cut, is handed to
-    `on_damage`. Without it, damage raises a `FormatError`, and a batch that is cut is the end.
+    `on_damage`. Without it, damage raises a `FormatError`, and a batch that is cut ends the search.
     """
     while position < end:
         try:

@@ -1,7 +1,8 @@
 """Scan the headers of many batches of a segment file with kernels. Records are not read.
 
 The file is read in blocks into the same memory. A walk ends at bytes that are not a batch, or not a complete one. With
-an `OnDamage`, it also verifies what decides transactions, reports what is wrong, and goes on where the callback says.
+an `OnDamage`, it also verifies batches that may decide transactions, reports damage, and goes on where that callback
+says.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from octavo.records.offset_order import HEAD_SIZE, base_offset_at, first_misplac
 _BLOCK: Final = 1 << 20  # bytes
 _ROWS: Final = 1 << 13
 _MARKER: Final = int(Attributes.TRANSACTIONAL | Attributes.CONTROL)
-_SHARE: Final = 16  # a scan looks at one byte in so many, at the most; only these count as work for the kernels
+_SHARE: Final = 16  # a scan looks at one byte in 16 at most; only these bytes count as work for the kernels
 
 
 class BlockFile(File):
@@ -43,7 +44,7 @@ class BlockFile(File):
         return self._file.size()
 
     def next_data(self, position: int) -> int:
-        """Return where the data go on after a hole."""
+        """Return the end of the hole at `position`; `position` itself if there is no hole."""
         return self._file.next_data(position)
 
     def read_into(self, buffer: memoryview, position: int) -> int:
@@ -98,7 +99,7 @@ def scan_headers(file: File, position: int, end: int, on_damage: OnDamage | None
 
 
 class _Checker:
-    """Check the batches of a file in order, as far as needed to see every transaction correctly."""
+    """Checks the batches of a file in order, as far as is needed to see every transaction correctly."""
 
     def __init__(self, kernel_set: Kernels, position: int) -> None:
         self.last_position = position  # of the last accepted batch

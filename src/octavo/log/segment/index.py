@@ -89,7 +89,7 @@ class Index:
             file.truncate(self.size())
 
     def refresh(self, segment_size: int | None = None) -> None:
-        """Forget what is known of a file that another process writes. Its segment now has this size."""
+        """Forget cached values, because another process writes the file. The segment now has this size."""
         self._most = _most_entries(segment_size)
         self._count = None
         self._last = None
@@ -127,7 +127,7 @@ class Index:
         self._samples = [samples[:blocks] for samples in self._samples]
 
     def _floor(self, target: int, field: int = 0) -> tuple[int, tuple[int, int]] | None:
-        """Return the number of the last entry whose `field` is at most `target`, and the entry; None if none is."""
+        """Return the last entry whose `field` is at most `target`, after its number; None if there is none."""
         count = self.count
         samples = self._samples_of(field, count)
         block = bisect_right(samples, target) - 1
@@ -151,11 +151,11 @@ class Index:
         if len(samples) < blocks:
             entries = (self._at(number * self._block) for number in range(len(samples), blocks))
             samples = [*samples, *(entry[field] for entry in entries if entry is not None)]
-            known[field] = samples  # in the lists from above: if entries were cut meanwhile, `_samples` is another
+            known[field] = samples  # in `known`: `_samples` was replaced if entries were cut meanwhile
         return samples
 
     def _at(self, number: int) -> tuple[int, int] | None:
-        """Return the entry of that number; None if the file does not have it, or no longer."""
+        """Return the entry with this number; None if the file does not have it, or no longer has it."""
         data = self._read(number, 1)
         if len(data) < self._entry.size:
             return None
@@ -200,7 +200,7 @@ def _most_entries(segment_size: int | None) -> int:
 
 
 class OffsetIndex(Index):
-    """The `.index` file: offsets relative to the base offset, and positions. It never has a segment's first batch."""
+    """The `.index` file: offsets relative to the base offset, and positions. The first batch has no entry."""
 
     _codes = "ii"
     _entry = struct.Struct(">" + _codes)
@@ -213,12 +213,12 @@ class OffsetIndex(Index):
         return None if last is None else OffsetEntry(last[0] + self._base_offset, last[1])
 
     def lookup(self, offset: int) -> OffsetEntry | None:
-        """Return the last entry at or before `offset`."""
+        """Return the last entry at or before `offset`; None if there is none."""
         found = self._floor(offset - self._base_offset)
         return None if found is None else OffsetEntry(found[1][0] + self._base_offset, found[1][1])
 
     def behind(self, position: int) -> OffsetEntry | None:
-        """Return the first entry of a batch that begins at `position` or later."""
+        """Return the first entry of a batch that begins at `position` or later; None if there is none."""
         found = self._floor(position - 1, field=1)
         entry = self._at(0 if found is None else found[0] + 1) if self.count else None
         return None if entry is None else OffsetEntry(entry[0] + self._base_offset, entry[1])
@@ -255,7 +255,7 @@ class TimeIndex(Index):
             self.append((entry.timestamp_ms, entry.offset - self._base_offset))
 
     def lookup(self, timestamp_ms: int) -> TimeEntry | None:
-        """Return the last entry at or before `timestamp_ms`."""
+        """Return the last entry at or before `timestamp_ms`; None if there is none."""
         found = self._floor(timestamp_ms)
         return None if found is None else TimeEntry(found[1][0], found[1][1] + self._base_offset)
 

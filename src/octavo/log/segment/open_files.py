@@ -98,7 +98,7 @@ class LazyFile:
         file.sync()
 
     def forget(self) -> bool:
-        """Close the file until it is needed again. Returns whether that is possible now."""
+        """Close the file until it is needed again. Returns False if it is pinned, and so stays open."""
         if self._is_pinned:
             return False
         self._file = self._out = None
@@ -204,7 +204,7 @@ class OpenFiles:
 
 
 def most_open() -> int:
-    """Return how many lazy files may be open: half of what the process may open, which needs other files as well."""
+    """Return how many lazy files may be open: half of what the process may open, because it needs other files, too."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed == resource.RLIM_INFINITY:
         return _MOST_OPEN

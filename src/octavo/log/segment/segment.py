@@ -48,7 +48,7 @@ class Segment:
         self.created_ms = created_ms
         self.synced_names = 0  # how many of `name_count` are known to be on the disk
         self._is_made = is_new
-        self.is_put_away = False  # its files have the names of deleted ones, or will get them soon
+        self.is_put_away = False  # its files are renamed to `.deleted`, or about to be
         self.path: Final = folder / file_name(base_offset, LOG)
         self.offset_index: Final = OffsetIndex(storage, folder / file_name(base_offset, INDEX), base_offset, size)
         self.time_index: Final = TimeIndex(storage, folder / file_name(base_offset, TIME_INDEX), base_offset, size)
@@ -76,7 +76,7 @@ class Segment:
 
     @property
     def name_count(self) -> int:
-        """How often files were made for it: the index of aborted transactions is made later than the other files."""
+        """How many times files were made for the segment: its transaction index is made later than the other files."""
         return self._is_made + self.txn_index.name_count
 
     @property
@@ -183,7 +183,7 @@ class Segment:
         self._largest = None
 
     def put_away(self, *, keep_snapshot: bool = False) -> None:
-        """Give the files the names of deleted ones. Readers go on: they have the files open or find the new names.
+        """Rename the files to `.deleted`. Readers go on: they have the files open or find the new names.
 
         `keep_snapshot`: another segment begins at the same offset, and the producer snapshot belongs to that one.
         Raises `OSError`; call it again then.
@@ -236,7 +236,7 @@ class Segment:
         return self._largest
 
     def has_largest(self) -> bool:
-        """Return whether the time index ends as in a sealed segment. Only the data near the end are compared."""
+        """Return whether the time index ends with the largest timestamp, by the data near the end of the segment."""
         last = self.time_index.last
         tail = walk(self.file, self.last_indexed(), self.size)
         if any(entry.max_timestamp_ms > last.timestamp_ms for entry in tail):
@@ -255,12 +255,12 @@ class Segment:
         return found if found is not None and found.max_timestamp_ms == entry.timestamp_ms else None
 
     def largest_timestamp_ms(self) -> int:
-        """Return the time that retention uses: the largest timestamp, or without one, when the file was written."""
+        """Return the time that retention uses: the largest timestamp, or else the time of the last write."""
         largest_ms = self.largest.timestamp_ms
         return largest_ms if largest_ms >= 0 else self.modified_ms()
 
     def modified_ms(self) -> int:
-        """Return when the file was last written."""
+        """Return the time when the file was last written."""
         try:
             return self._storage.status(self.path).modified_ns // 1_000_000
         except FileNotFoundError:  # renamed for deletion, but still in somebody's view
@@ -301,7 +301,7 @@ class Segment:
         return entry
 
     def has_batch_at(self, entry: OffsetEntry, end: int | None = None) -> bool:
-        """Return whether there is a batch where an index entry says. `end`: where batches end, `size` by default."""
+        """Return whether an index entry points to a batch. `end`: where the batches end, by default at `size`."""
         end = self.size if end is None else end
         try:
             return batches_from(self.file, entry, end) is not None
@@ -375,7 +375,7 @@ class Segment:
         return last.position if last is not None and self.has_batch_at(last, end) else 0
 
     def refresh(self, size: int) -> None:
-        """Forget what is known of files that another process writes. The file of batches now has `size` bytes."""
+        """Forget cached values, because another process writes the files. The file of batches now has `size` bytes."""
         self.size = size
         self.offset_index.refresh(size)
         self.time_index.refresh(size)
@@ -393,9 +393,9 @@ class Segment:
         return find(self.file, self.offset_index, self.base_offset, offset, end)
 
     def find_past_damage(self, offset: int, end: int) -> tuple[Entry | None, DamageBefore | None]:
-        """Return what `find` does, but go on after damage, and only with batches whose checksums are right.
+        """Find a batch like `find`, but skip damage, and accept only batches whose checksums are right.
 
-        If damage lies right before the batch, or before `end` if there is none, return that, too.
+        Also returns the damage right before the batch, or right before `end` if no batch is found.
         """
         return find_past_damage(self.file, self.offset_index, self.base_offset, offset, end)
 

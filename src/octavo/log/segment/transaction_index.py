@@ -42,7 +42,7 @@ class AbortedEntry(NamedTuple):
 
     producer_id: int
     first_offset: int
-    last_offset: int  # of the marker
+    last_offset: int  # offset of the marker
     last_stable_offset: int
 
 
@@ -96,9 +96,9 @@ class TransactionIndex:
                 yield AbortedEntry._make(fields)
 
     def collect(self, offset: int, upper_bound: int, found: list[AbortedEntry]) -> bool:
-        """Add the transactions aborted from `offset` to before `upper_bound` to `found`.
+        """Add to `found` the aborted transactions that a read from `offset` to before `upper_bound` leaves out.
 
-        Returns whether these are all, so that the indexes of later segments need not be read.
+        Returns whether these are all of them, so that the indexes of later segments need not be read.
         """
         first = bisect_left(range(self.count), offset, key=self._last_offset_of)
         before = NO_OFFSET
@@ -160,7 +160,7 @@ class TransactionIndex:
             self.file.sync()
 
     def refresh(self, segment_size: int | None = None) -> None:
-        """Forget what is known of a file that another process writes. Its segment now has this size."""
+        """Forget cached values, because another process writes the file. The segment now has this size."""
         self._most = _most_entries(segment_size)
         self._count = None
         self.file.forget()
