@@ -80,9 +80,8 @@ class AppendRules:
         """Return the plain records of the batch at `position`, and how the kernel should judge the batch.
 
         Compressed records are decompressed before anything else is known of the batch, which saves a kernel call. If
-        that fails, the kernel is asked first whether something else is wrong with the batch. If nothing is, the
-        records are `wanted`, and then a failure raises `AppendRefused`. They are also `wanted` if they are not
-        compressed but must be.
+        that fails, the kernel looks for other errors first. If it finds none, the records are `wanted`: this is called
+        again, and a failure raises `AppendRefused`. Records are also `wanted` if they are plain but must be compressed.
         """
         outcome, size, _ = scan.entry_extent(view, position, len(view))
         if outcome != scan.MORE or view[position + MAGIC_AT] != CURRENT_MAGIC:
@@ -107,7 +106,7 @@ class AppendRules:
 
 
 class LeaderAppend:
-    """One call of `Validator.assign`."""
+    """The work of one call of `Validator.assign`. The result is in `parts`, `spans`, `size` and `has_producers`."""
 
     def __init__(
         self,
@@ -135,7 +134,7 @@ class LeaderAppend:
         self._of_client = of_client
 
     def process(self, plain: Bytes, how: int, judged: Judged) -> None:
-        """Take the batches that the kernel has judged so far, and process the rest. Raises `AppendRefused`."""
+        """Add the batches that the kernel has judged to the result, and process the rest. Raises `AppendRefused`."""
         while True:
             position, rows, outcome, rule, found, last_offset, max_timestamp_ms = judged
             if how == validate.AS_IT_IS:
@@ -159,7 +158,7 @@ class LeaderAppend:
             judged = self._judge(plain, how, SCRATCH.spans)
 
     def _judge(self, plain: Bytes, how: int, spans: Int64s) -> Judged:
-        """Let the kernel continue at the first batch that has not been taken."""
+        """Run the kernel, from the first batch that is not in the result yet."""
         rules = self._rules
         judged: Judged = self._kernel(len(plain))(
             rules.tables,
@@ -178,7 +177,7 @@ class LeaderAppend:
         return judged
 
     def _take(self, rows: int) -> None:
-        """Take the batches that the kernel accepted as they are, each with its new header."""
+        """Add the batches that the kernel accepted as they are to the result, each with its new header."""
         if not rows:
             return
         view, position = self._view, self._position
@@ -199,7 +198,7 @@ class LeaderAppend:
         self._offset = self.spans[-1].last_offset + 1
 
     def _take_one(self, end: int, last_offset: int, max_timestamp_ms: int) -> None:
-        """Take a single batch with its new header."""
+        """Add the next batch to the result, with its new header."""
         start, size = self._position, end - self._position
         self.parts += bytes(SCRATCH.first_header), self._view[start + HEADER_SIZE : end]
         self.has_producers |= has_producer(SCRATCH.first_header)
@@ -220,14 +219,14 @@ class LeaderAppend:
         self._take_written(written, len(batch))
 
     def _take_old(self) -> None:
-        """Convert all data, messages of magic 0 or 1, to one batch of magic 2, and add it to the result."""
+        """Convert the whole input, messages of magic 0 or 1, to one batch of magic 2, and add it to the result."""
         if self._position:
             raise refused(MIXED, self._position)
         written = self._rules.rewriter.upgraded(self._view, self._offset, self._leader_epoch, self._now_ms)
         self._take_written(written, len(self._view))
 
     def _take_written(self, batch: bytes, replaces: int) -> None:
-        """Add a rewritten batch to the result. It stands for the next `replaces` bytes of the input."""
+        """Add a rewritten batch to the result. It replaces the next `replaces` bytes of the input."""
         header = BATCH_HEADER.read(batch)
         last_offset = header.base_offset + header.last_offset_delta
         self.parts.append(batch)
@@ -250,7 +249,7 @@ class LeaderAppend:
         return scan.entry_extent(self._view, self._position, len(self._view))[1]
 
     def _records_refused(self, plain: Bytes) -> AppendRefused:
-        """Return the refusal of the current batch because of its records."""
+        """Return the error for the current batch, which is refused because of its records."""
         listed = np.empty((MAX_LISTED, validate.SPAN_COLUMNS), np.int64)
         _, count, _, _, found, _, _ = self._judge(plain, validate.LISTED, listed)
         columns = [validate.REFUSED_INDEX, validate.REFUSED_REASON, validate.REFUSED_TIMESTAMP]

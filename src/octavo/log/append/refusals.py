@@ -75,7 +75,7 @@ OF_TIME: Final = (validate.TIME_OUTSIDE, validate.APPEND_TIME_CLAIMED)
 
 
 def refused(rule: int, position: int) -> AppendRefused:
-    """Return the refusal of the batch at byte `position` of the append, which breaks `rule`."""
+    """Return the error for the batch at byte `position` of the input, which breaks `rule`."""
     if rule in _WHY:
         code, why = _WHY[rule]
     else:
@@ -84,7 +84,7 @@ def refused(rule: int, position: int) -> AppendRefused:
 
 
 def undecodable(error: FormatError, position: int) -> AppendRefused:
-    """Return the refusal of a batch whose records cannot be read: a broken stream, or a broken old message."""
+    """Return the error for a batch whose records cannot be read: a broken stream, or a broken old message."""
     if isinstance(error, LimitExceeded):
         code = ErrorCode.MESSAGE_TOO_LARGE
     elif error.rule == _INNER_LENGTH:
@@ -97,7 +97,7 @@ def undecodable(error: FormatError, position: int) -> AppendRefused:
 
 
 def builder_refused(why: str, position: int) -> AppendRefused:
-    """Return the refusal of a batch that must be rewritten, but that no builder writes. Kafka fails on it as well."""
+    """Return the error for a batch that must be rewritten but cannot be. Kafka fails on it as well."""
     return AppendRefused(_UNEXPECTED, f"the batch at byte {position} is refused: {why}")
 
 
@@ -110,9 +110,9 @@ def records_refused(
     count: int,
     of_time: bool,
 ) -> AppendRefused:
-    """Return the refusal of a batch with `count` bad records. `of_time`: one of them has a refused timestamp.
+    """Return the error for a batch with `count` bad records. `of_time`: the timestamp of at least one is refused.
 
-    `records` are the first `MAX_LISTED` of them, each with its index, the reason and its timestamp.
+    `records`: the first `MAX_LISTED` bad records, each as its index, the reason and its timestamp.
     """
     earliest_ms, latest_ms = now_ms - limits[validate.BEFORE_MAX_MS], now_ms + limits[validate.AFTER_MAX_MS]
     errors = []
@@ -130,14 +130,14 @@ def records_refused(
 
 
 def out_of_order(position: int, offset: int, expected: int) -> AppendRefused:
-    """Return the refusal of a batch whose offset is too low. Kafka has no code for it: a follower answers nobody."""
+    """Return the error for a batch whose offset is too low. Kafka has no code for it: a follower answers no client."""
     return AppendRefused(
         _UNEXPECTED, f"the batch at byte {position} is refused: its offset {offset} is below {expected}, the next one"
     )
 
 
 def ends_before_it_begins(position: int, base_offset: int, last_offset: int) -> AppendRefused:
-    """Return the refusal of a batch whose last offset is below its base offset."""
+    """Return the error for a batch whose last offset is below its base offset."""
     return AppendRefused(
         _UNEXPECTED,
         f"the batch at byte {position} is refused: its last offset {last_offset} is below its first, {base_offset}",

@@ -49,7 +49,7 @@ class Rewriter:
     """Rewrites batches for the logs of one topic."""
 
     def __init__(self, config: LogConfig, limits: list[int]) -> None:
-        """`limits` are the same that the kernel `validate` gets."""
+        """Use the given configuration. `limits`: as the kernel `validate` gets them."""
         self.target: Final = target_codec(config)  # None: each batch keeps its own codec
         self._level = _level(config)
         self._timestamp_type = config.message_timestamp_type
@@ -57,9 +57,9 @@ class Rewriter:
         self._limits = limits
 
     def rewritten(self, batch: memoryview, header: BatchHeader, plain: Buffer, found: int, position: int) -> bytes:
-        """Return a batch with the topic's codec. `header` is the header it would have if it did not need rewriting.
+        """Return the batch with the topic's codec. `header`: the header that it would have in the log if not rewritten.
 
-        `plain` holds its records, `found` is what the kernel found in them, and `position` is used in errors only.
+        `plain`: its decompressed records. `found`: what the kernel found in them. `position`: for errors only.
         """
         assert self.target is not None
         _check_producer(header, position)
@@ -123,7 +123,7 @@ class Rewriter:
         return batch
 
     def _old_batches(self, view: memoryview) -> Iterator[Message]:
-        """Yield the complete messages. Raises `AppendRefused` at the first one that breaks a rule by itself."""
+        """Yield the complete messages. Raises `AppendRefused` at the first message that breaks a rule."""
         position = 0
         while True:
             outcome, size, rule = validate.next_extent(view, position, len(view))
@@ -144,7 +144,7 @@ class Rewriter:
             position += size
 
     def _judge(self, batch: Message, now_ms: int) -> None:
-        """Check each record of a message or wrapper, without keeping any. Raises `AppendRefused` if one is refused."""
+        """Check each record of a message or wrapper, one at a time. Raises `AppendRefused` if one is refused."""
         listed: list[tuple[int, int, int]] = []
         count = 0
         of_time = False
@@ -176,7 +176,7 @@ class Rewriter:
 
 
 def _check_producer(header: BatchHeader, position: int) -> None:
-    """Check fields that Kafka's builder refuses, though a log appends them unchanged. Raises `AppendRefused`."""
+    """Check producer fields that Kafka refuses only if it has to rewrite a batch. Raises `AppendRefused`."""
     if header.producer_id == NO_PRODUCER_ID:
         if header.attributes & Attributes.TRANSACTIONAL:
             raise builder_refused("a transactional batch needs a producer id", position)
@@ -203,7 +203,7 @@ def _level(config: LogConfig) -> int | None:
 
 
 def _inner(wrapper: Message) -> Iterator[Batch]:
-    """Yield the messages in a wrapper as stored. The wrapper itself has been checked."""
+    """Yield the messages in a compressed wrapper as they are stored. The wrapper has been checked already."""
     *_, value_at, value_length = walk_message(wrapper.data, 0, wrapper.size)
     stream = wrapper.data[value_at : value_at + value_length]
     yield from read_batches(decompress(wrapper.codec, stream, magic=wrapper.magic), verify=False)

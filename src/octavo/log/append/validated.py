@@ -1,4 +1,4 @@
-"""The result of validating an append: the bytes for the segment file, and where each batch lies in the log."""
+"""The result of validating an append: the bytes for the segment file, and the offsets of each batch."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Validator:
         return check_batches(data, end_offset, leader_epoch, max_size=MAX_SIZE)
 
     def _kernel(self, size: int) -> Kernel:
-        """Return the kernel for `size` more bytes of batches and decompressed records."""
+        """Choose the kernel to validate `size` more bytes of batches and decompressed records."""
         if self._compiled is not None:
             return self._compiled
         chosen = kernels(size)
