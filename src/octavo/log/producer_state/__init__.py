@@ -1,1 +1,1 @@
-"""What a log knows of its producers and their transactions."""
+"""The state of a log's producers and their transactions."""

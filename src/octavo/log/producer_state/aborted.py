@@ -48,7 +48,7 @@ class AbortedRanges:
     __slots__ = ("_ranges",)
 
     def __init__(self, ranges: Iterable[tuple[int, int, int]] = ()) -> None:
-        """`ranges`: producer id, first offset and last offset; those of one producer in the order of the log."""
+        """Add `ranges` of producer id, first offset and last offset; those of one producer in the order of the log."""
         self._ranges: dict[int, tuple[list[int], list[int]]] = {}
         for each in ranges:
             self.add(*each)
@@ -71,7 +71,7 @@ class AbortedRanges:
         return number >= 0 and offset <= ranges[1][number]
 
     def holds_of(self, producer_id: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return the answer of `holds` for many offsets at once."""
+        """Return for each of many offsets whether it is in an aborted transaction of this producer."""
         import numpy as np
 
         firsts, lasts = self._ranges.get(producer_id, ([], []))
@@ -90,7 +90,7 @@ class Decider:
     """Works out open and aborted transactions from the events of a log, starting at any offset."""
 
     def __init__(self, opened: Mapping[int, int] | None = None) -> None:
-        """`opened`: the transactions open at the start, as first offset by producer id."""
+        """Begin with the open transactions `opened`, which has first offsets by producer id."""
         self.open: Final[dict[int, int]] = dict(opened or {})
         self.aborted: Final[list[tuple[int, int, int]]] = []  # producer id, first offset, offset of the marker
 
@@ -114,7 +114,7 @@ class TransactionScan:
         """`data_before`: consider only transactions that have data in the piece before this offset.
 
         `on_damage` is called for batches that begin or end a transaction and whose checksum is wrong. A damaged data
-        batch begins no transaction; a damaged marker counts as an abort. Without it, checksums are not checked.
+        batch begins no transaction; a damaged marker counts as an abort. Without `on_damage`, no checksum is checked.
         """
         self.events: Final = array("q")
         self._open: set[int] = set()  # producers with noted data since their last marker
@@ -160,7 +160,7 @@ class TransactionScan:
         return COMMIT if marker.is_commit else ABORT
 
     def _is_sound(self, file: File, position: int, size: int) -> bool:
-        """Whether the checksum is right. A damaged header could begin a transaction that no marker ends."""
+        """Return whether a checksum is right. A damaged header could begin a transaction that no marker ends."""
         if self._on_damage is None:
             return True
         try:

@@ -53,7 +53,7 @@ class ProducerBatch(NamedTuple):
     max_timestamp_ms: int
     is_transactional: bool
     is_control: bool
-    marker: Marker | None  # in a control batch, unless that is empty
+    marker: Marker | None  # the marker in a control batch, unless that is empty
 
 
 def has_producer(header: Buffer) -> bool:
@@ -96,7 +96,7 @@ def read_marker(batch: Buffer) -> Marker | None:
 
 
 def producer_batches(parts: Sequence[Buffer], sizes: Iterable[int]) -> list[ProducerBatch]:
-    """Return the batches in `parts` with a producer id. A part begins with a header, and no header crosses its end."""
+    """Return the batches with a producer id. `parts` hold batches of these `sizes`; no header is split between two."""
     found = []
     rest = iter(parts)
     part = memoryview(b"")

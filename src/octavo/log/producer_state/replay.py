@@ -56,7 +56,7 @@ class Replay:
         self._expiration_ms = expiration_ms
 
     def begin(self, start_offset: int, limit: int, now_ms: int) -> None:
-        """Load the newest usable snapshot at or below `limit`. Those above `limit` or below the log are removed."""
+        """Load the newest usable snapshot at or below `limit`. Those above it, or up to `start_offset`, are removed."""
         offsets = snapshots_of(self._folder)
         usable = [offset for offset in offsets if start_offset < offset <= limit]
         for offset in offsets:
@@ -103,7 +103,7 @@ class Replay:
                 self.take(segment, table, shift, rebuild=segment in rebuild)
 
     def take(self, segment: Segment, table: npt.NDArray[np.int64], shift: int, *, rebuild: bool) -> None:
-        """Apply the batches in a table of headers (see `kernels.scan`), which are in order."""
+        """Apply the batches in a table of headers (see `kernels.scan`). `rebuild`: also fill the transaction index."""
         from octavo.records.kernels import scan
 
         with_producer = table[:, scan.PRODUCER_ID] >= 0
@@ -125,7 +125,7 @@ class Replay:
             self.states.take(_batch_of(row, segment.file, shift), index)
 
     def take_snapshot(self, offset: int, *, sync: bool = False) -> bool:
-        """Write the state at `offset`, unless there is a snapshot at or above it. Returns whether one was written."""
+        """Write a snapshot of the state at `offset`, unless one at or above it exists. Returns whether it did so."""
         if offset <= self.snapshot_offset:
             return False
         write_snapshot(self._storage, self._path(offset), self.states.entries, sync=sync)

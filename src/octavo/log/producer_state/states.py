@@ -43,12 +43,12 @@ class RememberedBatch(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """The sequence number of its first record."""
+        """The sequence number of the first record in the batch."""
         return decrement_sequence(self.last_sequence, self.offset_delta)
 
     @property
     def first_offset(self) -> int:
-        """The offset of its first record."""
+        """The offset of the first record in the batch."""
         return self.last_offset - self.offset_delta
 
 
@@ -75,30 +75,30 @@ class ProducerEntry:
         batch: RememberedBatch | None = None,
     ) -> None:
         self.epoch = epoch
-        self.coordinator_epoch = coordinator_epoch  # epoch of the coordinator that wrote its last marker
+        self.coordinator_epoch = coordinator_epoch  # epoch of the coordinator that wrote the producer's last marker
         self.last_timestamp_ms = last_timestamp_ms
         self.txn_first_offset = txn_first_offset  # -1 if no transaction is open
         self.numbers = array("q", () if batch is None else batch)  # fields of the remembered batches
 
     @property
     def batches(self) -> list[RememberedBatch]:
-        """The last batches of its current epoch, the oldest first."""
+        """The producer's last batches in its current epoch, the oldest first."""
         numbers = self.numbers
         return [RememberedBatch(*numbers[at : at + _FIELDS]) for at in range(0, len(numbers), _FIELDS)]
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of its last record; -1 if no batch of its epoch is known."""
+        """The sequence number of the producer's last record; -1 if no batch of its epoch is known."""
         return self.numbers[_LAST_SEQUENCE - _FIELDS] if self.numbers else NO_SEQUENCE
 
     @property
     def last_offset(self) -> int:
-        """The offset of its last record; -1 if no batch of its epoch is known."""
+        """The offset of the producer's last record; -1 if no batch of its epoch is known."""
         return self.numbers[_LAST_OFFSET - _FIELDS] if self.numbers else NO_OFFSET
 
     @property
     def offset_delta(self) -> int:
-        """The distance from the first to the last offset of its last batch."""
+        """The difference between the last and the first offset of the producer's last batch."""
         return self.numbers[_OFFSET_DELTA - _FIELDS] if self.numbers else 0
 
     def copy(self) -> ProducerEntry:
@@ -108,7 +108,7 @@ class ProducerEntry:
         return other
 
     def goes_on(self, batch: ProducerBatch) -> bool:
-        """Whether a data batch directly follows the last one, as nearly all do."""
+        """Return whether this is a data batch that directly follows the last one, as nearly always."""
         numbers = self.numbers
         return (
             len(numbers) > 0
@@ -143,7 +143,7 @@ class ProducerEntry:
             self.txn_first_offset = base_offset
 
     def take_marker(self, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> None:
-        """Apply a marker: the transaction ends."""
+        """Apply a marker that is in the log: the producer's transaction ends."""
         if self.epoch != epoch:
             del self.numbers[:]
             self.epoch = epoch
@@ -171,8 +171,8 @@ class ProducerStates:
     def admit(self, batches: Sequence[ProducerBatch], origin: Origin) -> RememberedBatch | None:
         """Check batches that are about to be appended. Returns the batch already in the log if they are duplicates.
 
-        If only some of several batches are duplicates, all are refused; the sender can tell which those are. Raises
-        `AppendRefused`.
+        If only some of several batches are duplicates, all are refused; the sender can tell which it has sent before.
+        Raises `AppendRefused`.
         """
         if len(batches) == 1:  # nearly always
             batch = batches[0]
@@ -258,7 +258,7 @@ class ProducerStates:
 
     @property
     def first_unstable_offset(self) -> int:
-        """The first offset of a transaction that is open, or whose marker consumers may not see yet; -1 if none is."""
+        """The first offset of a transaction that is open, or whose marker consumers may not see yet; -1 for none."""
         first = next(iter(self._ongoing)) if self._ongoing else NO_OFFSET
         if self._unreplicated:
             known = min(self._unreplicated)
@@ -271,7 +271,7 @@ class ProducerStates:
         return self._ongoing
 
     def on_high_watermark(self, offset: int) -> None:
-        """Treat transactions that ended below `offset` as decided: consumers may see the markers, or they are gone."""
+        """Treat transactions that ended below `offset` as decided: their markers are visible or deleted."""
         if self._unreplicated:
             over = [first for first, ended in self._unreplicated.items() if ended.last_offset < offset]
             for first in over:
@@ -318,7 +318,7 @@ def _is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
 
 
 def _check(entry: ProducerEntry, batch: ProducerBatch, origin: Origin) -> None:
-    """Check a batch against the state of its producer. Raises `AppendRefused` if it contradicts it."""
+    """Check a batch against the state of its producer. Raises `AppendRefused` if they do not fit."""
     epoch = batch.producer_epoch
     if epoch < entry.epoch:
         raise _refused(

@@ -27,7 +27,7 @@ OnTable = Callable[[Int64s, int], None]
 
 
 class Found(NamedTuple):
-    """What a range of sound batches adds to the indexes, with the entries packed as in the files."""
+    """Index entries for a range of sound batches, packed as in the files, and the leader epochs that begin there."""
 
     offsets: bytes
     times: bytes
@@ -39,7 +39,7 @@ class Scanner:
 
     def __init__(self, file: File, base_offset: int, *, interval: int, latest_epoch: int = NO_LEADER_EPOCH) -> None:
         self.position = 0  # all batches before it are sound
-        self.error: FormatError | None = None  # what is wrong with the batch there
+        self.error: FormatError | None = None  # what is wrong with the batch at `position`
         end = file.size()
         self._base_offset = base_offset
         self._interval = interval

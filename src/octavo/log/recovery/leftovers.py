@@ -23,7 +23,7 @@ def finish_what_was_under_way(storage: Storage, folder: Path, report: RecoveryRe
 
 
 def base_offset_in(folder: Path, name: str) -> int:
-    """Return the offset that a segment's file is named after. Raises `BadDirectory`."""
+    """Return the offset that a segment's file is named after. Raises `BadDirectory` for other names."""
     base_offset = base_offset_of(name)
     if base_offset is None:
         raise BadDirectory(folder / name, "no segment has a file of this name: move it out of the log's folder")
@@ -79,7 +79,7 @@ class _Leftovers:
         return stay
 
     def _finish_swaps(self, names: Sequence[str]) -> list[str]:
-        """Replace segments by the finished output of a compaction or split. Returns the names of the files then."""
+        """Replace segments by the finished output of a compaction or split. Returns the names of the files after it."""
         swaps = [name for name in names if name.endswith(SWAP)]
         if not swaps:
             return list(names)

@@ -58,7 +58,7 @@ class Loaded(NamedTuple):
     segments: list[Segment]
     start_offset: int
     end_offset: int  # everything before it is on disk
-    replay: Replay  # with the producer state at the end offset
+    replay: Replay  # holds the producer state at the end offset
     report: RecoveryReport
 
 
@@ -204,7 +204,7 @@ class Loader:
         return segments
 
     def _drop_unused(self, segments: list[Segment]) -> None:
-        """Remove empty segments at the end, left by a roll that failed, if the log was appended to after that."""
+        """Remove empty segments at the end that a failed roll left, if records were then appended to the one before."""
         while len(segments) > 1 and segments[-1].size == 0:
             end_offset = segments[-2].sound_end_offset()
             if end_offset is None or end_offset <= segments[-1].base_offset:
@@ -240,7 +240,7 @@ class Loader:
                     self._report.damaged.append(Cut(segment.path.name, scanner.position, size, scanner.error.rule))
 
     def _has_indexes(self, segment: Segment, there: set[str]) -> bool:
-        """Whether the indexes can be right, judging by their sizes and last entries."""
+        """Return whether the indexes seem right, judging by their sizes and last entries."""
         base = segment.base_offset
         if not {file_name(base, INDEX), file_name(base, TIME_INDEX)} <= there:
             return False
