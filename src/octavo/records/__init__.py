@@ -93,7 +93,7 @@ __all__ = [
     "decrement_sequence",
 ]
 
-if not TYPE_CHECKING:  # else type checkers would take any name for one that is exported
+if not TYPE_CHECKING:  # otherwise type checkers would accept every name as exported
     __getattr__, __dir__ = on_demand(
         globals(),
         {

@@ -29,7 +29,7 @@ _CODEC = int(Attributes.CODEC)
 
 
 class Batch(ABC):
-    """One entry of a log: a batch of magic 2, or an old message, which may be the wrapper of compressed ones.
+    """One entry of a log: a batch of magic 2, or an old message (magic 0 or 1), which may wrap compressed messages.
 
     `read_batches` creates batches. Iterating yields the records lazily. It raises a `FormatError` at the first record
     that breaks a rule, and `Unsupported` if the batch names an unknown codec.
@@ -51,7 +51,7 @@ class Batch(ABC):
             f"count {self.count}, attributes {self.attributes:#04x}>"
         )
 
-    # What every magic has.
+    # Properties of every magic.
 
     @property
     def size(self) -> int:
@@ -76,7 +76,7 @@ class Batch(ABC):
     @property
     @abstractmethod
     def base_offset(self) -> int:
-        """The first offset. Finding it in an old compressed wrapper means decompressing, which may raise."""
+        """The first offset. For an old compressed wrapper, this decompresses the messages, which may raise."""
 
     @property
     @abstractmethod
@@ -96,7 +96,7 @@ class Batch(ABC):
     @property
     @abstractmethod
     def max_timestamp_ms(self) -> int:
-        """The largest timestamp, the append time, or -1."""
+        """The largest timestamp of the records, or their append time; -1 if there is none."""
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -118,10 +118,10 @@ class Batch(ABC):
 
     @property
     def is_compressed(self) -> bool:
-        """Whether the attributes name a codec, also one that does not exist."""
+        """Whether the attributes name a codec, even one that does not exist."""
         return self.attributes & _CODEC != 0
 
-    # What only magic 2 has. An old message gives the values that stand for "none".
+    # Properties of magic 2 only. An old message returns the values that mean "none".
 
     @property
     def count(self) -> int | None:
@@ -160,7 +160,7 @@ class Batch(ABC):
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are for Kafka itself; see `read_control`."""
+        """Whether this is a control batch, whose records are for Kafka itself; see `read_control`."""
         return False
 
     @property
@@ -171,7 +171,7 @@ class Batch(ABC):
     # The checksum.
 
     def verify(self) -> None:
-        """Raises `ChecksumMismatch` if the stored checksum does not match the bytes that it covers."""
+        """Verify the stored checksum; raises `ChecksumMismatch` if it does not match the bytes that it covers."""
         computed = checksum.crc_of(self.data, self.header.magic)
         if computed != self.header.crc:
             raise ChecksumMismatch(self.position, self.header.crc, computed)

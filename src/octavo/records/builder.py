@@ -55,7 +55,7 @@ class BatchBuilder:
     wrapper holds all of them. `append` returns None when a record no longer fits: `max_size` limits `size`, `max_count`
     limits the number of records. As in Kafka, the first record always fits, so that every record fits somewhere.
 
-    timestamp_type, log_append_time_ms: with LOG_APPEND_TIME, all records read with that time
+    timestamp_type, log_append_time_ms: with LOG_APPEND_TIME, all records have this timestamp for readers
     delete_horizon_ms: the time from which compaction may remove the batch's tombstones
     transactional, producer_id, producer_epoch, base_sequence: fields of an idempotent or transactional producer
 
@@ -177,14 +177,14 @@ class BatchBuilder:
         headers: Sequence[HeaderLike] = (),
         offset: int | None = None,
     ) -> int | None:
-        """Adds a record and returns its offset, or returns None if the batch is full.
+        """Add a record and return its offset, or return None if the batch is full.
 
-        Raises `InvalidInput` if this batch cannot hold such a record, full or not.
+        Raises `InvalidInput` if this batch cannot hold such a record, whether it is full or not.
         """
         return self._append(self._new_candidate(key, value, timestamp_ms, headers, offset))
 
     def append_record(self, record: Record) -> int | None:
-        """Adds a record that was read from a log, with its own offset if it has one; otherwise like `append`.
+        """Add a record that was read from a log, with its own offset if it has one; otherwise like `append`.
 
         In a control batch, the record may be of an unknown type: rewriting a log must not lose it.
         """
@@ -192,9 +192,9 @@ class BatchBuilder:
         return self._append(self._candidate(record.key, record.value, record.timestamp_ms, record.headers, offset))
 
     def build(self, *, last_offset: int | None = None) -> bytes:
-        """Returns the batch, or no bytes if there is no record. More records may be added afterwards.
+        """Return the bytes of the batch; none if there are no records. More records may be added afterwards.
 
-        last_offset: the last offset in the header if compaction removed the last records; magic 2 only
+        last_offset: the last offset in the header, if compaction has removed the last records; magic 2 only
 
         Raises `InvalidInput` for an impossible `last_offset`.
         """
@@ -224,7 +224,7 @@ class BatchBuilder:
         headers: Sequence[HeaderLike],
         offset: int | None,
     ) -> _Candidate:
-        """Check a record that comes from no log: like `_candidate`, but in a control batch its type must be known."""
+        """Check a new record, not one from a log: like `_candidate`, but a control record must be of a known type."""
         candidate = self._candidate(key, value, timestamp_ms, headers, offset)
         if self._control:
             check_control_key(candidate.key)
@@ -349,7 +349,7 @@ def empty_batch(
     transactional: bool = False,
     control: bool = False,
 ) -> bytes:
-    """Build the 61 bytes that compaction leaves of a batch of magic 2 to preserve its offsets or its producer.
+    """Build a batch of magic 2 without records (61 bytes), as compaction leaves it to preserve offsets or a producer.
 
     Raises `InvalidInput` for a combination that the format cannot express.
     """

@@ -25,12 +25,12 @@ _COVERED_V2: Final = BATCH_HEADER.at("attributes")
 
 
 def stored_crc_at(magic: int) -> int:
-    """Return the position of the checksum within a batch."""
+    """Return the position of the checksum within a batch of `magic`."""
     return _CRC_V2 if magic == 2 else _CRC_V0
 
 
 def covered_from(magic: int) -> int:
-    """Return where in a batch the bytes covered by its checksum begin; they reach to its end."""
+    """Return where the bytes that the checksum covers begin within a batch of `magic`; they reach to its end."""
     return _COVERED_V2 if magic == 2 else MAGIC_AT
 
 
@@ -42,11 +42,12 @@ def crc_of(batch: memoryview, magic: int) -> int:
 
 
 class RangeChecksum:
-    """Checksums of ranges of one buffer, each at a cost that does not grow with the range.
+    """Computes checksums of ranges of one buffer, each at a cost that does not grow with the range.
 
-    Otherwise, bytes that look like thousands of huge batches would cost their number times their size. Short ranges are
-    computed directly. For long ones, the checksum of everything before each block is kept. If the checksums of A and AB
-    are known, the checksum of B is `crc(AB) ^ crc(A) * x**(8 * len(B))` in the field of the polynomial.
+    Otherwise, the cost of checking bytes that look like thousands of huge batches would be their number times their
+    size. Short ranges are computed directly. For long ones, the checksum of everything before each block is kept. If
+    the checksums of A and AB are known, the checksum of B is `crc(AB) ^ crc(A) * x**(8 * len(B))` in the field of the
+    polynomial.
     """
 
     BLOCK: Final = 1 << 16

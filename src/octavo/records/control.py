@@ -1,7 +1,7 @@
-"""Read and write control records, which Kafka writes into its logs for itself: transaction ends and KRaft's records.
+"""Read and write control records, which Kafka writes for itself: transaction markers and records of the KRaft quorum.
 
     key   => version:int16 type:int16
-    value => of a transaction's end:  version:int16 coordinator_epoch:int32
+    value => of a transaction marker: version:int16 coordinator_epoch:int32
              of the KRaft quorum:     version:int16, then a flexible message
 
 Readers accept what Kafka's readers accept: later versions are read as version 0; tagged fields and bytes after the
@@ -65,7 +65,7 @@ assert _END_MARKER.size == 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransactionMarker:
-    """The transaction of the batch's producer was committed or aborted."""
+    """A marker which says that the transaction of the batch's producer was committed or aborted."""
 
     type: ControlType  # COMMIT or ABORT
     coordinator_epoch: int  # epoch of the transaction coordinator, so that a deposed one is detected
@@ -137,7 +137,10 @@ def end_transaction_marker(
     coordinator_epoch: int,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """Build the 78 bytes that end a producer's transaction; raises `InvalidInput` for impossible fields."""
+    """Build the marker that ends a producer's transaction, a control batch of 78 bytes.
+
+    Raises `InvalidInput` for impossible fields.
+    """
     builder = BatchBuilder(
         base_offset=offset,
         leader_epoch=leader_epoch,
@@ -155,7 +158,7 @@ def end_transaction_marker(
 def control_batch(controls: Sequence[Control], *, base_offset: int = 0, timestamp_ms: int, leader_epoch: int) -> bytes:
     """Build a control batch of the KRaft quorum; raises `InvalidInput` for impossible fields.
 
-    The end of a transaction does not belong to the quorum: see `end_transaction_marker`.
+    Markers of transactions do not belong to the quorum: `end_transaction_marker` builds them.
     """
     builder = BatchBuilder(base_offset=base_offset, leader_epoch=leader_epoch, control=True)
     for control in controls:

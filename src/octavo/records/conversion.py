@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 Int64s = npt.NDArray[np.int64]
 
 _TOGETHER: Final = 1 << 20  # bytes of messages that become one batch, just below Kafka's default batch size limit
-_TABLE_ROWS: Final = 8192  # batches in one table, and
-_WINDOW: Final = 8 << 20  # bytes, that are scanned together
+_TABLE_ROWS: Final = 8192  # maximum number of batches that are scanned together
+_WINDOW: Final = 8 << 20  # bytes of batches after which a scan stops
 
 
 @dataclass(slots=True)
 class Lost:
-    """What a conversion could not keep."""
+    """Counts of what a conversion could not keep."""
 
     control_batches: int = 0  # dropped
     empty_batches: int = 0  # dropped: they hold a producer's last sequence, which the target cannot store
@@ -74,7 +74,7 @@ class Lost:
 
 
 class Converted(NamedTuple):
-    """The converted bytes, and what they lack."""
+    """The converted bytes, and what was lost in the conversion."""
 
     data: bytes
     lost: Lost
@@ -88,7 +88,7 @@ def convert(
     level: int | None = None,
     max_decompressed: int = DEFAULT_LIMIT,
 ) -> Converted:
-    """Convert the batches of `buffer` to `magic` and `codec`. None keeps each batch's own.
+    """Convert the batches of `buffer` to `magic` and `codec`. None keeps each batch's own value.
 
     Drops a torn tail. Raises `FormatError` for damage in the buffer. Raises `Unsupported` if a batch is compressed with
     zstd, the target is magic 0 or 1, and no other codec is given; Kafka refuses that as well. Raises `InvalidInput` for
@@ -121,7 +121,7 @@ def convert(
 
 
 class _Action(IntEnum):
-    """What to do with a batch."""
+    """What a conversion does with a batch."""
 
     KEEP = 0
     RECOMPRESS = 1  # compress the same records differently
@@ -207,7 +207,7 @@ def _actions(table: Int64s, magic: int | None, codec: Codec | None) -> Int64s:
 
 
 def _have_flag(table: Int64s, flag: Attributes) -> npt.NDArray[np.bool_]:
-    """Return which batches have a flag that only magic 2 has."""
+    """Return for each batch whether it has `flag`, which exists in magic 2 only."""
     has: npt.NDArray[np.bool_] = (table[:, scan.MAGIC] == 2) & ((table[:, scan.ATTRIBUTES] & flag) != 0)
     return has
 
@@ -243,7 +243,7 @@ def _rebuilt(
     lost: Lost,
     max_decompressed: int,
 ) -> Iterator[bytes]:
-    """Yield the records of a run as batches or messages of another magic, or as other wrappers."""
+    """Yield the records of a run as batches or messages of another magic, or in other wrappers."""
     from octavo.records.arrow.reader import to_arrow
     from octavo.records.arrow.schema import ALL_COLUMNS
     from octavo.records.arrow.writer import from_arrow
@@ -253,7 +253,7 @@ def _rebuilt(
         columns=ALL_COLUMNS,
         start=run.start,
         end=run.end,
-        verify=False,  # the walk that made the run has verified them
+        verify=False,  # the walk that found the run has verified the checksums
         whole_batches=True,
         max_decompressed=max_decompressed,
     )
@@ -288,9 +288,9 @@ def _prepared(chunk: pa.RecordBatch, source: int, target: int, codec: Codec | No
 
 
 def _batches(position: pa.Array, offset: pa.Array, alone: npt.NDArray[np.bool_] | None) -> Int64s:
-    """Return a number for each record that changes where a new batch has to begin.
+    """Return a number for each record; where the number changes, a new batch has to begin.
 
-    Messages that are `alone` are batches of their own. Those within one mebibyte are put together, as long as their
+    `alone` marks messages that are not in a wrapper. Those within one mebibyte are put together, as long as their
     offsets increase. Raises `BadRecord` if offsets do not increase within one batch: no builder of Kafka would write
     such a batch.
     """

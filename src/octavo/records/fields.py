@@ -40,7 +40,7 @@ def check_range(name: str, number: int, lowest: int, highest: int) -> None:
 def check_fields(
     leader_epoch: int, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool, control: bool
 ) -> None:
-    """Raises `InvalidInput` if the fields of a batch of magic 2 contradict each other."""
+    """Raises `InvalidInput` if fields of a batch of magic 2 are out of range or contradict each other."""
     check_range("leader_epoch", leader_epoch, NO_LEADER_EPOCH, MAX_INT32)
     check_range("producer_id", producer_id, NO_PRODUCER_ID, MAX_INT64)
     check_range("producer_epoch", producer_epoch, NO_PRODUCER_EPOCH, MAX_INT16)

@@ -22,7 +22,7 @@ MAX_STRING: Final = 0x7FFF
 
 
 class FlexibleReader:
-    """Reads one message from its bytes; errors carry the position of the record that holds it."""
+    """Reads one message, field by field; errors carry the position of the record that holds the message."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data = data
@@ -89,7 +89,7 @@ class FlexibleReader:
 
 
 class FlexibleWriter:
-    """Writes one message into `data`; raises `struct.error` for numbers that do not fit."""
+    """Writes one message, field by field, into `data`; raises `struct.error` for numbers that do not fit."""
 
     def __init__(self) -> None:
         self.data = bytearray()

@@ -1,6 +1,6 @@
-"""Read and write messages of magic 0 and 1, single ones and wrappers of compressed ones.
+"""Read and write messages of magic 0 and 1: single messages, and wrappers that hold compressed messages.
 
-Kafka has these in `AbstractLegacyRecordBatch` and `LegacyRecord`. The layout is in `layout` and `kernels.message`.
+Kafka's classes are `AbstractLegacyRecordBatch` and `LegacyRecord`. The layout is in `layout` and `kernels.message`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Message(Batch):
     def _inner(self) -> tuple[bytes, int, int]:
         """Return the messages in the wrapper: their bytes, their count, and the number to add to their offsets.
 
-        Kafka reads all of them before it returns the first, and so do we: only the last one tells the offsets.
+        Kafka reads all of them before it returns the first, and so do we: the offsets follow from the last one.
         """
         *_, value_at, value_length = self._outer()
         if value_length < 0:

@@ -1,9 +1,9 @@
-"""Check that batches are in their place: the offsets of a log only increase.
+"""Find batches with a wrong base offset: the offsets of a log only increase.
 
-No checksum covers a batch's base offset, length and magic. But the neighbours of a batch
-reveal a wrong base offset. A batch that begins right after the previous one is in its place, and one that begins
-earlier is not. If there is a gap, as after compaction, the next batch decides: if it begins in the gap, the offset is
-wrong.
+No checksum covers a batch's base offset, length and magic. But the neighbours of a batch reveal a wrong base offset. A
+base offset directly after the last offset of the previous batch is right; one that is not above that offset is wrong.
+If there is a gap, as after compaction, the next batch decides: if it begins in the gap, or within the batch in
+question, the offset is wrong.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ RULE: Final = "a batch's offsets do not lie between those of the batches around 
 
 
 def base_offset_at(data: bytes | memoryview | mmap, position: int) -> int | None:
-    """Return the base offset of the batch at `position`, or None if there is no batch.
+    """Return the base offset of the batch at `position`, or None if no batch begins there.
 
-    The batch may be incomplete. There may be zeros after the last batch of a file.
+    The batch may be incomplete. Zeros, which may follow the last batch of a file, are not a batch.
     """
     _, size, rule = entry_extent(data, position, len(data))
     return read_i64(data, position) if size and rule != rules.ENTRY_MAGIC else None
 
 
 def is_misplaced(base_offset: int, last_offset: int, before: int, behind: int | None) -> bool:
-    """Return whether a batch cannot be where it is.
+    """Return whether the batches before and after a batch show that its own base offset is wrong.
 
     `before` is the last offset of the previous batch, `behind` the base offset of the next batch, if known.
     """
@@ -46,7 +46,7 @@ def is_misplaced(base_offset: int, last_offset: int, before: int, behind: int | 
 
 
 def first_misplaced(table: npt.NDArray[np.int64], before: int, behind: int | None) -> int | None:
-    """Return the first row of a batch table (see `kernels.scan`) that cannot be where it is, or None.
+    """Return the first row of a batch table (see `kernels.scan`) that has a wrong base offset, or None.
 
     `before` is the last offset of the batch before the first row, `behind` the base offset of the batch after the last
     row, if known.

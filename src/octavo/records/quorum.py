@@ -1,7 +1,7 @@
 """Read and write control records of the KRaft quorum: flexible messages whose first field is their version.
 
 Kafka 4.4 writes version 0 of all of them, and reads every version as 0. The schema of the leader change has a
-version 1 with the voters' directories (KIP-853). It is read and written here if the record itself names it.
+version 1 with the voters' directories (KIP-853). Version 1 is read and written here if the record itself declares it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class QuorumVoter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChange:
-    """A new leader of the quorum: the first record of its epoch."""
+    """The new leader of the quorum; the first record of every epoch."""
 
     type: ClassVar[ControlType] = ControlType.LEADER_CHANGE
     leader_id: int
@@ -73,7 +73,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRaftVoter:
-    """A voter with everything that its peers need to know."""
+    """A voter with everything that the other voters need to know about it."""
 
     id: int
     directory_id: UUID
@@ -95,7 +95,7 @@ QuorumControl = LeaderChange | SnapshotHeader | SnapshotFooter | KRaftVersion | 
 
 
 def read_quorum(type_: ControlType, value: bytes, position: int) -> QuorumControl:
-    """Decode a control record's value of one of these types; raises `BadLength`, `BadVarint` or `BadRecord`."""
+    """Decode the value of a control record of type `type_`; raises `BadLength`, `BadVarint` or `BadRecord`."""
     reader = FlexibleReader(value, position)
     version = reader.int16()
     control: QuorumControl

@@ -59,7 +59,7 @@ class BatchReader(Iterator[Batch]):
     """An iterator over the batches of a buffer; `read_batches` creates it."""
 
     torn_tail: int | None  # start of an incomplete last batch; known when the walk has ended
-    position: int  # progress of the walk: the end of the last batch, or of damage with no batch after it
+    position: int  # end of the last batch, or of damage that no batch follows
     damage: list[Damage]  # the damage skipped so far
 
     def __init__(
@@ -125,7 +125,10 @@ class BatchReader(Iterator[Batch]):
         return batch
 
     def _next_after_damage(self, resync: Resync, error: FormatError, size: int) -> Batch:
-        """Return the next batch with a right checksum; `size` is what the damaged one declares, 0 if impossible."""
+        """Return the next batch with a right checksum.
+
+        `size` is the size that the damaged batch declares, or 0 if it is impossible.
+        """
         begin = self.position
         found = resync.find(begin, size)
         if found is not None:

@@ -94,7 +94,7 @@ _LENGTHS: Final = tuple(  # length of the message, and length of its key
 
 
 class Resync:
-    """Looks for batches with a right checksum in `buffer[start:end]`, always forward."""
+    """Searches `buffer[start:end]` for batches with a right checksum, always forward."""
 
     last_offset: int | None  # last offset of the last good batch; the caller updates it
 
@@ -109,10 +109,10 @@ class Resync:
         self._offsets = array("q")
         self._next = 0  # index of the first candidate that the walk has not passed
         self._searched = start
-        self._highest: array[int] | None = None  # highest offset of each candidate and all after it
+        self._highest: array[int] | None = None  # for each candidate: the highest offset from it on
 
     def checksum(self, position: int, size: int, magic: int) -> int:
-        """Compute the checksum that the batch should have stored."""
+        """Compute the checksum that the batch at `position` should have stored."""
         return self._checksums[magic].of(position + covered_from(magic), position + size)
 
     def find(self, damaged: int, size: int) -> tuple[int, int] | None:
@@ -136,7 +136,7 @@ class Resync:
         return self._positions[chosen], entry_extent(self._buffer, self._positions[chosen], self._end)[1]
 
     def _choose(self, damaged: int, torn: bool) -> int | None:
-        """Return the best candidate after `damaged`, or None.
+        """Return the index of the best candidate after `damaged`, or None.
 
         If a torn tail explains the bytes as well, only candidates with a higher offset count.
         """
@@ -165,7 +165,7 @@ class Resync:
         return forward
 
     def _search(self) -> bool:
-        """Search on, window by window; returns True if there are new candidates."""
+        """Continue the search, window by window; returns True if there are new candidates."""
         known = len(self._positions)
         while self._searched < self._end and len(self._positions) == known:
             window_end = min(self._searched + _WINDOW, self._end)
@@ -203,7 +203,7 @@ class Resync:
         return size if magic < 2 or self._is_plausible_v2(position, size) else 0
 
     def _is_plausible_message(self, position: int, magic: int) -> bool:
-        """Return whether the lengths agree. Readers ignore bytes after the value, but no writer leaves any.
+        """Return whether a message's lengths agree. Readers ignore bytes after the value, but no writer leaves any.
 
         Zeros are common, and each may be the magic byte of a message of magic 0, so this has to be quick.
         """

@@ -187,7 +187,10 @@ class BatchV2(Batch):
         return tuple(headers)
 
     def _broken(self, rule: int, at: int) -> FormatError:
-        """Return the error for a rule broken at `at` of the records; for compressed records it names the batch."""
+        """Return the error for a rule broken at `at` of the records.
+
+        For compressed records, its position is that of the batch.
+        """
         return rules.broken(rule, self.position if self.is_compressed else self.position + BATCH_HEADER.size + at)
 
 
@@ -232,7 +235,7 @@ def write_record(
     header_count: int,
     headers: bytes,
 ) -> None:
-    """Adds a record to `out`; `headers` are bytes from `write_headers`."""
+    """Append a record to `out`; `headers` are bytes from `write_headers`."""
     key_length, value_length = _length(key), _length(value)
     body_size = record_body_size(timestamp_delta_ms, offset_delta, key_length, value_length, header_count, len(headers))
     at = len(out)

@@ -27,7 +27,7 @@ class ByteRows(NamedTuple):
 
 
 class FlatColumns(NamedTuple):
-    """The columns from which records are made."""
+    """The columns of a RecordBatch, in the form that the encoding kernel takes."""
 
     rows: encode.Rows
     micros: bool  # whether the timestamps are microseconds
@@ -39,7 +39,7 @@ class FlatColumns(NamedTuple):
 
 
 def columns_of(batch: pa.RecordBatch, base_offset: int) -> FlatColumns:
-    """Return the columns for records. Missing columns are null or empty; missing offsets count from `base_offset`."""
+    """Return the columns of `batch`. Missing columns are null or empty; missing offsets count from `base_offset`."""
     timestamps, micros = _timestamps(batch)
     header_ends, header_keys, header_values = _headers(batch)
     arrays: tuple[npt.NDArray[Any], ...] = (
@@ -55,20 +55,20 @@ def columns_of(batch: pa.RecordBatch, base_offset: int) -> FlatColumns:
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a read-only view: the kernel is compiled for that one array type."""
+    """Return a read-only view of `array`: the kernel is compiled for read-only arrays only."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
-    """Return the column `name`, or None if there is none."""
+    """Return the column `name`, or None if there is no such column."""
     index = batch.schema.get_field_index(name)
     return batch.column(index) if index >= 0 else None
 
 
 def check_names(batch: pa.RecordBatch) -> None:
-    """Refuse a duplicate name. Arrow would treat the column as missing."""
+    """Raises `InvalidInput` for a duplicate name. Arrow would treat the column as missing."""
     names = batch.schema.names
     for name in names if len(set(names)) < len(names) else ():
         if name in FIELDS and names.count(name) > 1:
@@ -76,7 +76,7 @@ def check_names(batch: pa.RecordBatch) -> None:
 
 
 def integers(batch: pa.RecordBatch, name: str) -> Int64s | None:
-    """Return a column of integers or booleans without nulls, or None if there is none."""
+    """Return a column of integers or booleans without nulls, or None if there is no such column."""
     array = column(batch, name)
     if array is None:
         return None
@@ -93,7 +93,7 @@ def integers(batch: pa.RecordBatch, name: str) -> Int64s | None:
 
 
 def _aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return `array` at an aligned address: Arrow may begin an array at any address, kernels cannot read that."""
+    """Return `array` at an aligned address, which kernels need; Arrow may begin an array at any address."""
     return array if array.flags.aligned else array.copy()
 
 
@@ -131,7 +131,7 @@ def _byte_rows(array: pa.Array, name: str) -> ByteRows:
 
 
 def _limits(ends: pa.Buffer, array: pa.Array, size: int, name: str) -> Int32s:
-    """Return where the values of an array begin, and where the last ends; Arrow does not check the bounds."""
+    """Return where each value of an array begins, and where the last one ends; Arrow does not check the bounds."""
     limits = _aligned(np.frombuffer(ends, np.int32)[array.offset : array.offset + len(array) + 1])
     if limits[0] < 0 or limits[-1] > size:
         raise InvalidInput(f"column {name!r} is no valid Arrow array: its values lie outside its data")

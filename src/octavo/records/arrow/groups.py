@@ -1,4 +1,4 @@
-"""Decide which rows share a batch: those that agree in all fields that a batch stores once."""
+"""Decide which rows share a batch: consecutive rows that agree in all fields that a batch stores once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from octavo.records.layout import (
 
 
 class BatchFields(NamedTuple):
-    """The fields that a batch stores once for all its records, used if no column gives them."""
+    """The fields that a batch stores once for all its records. A column that gives a field overrides it."""
 
     magic: int
     codec: Codec
@@ -57,7 +57,7 @@ _RANGES: Final = {
 
 
 def check_arguments(fields: BatchFields) -> None:
-    """Refuse values that no batch can hold, whatever the columns are."""
+    """Raises `InvalidInput` for values that no batch can hold, whatever the columns are."""
     if fields.magic not in (0, 1, 2):
         raise InvalidInput(f"there is no magic {fields.magic}")
     if fields.codec not in list(Codec):
@@ -87,7 +87,7 @@ class _Column(NamedTuple):
 
 
 def _column(rows: Int64s | None, default: int) -> _Column:
-    """Return `rows`, or their one value if all are equal, or `default` if there are no rows."""
+    """Return `rows`, or their one value if all are equal, or `default` if `rows` is None."""
     if rows is None:
         return _Column(None, default)
     lowest = int(rows.min())
@@ -199,7 +199,7 @@ def _codecs(batch: pa.RecordBatch) -> Int64s | None:
 
 
 def _check(fields: BatchFields, rows: encode.Rows, groups: Int64s) -> None:
-    """Refuse a combination of fields that Kafka's builder refuses."""
+    """Raises `InvalidInput` for a combination of fields that Kafka's builder refuses."""
     attributes = groups[:, encode.GROUP_ATTRIBUTES]
     producers = groups[:, encode.GROUP_PRODUCER_ID]
     control = (attributes & Attributes.CONTROL) != 0

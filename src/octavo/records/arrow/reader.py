@@ -43,7 +43,7 @@ from octavo.records.offset_order import base_offset_at, first_misplaced, misplac
 MAX_ROWS: Final = 1 << 17
 MAX_BYTES: Final = 8 << 20
 
-Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # from a table of batches (`kernels.scan`): which of them to read
+Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # takes a table of batches (`kernels.scan`), returns which to read
 
 _TABLE_ROWS = 8192
 _EVERYTHING = (MIN_INT64, MAX_INT64)  # range of all offsets or of all timestamps
@@ -72,7 +72,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
 
     `schema` is the schema of every chunk. After the last chunk, `position` is where the reading ended. If an incomplete
     batch begins there, `torn_tail` is the same position, otherwise None. At damage, the iterator first returns all
-    records before it, and then raises the typed error.
+    records before the damage, and then raises a `FormatError`.
     """
 
     def __init__(
@@ -123,11 +123,11 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self._key_share = self._value_share = 1.0  # share of keys and of values in the last chunk's bytes
         self._scanned_to = start
         self._scan_is_over = False
-        self._error: FormatError | None = None  # the error behind the last row of the table
+        self._error: FormatError | None = None  # the error found after the last row of the table
         self._table: Final = np.empty((_TABLE_ROWS, scan.COLUMNS), np.int64)
         self._rows = 0  # filled rows of the table
-        self._loaded = 0  # rows that are checked and decompressed
-        self._cursor: Final = np.zeros(decode.CURSOR_SIZE, np.int64)  # the decoder's place among those
+        self._loaded = 0  # number of rows that are checked and decompressed
+        self._cursor: Final = np.zeros(decode.CURSOR_SIZE, np.int64)  # the decoder's place in the loaded rows
         self._wanted: Final = decode.Wanted(
             int("offset" in self._columns),
             int("timestamp" in self._columns),
@@ -346,7 +346,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         return chunk
 
     def _broken(self, row: Int64s) -> FormatError:
-        """Return the error that the kernel found in the batch of that row."""
+        """Return the error for the rule that the kernel found broken in the batch of `row`."""
         rule = int(self._cursor[decode.RULE])
         if rule == rules.CHECKSUM:
             return mismatch(self._data, row)
@@ -449,7 +449,7 @@ def _codec_names() -> pa.Array:
     return pa.array([codec.name.lower() for codec in Codec], pa.string())
 
 
-_V2_ONLY = np.array([0, 0, 0xFF], np.int64)  # by magic: those flags mean nothing in old messages
+_V2_ONLY = np.array([0, 0, 0xFF], np.int64)  # mask by magic: those flags exist in magic 2 only
 
 _TABLE_COLUMNS: Final = {
     "leaderEpoch": scan.LEADER_EPOCH,
@@ -480,18 +480,18 @@ def to_arrow(
 
     columns: the columns to decode, from those in `octavo.records.arrow.schema`
     offsets, timestamps (in milliseconds): half-open ranges, `None` for an open end. Batches that cannot hold such a
-        record are neither decompressed nor decoded. Their checksums are verified where they matter: for timestamps, and
-        where offsets have gaps
+        record are neither decompressed nor decoded. Their checksums are verified only where headers alone may mislead:
+        for timestamps, and next to gaps in the offsets
     max_rows, max_bytes: a chunk has at most `max_rows` records and about `max_bytes` each of keys and of values, or one
         larger record
     whole_batches: end a chunk only where a batch ends; `max_bytes` is then the approximate size of its batches
-    keep: takes a table of headers (`octavo.records.kernels.scan`), returns for each batch whether it is wanted
-    follows: the batches belong to a log; they begin after this offset, and each begins after the previous one
+    keep: takes a table of headers (`octavo.records.kernels.scan`), and returns for each batch whether to read it
+    follows: check that the offsets increase as in a log, from batch to batch, and begin after this offset
 
     Control records are returned like other records, and marked in `isControl`.
 
-    Raises `InvalidInput` at once for arguments that make no sense. The iteration raises `FormatError`, after all
-    records before the damage; a torn tail only ends it.
+    Raises `InvalidInput` at once for arguments that make no sense. At damage, the iteration returns all records before
+    it, and then raises a `FormatError`. A torn tail just ends the iteration.
     """
     return ArrowReader(
         buffer,

@@ -17,13 +17,13 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Room(NamedTuple):
-    """The amount that a chunk may hold."""
+    """The capacity of a chunk."""
 
     rows: int
     key_bytes: int
     value_bytes: int
     headers: int
-    header_bytes: int  # for the keys and for the values of headers, each
+    header_bytes: int  # for the keys of headers, and as much again for their values
 
 
 class Memory:
@@ -34,7 +34,7 @@ class Memory:
         self.array: npt.NDArray[Any] = np.frombuffer(self.buffer, dtype)
 
     def take(self, count: int) -> pa.Buffer:
-        """Return the first `count` items, in place; as a copy if most of the memory would be unused."""
+        """Return the first `count` items, without copying unless they fill less than half of the memory."""
         size = count * self.array.itemsize
         if 2 * size >= self.buffer.size:
             return self.buffer.slice(0, size)
@@ -57,7 +57,7 @@ class ByteColumn:
 
 
 class Chunk:
-    """The output of one call of the decoding kernel."""
+    """The memory for the output of one call of the decoding kernel."""
 
     def __init__(self, columns: frozenset[str], room: Room, batches: int) -> None:
         headers = "headers" in columns
@@ -95,7 +95,7 @@ class Chunk:
         )
 
     def record_columns(self, cursor: Int64s) -> dict[str, Any]:
-        """Return functions that make the columns which are stored record by record."""
+        """Return, by name, functions that make the columns which have a value for each record."""
         rows = int(cursor[decode.ROWS])
         return {
             "offset": lambda: pa.Array.from_buffers(pa.int64(), rows, [None, self.offsets.take(rows)]),

@@ -66,8 +66,8 @@ def from_arrow(
     The columns are those that `to_arrow` returns; all of them are optional. Without `offset`, offsets count from
     `base_offset`. The columns that describe a batch (`leaderEpoch`, `producerId`, `producerEpoch`, `sequence`,
     `isTransactional`, `isControl`, `compression`, `timestampType`) override the corresponding arguments. A new batch
-    begins where one of them, or `position`, changes. `magic` is given by the argument only: a column `magic` says which
-    magic the records had. A record larger than `max_size` gets a batch of its own.
+    begins where one of them, or `position`, changes. A column `magic` is ignored: it says which magic the records had,
+    and the argument says which they get. A record larger than `max_size` gets a batch of its own.
 
     Raises `InvalidInput` for what the format cannot express.
     """
@@ -103,7 +103,7 @@ def from_arrow(
 
 
 def _encode(columns: FlatColumns, groups: Int64s, magic: int, max_size: int, max_count: int) -> tuple[Bytes, Int64s]:
-    """Run the kernel; returns the uncompressed batches, and where each is."""
+    """Encode all rows with the kernel; returns the uncompressed batches, and the table of where each is."""
     rows = columns.rows
     count = len(rows.offsets)
     first, last = int(rows.header_ends[0]), int(rows.header_ends[-1])
@@ -145,7 +145,7 @@ def _encode(columns: FlatColumns, groups: Int64s, magic: int, max_size: int, max
 
 
 def _refused(columns: FlatColumns, row: int) -> InvalidInput:
-    """Return the error that says why the kernel refused that row."""
+    """Return the error that says why the kernel refused `row`."""
     offset, timestamp_ms = int(columns.rows.offsets[row]), int(columns.timestamps_ms()[row])
     if offset < 0:
         return InvalidInput(f"the offset {offset} is negative")
@@ -169,7 +169,7 @@ def _fill_checksums(out: Bytes, batches: Int64s) -> None:
 
 
 def _compressed(out: Bytes, batches: Int64s, groups: Int64s, fields: BatchFields) -> bytes:
-    """Compress the records of every batch that has a codec, and join them all."""
+    """Compress the records of every batch that has a codec, and return all batches."""
     view = out.data
     pieces: list[bytes | memoryview] = []
     for start, end, group, last_offset, max_timestamp in batches.tolist():

@@ -56,7 +56,7 @@ def decompress(
     """Return the decompressed `data`, at most `limit` bytes, read-only. Nothing is copied if `codec` is none.
 
     `magic` is the magic of the batch: lz4 in magic 0 has a wrong header checksum, which is not checked, as in Kafka.
-    `position` is only for errors. Raises `Truncated` and `BadCompression` if the stream does not decompress,
+    `position` is only for errors. Raises `Truncated` or `BadCompression` if the stream does not decompress,
     `LimitExceeded` before it allocates more than `limit` bytes, and `Unsupported` if `magic` has no such codec.
     """
     if codec == _NONE:
@@ -77,9 +77,9 @@ class Inflater:
         self._out = Output(limit)
 
     def add(self, codec: int, data: Buffer, magic: int = 2, position: int = 0) -> tuple[int, int]:
-        """Appends the decompressed `data` (a copy if `codec` is none), and returns its range in `buffer`.
+        """Append the decompressed `data` (a copy if `codec` is none), and return its range in `buffer`.
 
-        The limit applies to each call. Raises like `decompress`, and then has added nothing.
+        The limit applies to each call. Raises like `decompress`; in that case, nothing is added.
         """
         out = self._out
         start = out.end
@@ -96,7 +96,7 @@ class Inflater:
         return self._out.view()
 
     def clear(self) -> None:
-        """Forgets what was added, but keeps the memory."""
+        """Forget what was added, but keep the memory."""
         self._out.forget()
 
 

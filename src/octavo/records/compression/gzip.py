@@ -61,7 +61,7 @@ def compress(data: Buffer, level: int | None, magic: int) -> bytes:
 
 
 def decompress(data: memoryview, out: Output, magic: int) -> None:
-    """Appends the content of all members of `data` to `out`."""
+    """Decompress all members of `data`, and append their content to `out`."""
     body = _header_end(data, 0, out)
     if body is None:
         raise out.cut("the gzip stream ends inside its header")
@@ -77,7 +77,7 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
 
 
 def _member(data: memoryview, at: int, feed: int, out: Output) -> int:
-    """Inflates the data at `at`, checks it against its trailer, and returns where the trailer ends.
+    """Decompress the member's data at `at`, check them against the trailer, and return where the trailer ends.
 
     Input is passed in growing pieces, beginning with `feed` bytes. The library copies the input that it did not need,
     which would take quadratic time for thousands of small members.

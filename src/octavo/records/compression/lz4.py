@@ -24,8 +24,8 @@ FRAME_MAGIC: Final[bytes] = b"\x04\x22\x4d\x18"
 DEFAULT_LEVEL: Final = 9  # means the fast compressor, not level 9 of the high compressor
 MAX_LEVEL: Final = 17
 
-_LOWEST_HIGH: Final = 3  # in the library's frame interface, where 1 and 2 mean the fast compressor
-_HIGHEST_HIGH: Final = 12  # higher levels do the same, in Java's library as well
+_LOWEST_HIGH: Final = 3  # lowest level of the library's high compressor; 1 and 2 mean the fast one
+_HIGHEST_HIGH: Final = 12  # its highest level; higher numbers do the same, in Java's library as well
 
 
 class Flag(IntFlag):
@@ -72,7 +72,7 @@ def compress(data: Buffer, level: int | None, magic: int) -> bytes:
 
 
 def decompress(data: memoryview, out: Output, magic: int) -> None:
-    """Appends the content of the first frame of `data` to `out`."""
+    """Decompress the first frame of `data`, and append its content to `out`."""
     if data[: len(HEADER)] == HEADER:
         at, max_block, check_size, tail = len(HEADER), 64 << 10, 0, 0
     else:

@@ -13,8 +13,8 @@ _STEP: Final = 1 << 20
 class Output:
     """Growing memory that is written at its end.
 
-    A decompressor asks for `room`, writes there, and reports with `wrote` how many bytes are valid. What lies after
-    `end` is scratch. The limit applies to the bytes written since `begin`.
+    A decompressor asks for `room`, writes there, and reports with `wrote` how many bytes are valid. Bytes after `end`
+    have no meaning. The limit applies to the bytes written since `begin`.
     """
 
     __slots__ = ("_memory", "_view", "end", "limit", "position", "start")
@@ -28,7 +28,7 @@ class Output:
         self.end = 0
 
     def begin(self, position: int) -> None:
-        """Begin another buffer: that of the batch at `position`."""
+        """Begin the output of another batch, the one at `position`; the limit counts from here."""
         self.start = self.end
         self.position = position
 
@@ -43,12 +43,12 @@ class Output:
         return self.start + self.limit - self.end
 
     def check(self, size: int) -> None:
-        """Raises `LimitExceeded` if `size` more bytes are over the limit."""
+        """Raises `LimitExceeded` if `size` more bytes would exceed the limit."""
         if size > self.start + self.limit - self.end:
             raise LimitExceeded(self.position, _WHAT, self.size + size, self.limit)
 
     def room(self, size: int) -> memoryview:
-        """Return `size` writable bytes at the end. They are not part of the output until `wrote`."""
+        """Return `size` writable bytes at the end. They become part of the output with `wrote`."""
         needed = self.end + size
         if needed > len(self._memory):
             self._grow(needed)
@@ -61,7 +61,7 @@ class Output:
         self.end += size
 
     def append(self, piece: bytes | memoryview) -> None:
-        """Copies `piece` to the end. Raises `LimitExceeded`, before copying, if that is too much."""
+        """Copy `piece` to the end. Raises `LimitExceeded`, before copying, if that would exceed the limit."""
         end = self.end + len(piece)
         if end > self.start + self.limit:
             raise LimitExceeded(self.position, _WHAT, None, self.limit)

@@ -48,7 +48,7 @@ def compress(data: Buffer, level: int | None, magic: int) -> bytes:
 
 
 def decompress(data: memoryview, out: Output, magic: int) -> None:
-    """Appends the content of `data`, in either framing, to `out`."""
+    """Decompress `data`, in either framing, and append its content to `out`."""
     if len(data) < len(HEADER) or data[: len(STREAM_MAGIC)] != STREAM_MAGIC:
         if not data:
             raise out.cut("an empty snappy stream, which has at least one byte")
@@ -70,7 +70,7 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
 
 
 def _next_header(data: memoryview, at: int, out: Output) -> int:
-    """Checks the header whose first four bytes end at `at` (streams may be concatenated), and returns its end."""
+    """Check the header whose first four bytes end at `at`, and return its end. Streams may be concatenated."""
     header = bytes(data[at - 4 : at - 4 + len(HEADER)])
     if len(header) < len(HEADER):
         raise out.cut("the snappy stream ends inside a header")

@@ -24,7 +24,7 @@ DEFAULT_LEVEL: Final = 3
 MIN_LEVEL: Final = -131072
 MAX_LEVEL: Final = 22
 
-# 128 MiB, as in zstd-jni. A frame's declaration reserves the memory, but only data take it.
+# 128 MiB, as in zstd-jni. A frame's header makes the library reserve that memory, but only data use it.
 MAX_WINDOW: Final = 1 << 27
 _LARGEST_WINDOW: Final = (27 - 10) << 3  # the same limit as encoded in a frame's header
 
@@ -71,7 +71,7 @@ def compress(data: Buffer, level: int | None, magic: int) -> bytes:
 
 
 def decompress(data: memoryview, out: Output, magic: int) -> None:
-    """Appends the content of all frames of `data` to `out`."""
+    """Decompress all frames of `data`, and append their content to `out`."""
     if not data:
         return  # zstd-jni treats no frame like an empty one
     if _is_one_block(data):
@@ -84,7 +84,7 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
     least, most = _walk(data, out)
     reader = _contexts.decompressor.stream_reader(data, read_across_frames=True)
     while True:
-        # Ask for one byte more than there can be: only a read that returns less than asked shows that all is read.
+        # Ask for one byte more than there can be: only a read that returns less shows that nothing is left.
         size = min(most - out.size, out.left, _READ) + 1
         with out.room(size) as room:
             try:
