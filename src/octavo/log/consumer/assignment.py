@@ -21,7 +21,7 @@ _LOOK_AGAIN_S: Final = 0.1  # how often to look for new topics and partitions
 
 
 class Assigned:
-    """One partition that the consumer reads."""
+    """The state of one partition that the consumer reads."""
 
     __slots__ = ("_position", "arrow", "committed", "fetched", "is_paused", "leader_epoch", "partition", "segment")
 
@@ -32,7 +32,7 @@ class Assigned:
         self.committed: int | None = None  # offset that this consumer committed last
         self.fetched: Fetched | None = None  # fetched records, from the position on
         self.arrow: pa.RecordBatch | None = None  # the same as Arrow columns, for `poll_arrow`
-        self.segment: int | None = None  # base offset of the segment fetched from last, which is read to its end
+        self.segment: int | None = None  # base offset of the last fetch's segment; the next fetch goes on there
         self._position: int | None = None
 
     @property
@@ -65,11 +65,11 @@ class Assignment:
         """`existing` returns the partitions that exist at the moment."""
         self._existing: Final = existing
         self._exclude_internal: Final = exclude_internal
-        self._next_look = 0.0  # on the monotonic clock
+        self._next_look = 0.0  # when to look for partitions again, on the monotonic clock
         self.last: Assigned | None = None  # partition that the last poll read; None if the assignment changed since
-        self._topics: frozenset[str] | re.Pattern[str] | None = None  # None: partitions were assigned, or nothing was
+        self._topics: frozenset[str] | re.Pattern[str] | None = None  # None without a subscription
         self._states: dict[TopicPartition, Assigned] = {}
-        self._turns: deque[Assigned] = deque()  # reading order; the first was read last
+        self._turns: deque[Assigned] = deque()  # in reading order; the first is read next
 
     def __iter__(self) -> Iterator[Assigned]:
         return iter(self._states.values())
@@ -86,7 +86,7 @@ class Assignment:
 
     @property
     def subscription(self) -> frozenset[str] | re.Pattern[str] | None:
-        """The subscribed topics; None if partitions were assigned, or nothing was."""
+        """The subscribed topics or the pattern; None without a subscription."""
         return self._topics
 
     def turns(self) -> Iterator[Assigned]:
@@ -118,12 +118,12 @@ class Assignment:
         self.look(now=True)
 
     def unsubscribe(self) -> None:
-        """Read nothing."""
+        """End the subscription or the assignment."""
         self._topics = None
         self._set(())
 
     def look(self, *, now: bool = False) -> bool:
-        """Update the partitions of the subscribed topics if it is time, or always if `now`. Return whether it did."""
+        """Look for the partitions of the subscribed topics, if it is time or if `now`. Return whether it looked."""
         topics = self._topics
         if topics is None or not (now or time.monotonic() >= self._next_look):
             return False

@@ -25,7 +25,7 @@ class Commits:
         interval_ms: int,
         now_ms: Callable[[], int],
     ) -> None:
-        """`interval_ms` (`auto.commit.interval.ms`): how often `commit_if_due` commits, if the group is automatic."""
+        """`interval_ms` (`auto.commit.interval.ms`): how often `commit_if_due` commits, if auto-commit is on."""
         self._assignment: Final = assignment
         self._hand_out: Final = hand_out
         self._logs: Final = logs
@@ -46,7 +46,7 @@ class Commits:
             self.commit()
 
     def commit_if_automatic(self) -> None:
-        """Commit if commits are automatic. This is called before the positions are given up."""
+        """Commit if auto-commit is on. Call this before the assignment changes or ends."""
         if self._is_automatic:
             self.commit()
 

@@ -1,6 +1,6 @@
-"""Committed offsets of groups, through the coordinator of a directory; read-only for a watched directory.
+"""Read and commit the offsets of groups. In a watched directory they can only be read.
 
-`GroupOffsets` are those of one consumer's group.
+`GroupOffsets` has the committed offsets of one consumer's group.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from octavo.log.watched.watched_directory import WatchedDirectory
 
 
 class Positions(Protocol):
-    """The committed offsets of groups."""
+    """Interface to the committed offsets of all groups in a directory."""
 
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
-        """A group's committed offset in each of the partitions; None if it has none."""
+        """A group's committed offset in each partition; None where there is none."""
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit offsets for a group."""
@@ -91,7 +91,7 @@ class GroupOffsets:
         self._positions: Final = positions_of(data)
 
     def starting_offset(self, partition: TopicPartition) -> OffsetAndMetadata | None:
-        """The committed offset of a partition; None without one, or without a group."""
+        """The committed offset of a partition; None if there is none, or if the consumer has no group."""
         if self._group_id is None:
             return None
         return self._positions.committed(self._group_id, [partition])[partition]

@@ -98,7 +98,7 @@ class _Perhaps(Switch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
-    """How a consumer reads. Fields have Kafka's names, with `_` for `.`. Raises `InvalidConfig`."""
+    """The configuration of a consumer. Fields have Kafka's names, with `_` for `.`. Raises `InvalidConfig`."""
 
     # Where it begins, and where it keeps its position.
     group_id: str | None = option(None, Name())
@@ -128,7 +128,7 @@ class ConsumerConfig:
 
     @classmethod
     def of(cls, properties: Mapping[str, Any] | None = None, **more: Any) -> ConsumerConfig:
-        """Build a configuration from the defaults, `properties` and `more`, whose names have `_` for `.`.
+        """Build a configuration: the defaults, overridden by `properties`, then by `more` (names with `_` for `.`).
 
         A value is a string, as in a properties file, or the parsed value itself. Raises `InvalidConfig`.
         """

@@ -1,4 +1,4 @@
-"""The logs that a consumer reads: where they begin and end for it, and their bytes from a position on."""
+"""The logs that a consumer reads: their start and end offsets, as it sees them, and reads from a position on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ConsumedLogs:
         return isinstance(self._data, DataDirectory) and self._data.is_elsewhere
 
     def check_open(self) -> None:
-        """Raise if nothing new can come: the directory is closed, or was opened by the process that forked this one."""
+        """Raise if nothing new can come: the directory is closed, or this is a fork of the process that opened it."""
         if isinstance(self._data, DataDirectory):
             self._data.check_open()
 

@@ -8,7 +8,7 @@
 Names and behaviour are Kafka's, with one difference: the partitions of a topic are not divided among the members of a
 group. A group only keeps committed offsets. Every consumer reads all partitions that it is subscribed to, or assigned.
 
-A consumer is for one thread. Only `wakeup` may be called from others.
+Only one thread may use a consumer. Other threads may call nothing but `wakeup`.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Consumer(ClosedByWith):
     def subscribe(
         self, topics: Sequence[str] | re.Pattern[str] = (), *, pattern: str | re.Pattern[str] | None = None
     ) -> None:
-        """Read all partitions, also future ones, of these topics, or of those whose whole name the pattern matches."""
+        """Read all partitions of these topics, including future ones. A pattern must match a topic's whole name."""
         self._begin()
         wanted = subscribed_topics(topics, pattern)
         if wanted == frozenset():
@@ -144,7 +144,7 @@ class Consumer(ClosedByWith):
         self._assignment.subscribe(wanted)
 
     def unsubscribe(self) -> None:
-        """Read nothing."""
+        """End the subscription or the assignment. The consumer reads nothing then."""
         self._begin()
         self._commits.commit_if_automatic()
         self._assignment.unsubscribe()
@@ -155,7 +155,7 @@ class Consumer(ClosedByWith):
         return sorted(state.partition for state in self._assignment)
 
     def subscription(self) -> frozenset[str] | re.Pattern[str] | None:
-        """The subscribed topics; None if partitions were assigned, or nothing was."""
+        """The subscribed topics or the pattern; None without a subscription."""
         return self._assignment.subscription
 
     def partitions_for(self, topic: str) -> list[TopicPartition]:
@@ -187,7 +187,7 @@ class Consumer(ClosedByWith):
     ) -> list[ConsumerRecord]:
         """Return the next records, at most `max.poll.records` or `max_records`; an empty list if none came in time.
 
-        Waits for records for `timeout` seconds; if it is None, for ever.
+        Waits for up to `timeout` seconds; if it is None, for ever.
 
         Raises `NoOffset`, `OffsetOutOfRange`, `DeserializationFailed`, `FormatError` if a log is damaged, `WokenUp`,
         `Closed` if the consumer or its directory is closed, and `WrongProcess` in a fork of the process that opened it.
@@ -253,7 +253,7 @@ class Consumer(ClosedByWith):
         """Return the next records of one partition as Arrow columns; None if none came in `timeout` seconds.
 
         The columns are those of `octavo.records.to_arrow`, with `topic` and `partition` in front. Without `max_records`
-        it returns as many records as fit in `max.partition.fetch.bytes`. Raises as `poll`.
+        it returns as many records as fit in `max.partition.fetch.bytes`. Raises the same errors as `poll`.
         """
         if max_records is not None and max_records < 1:
             raise InvalidInput(f"a poll gives at least one record, not {max_records}")
@@ -291,9 +291,9 @@ class Consumer(ClosedByWith):
 
     @answering()
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Continue from an offset.
+        """Continue from this offset.
 
-        If the offset does not exist, this shows when it is read. `auto.offset.reset` applies then.
+        Whether it exists is checked when it is read. If it does not, `auto.offset.reset` applies.
         """
         self._begin()
         at: object = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
@@ -324,7 +324,7 @@ class Consumer(ClosedByWith):
 
     @answering(timeout_ms=NO_WAIT)
     def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record. Raises `NoOffset` if there is none to begin at."""
+        """The offset of the next record to read. Raises `NoOffset` if there is no offset to begin at."""
         self._assignment.look()
         state = self._assignment[one_partition(partition)]
         if state.position is None:
@@ -345,14 +345,14 @@ class Consumer(ClosedByWith):
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, TimestampOffset | None]:
-        """The first record of each partition with its timestamp or a later one; None if there is none."""
+        """The first record in each partition with the given timestamp or a later one; None if there is none."""
         return {
             partition: self._logs.offset_for_timestamp(partition, timestamp_ms)
             for partition, timestamp_ms in times_by_partition(timestamps_ms).items()
         }
 
     def lag(self, partition: TopicPartition) -> int:
-        """Number of offsets from the position to the end."""
+        """Number of offsets from the position to the end offset."""
         return max(0, self._logs.end_offset(one_partition(partition)) - self.position(partition))
 
     # ------------------------------------------------------------------------------------------------------- committing
@@ -363,9 +363,10 @@ class Consumer(ClosedByWith):
         message="write offsets={record.topic_partition: record.offset + 1}",
     )
     def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
-        """Commit these offsets for the group; without any, the positions after all records handed out.
+        """Commit offsets for the group; by default, the positions after all records that were handed out.
 
-        They survive the process once this returns. Raises `ConsumerError` without `group.id`, and `CoordinatorRefused`.
+        Once this returns, they survive a crash of the process. Raises `ConsumerError` without `group.id`, and
+        `CoordinatorRefused`.
         """
         self._check_open()
         if offsets is None:
@@ -375,7 +376,7 @@ class Consumer(ClosedByWith):
 
     @answering(timeout_ms=NO_WAIT, timeout=NO_WAIT, metadata="each offset comes with its metadata, leave it out")
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The group's committed offset in each of the partitions; None if it has none."""
+        """The group's committed offset in each partition; None where there is none."""
         self._check_open()
         return self._group.committed(many_partitions(partitions))
 
@@ -383,9 +384,9 @@ class Consumer(ClosedByWith):
 
     @answering(timeout=NO_WAIT, timeout_ms=NO_WAIT, autocommit="set enable.auto.commit in the configuration")
     def close(self) -> None:
-        """Commit what has been read, if auto-commit is on. All that `poll` returned counts as read.
+        """Close the consumer. Commit its positions, if auto-commit is on; all that `poll` returned counts as read.
 
-        In a fork of the process that opened the directory nothing is committed: that is up to the parent.
+        In a fork of the process that opened the directory, nothing is committed: the parent does that.
         """
         if self._is_open:
             try:

@@ -1,10 +1,10 @@
 """The records of one fetch: decoded in bulk, handed out as objects a few at a time.
 
 Decoding fills columns (offsets, timestamps, keys and so on). A column is a list, or one value for all records. Objects
-are built from slices of the columns, by functions that never return to Python for a single record. So only the objects
-that the caller holds are alive. More of them would be traversed by Python's garbage collector again and again.
+are built from slices of the columns, by functions that run no Python code for a single record. So only the objects that
+the caller holds are alive. Python's garbage collector would traverse any others again and again.
 
-A small file may hold millions of records. So a fetch is decoded in pieces: the one being handed out, and the next.
+A small file may hold millions of records. So a fetch is decoded in pieces, one piece ahead of what is handed out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Column = Sequence[Any] | _Same
 
 
 class Fetched:
-    """A piece of the fetched records of a partition, starting with the first that was not handed out."""
+    """A piece of the fetched records of a partition, and how many of them have been handed out."""
 
     __slots__ = (
         "_at",
@@ -85,7 +85,7 @@ class Fetched:
         self._end = next_offset
         self._key, self._value = deserializers
         self._at = 0
-        self._made: list[ConsumerRecord] = []  # objects built already; some were not taken yet
+        self._made: list[ConsumerRecord] = []  # objects built already, of which some may not be taken yet
         self._made_from = 0  # row of the first of them
 
     @property
@@ -95,7 +95,7 @@ class Fetched:
 
     @property
     def next_offset(self) -> int:
-        """The offset of the next record, existing or future."""
+        """The offset of the next record to hand out; after the last one, the offset at which to go on."""
         return self.offsets[self._at] if self._at < self.count else self._end
 
     def offset_at(self, back: int) -> int:
@@ -107,7 +107,7 @@ class Fetched:
         self._at -= count
 
     def take(self, count: int) -> list[ConsumerRecord]:
-        """Return the next records, at most `count`. Raises `DeserializationFailed` if the first of them fails."""
+        """Return at most `count` records, the next ones. Raises `DeserializationFailed` if the first is not valid."""
         if count >= _AT_ONCE:
             records = self._make(count)
         else:
@@ -161,7 +161,7 @@ def fetched(
 ) -> Fetched:
     """Decode the first piece of the records in `data` from `offset` on. `next_offset` is the offset after `data`.
 
-    Raises a `FormatError` if the first batch is damaged. A later damaged batch ends the fetch before it.
+    Raises a `FormatError` if the first batch is damaged. A fetch ends before a later batch that is damaged.
     """
     is_little = len(data) < FEW or not kernels(len(data)).compiled
     pieces = _few(data, offset, verify) if is_little else _many(data, offset, verify)
@@ -180,7 +180,7 @@ def _piece(
     end_offset: int,
     deserializers: tuple[Deserializer | None, Deserializer | None],
 ) -> Fetched:
-    """Build a piece from decoded records, with a function for the piece that follows."""
+    """Build a piece from decoded records, with a function that builds the next one."""
     ahead = None
     is_last = True
     try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Fetcher:
-    """Fetches the records of one partition after the other."""
+    """Fetches records, from one partition at a time."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Fetcher:
         return state.arrow is not None or self._go_on(state, self._fetch_columns)
 
     def _go_on(self, state: Assigned, fetch: Callable[[Assigned, Visible, int], bool]) -> bool:
-        """Read on until there is a record that an application may see, or the end."""
+        """Fetch until there is a record that an application may see, or to the end. Return whether there is one."""
         while True:
             part = self._read(state)
             position = state.position
@@ -90,7 +90,7 @@ class Fetcher:
         return True
 
     def take_columns(self, state: Assigned, count: int | None) -> pa.RecordBatch:
-        """Hand out the columns that `has_columns` found."""
+        """Return at most `count` rows of the columns that `has_columns` fetched, with topic and partition in front."""
         import pyarrow as pa
 
         assert state.arrow is not None
@@ -134,7 +134,7 @@ class Fetcher:
                 except OffsetOutOfRange:
                     if not self._start.can_reset:
                         raise
-                    self._start.reset(state)  # the new position may be deleted by then as well
+                    self._start.reset(state)  # the new position may have been deleted meanwhile, too
                 else:
                     return part if part.size else None
         except NotReady:

@@ -1,7 +1,7 @@
-"""Records that are handed out one by one, to an iteration or to polls for a single record.
+"""Hands out fetched records one by one, to an iteration or to polls for a single record: `HandOut`.
 
-They are taken from what was fetched many at a time. Each counts as read when it is handed out, not before: until the
-next other call, the position follows what is left.
+Records are taken from the fetched ones many at a time. Each counts as read when it is handed out, not before: the
+position is computed from the number of records that are left. The next call of another method takes these back.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HandOut:
     def __init__(self, assignment: Assignment) -> None:
         self._assignment: Final = assignment
         self._taken: _Taken | None = None
-        self.single: Iterator[ConsumerRecord] = iter(())  # the rest of them, for polls that ask for one record
+        self.single: Iterator[ConsumerRecord] = iter(())  # records left for polls that ask for one
 
     @property
     def is_under_way(self) -> bool:
@@ -48,7 +48,7 @@ class HandOut:
         return self._taken is not None
 
     def begin(self, state: Assigned, count: int) -> Iterator[ConsumerRecord]:
-        """Take up to `count` fetched records of a partition, and hand them out."""
+        """Take up to `count` fetched records of a partition. Return an iterator that hands them out."""
         assert state.fetched is not None
         records = state.fetched.take(count)
         self._taken = _Taken(state, records, iter(records))
@@ -68,7 +68,7 @@ class HandOut:
         return state.leader_epoch if last is None else last.leader_epoch
 
     def settle(self) -> None:
-        """Take back what has not been handed out. This ends the iteration over it."""
+        """Take back the records that have not been handed out. This ends the iteration over them."""
         taken, self._taken = self._taken, None
         self.single = iter(())
         if taken is None or taken.state.fetched is None:

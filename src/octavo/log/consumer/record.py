@@ -12,7 +12,7 @@ from octavo.records.record import Header
 
 @without(**OF_RECORDS)
 class ConsumerRecord(NamedTuple):
-    """One record. `None` is not `b""`: a record whose value is None is a tombstone.
+    """A record that a consumer returns. `None` is not `b""`: a record whose value is None is a tombstone.
 
     Keys and values are bytes, unless the consumer has deserializers for them.
     """

@@ -14,7 +14,7 @@ from octavo.log.names import TopicPartition
 
 
 class StartingOffset:
-    """Finds the first position in a partition, and another one if that is out of range."""
+    """Finds the position at which to begin in a partition, and a new one if the position is out of range."""
 
     def __init__(self, logs: ConsumedLogs, group: GroupOffsets, reset: OffsetReset, now_ms: Callable[[], int]) -> None:
         self._logs: Final = logs
@@ -24,7 +24,7 @@ class StartingOffset:
 
     @property
     def can_reset(self) -> bool:
-        """Whether `auto.offset.reset` says where to begin without a committed offset."""
+        """Whether `auto.offset.reset` is anything but `none`."""
         return self._reset.where != NONE
 
     def find(self, state: Assigned) -> None:

@@ -24,11 +24,11 @@ class Visible(NamedTuple):
 
 
 def visible(data: bytes, offset: int, aborted: AbortedRanges, *, verify: bool = True) -> Visible:
-    """Select what an application may see of a fetch from `offset` on.
+    """Select the batches that an application may see, in a fetch from `offset` on.
 
-    A batch is left out only if its checksum is right (unless `verify` is False). A damaged batch, or bytes that are no
-    batch, end the selection, and raise when they are decoded. A batch whose offsets are in doubt is left to the next
-    fetch. That fetch begins with it and checks what is before it and after it.
+    A hidden batch is left out only if its checksum is right (unless `verify` is False). The selection ends with a
+    damaged batch, or with bytes that are no batch; decoding these raises. A batch whose offsets are in doubt is left to
+    the next fetch. That fetch begins with it and checks what is before it and after it.
     """
     position, end = 0, len(data)
     begin = 0  # start of the visible batches since the last hidden one
@@ -64,7 +64,7 @@ def visible(data: bytes, offset: int, aborted: AbortedRanges, *, verify: bool = 
 
 
 def _is_next(data: bytes, end: int, base_offset: int, last_offset: int, offset: int) -> bool:
-    """Whether a batch that does not begin at `offset`, where the one before it ended, is known to be in place."""
+    """Whether a batch that does not begin at the expected `offset` is in its place, judging by the batch after it."""
     behind = base_offset_at(data, end)
     return behind is not None and not is_misplaced(base_offset, last_offset, offset - 1, behind)
 

@@ -18,7 +18,7 @@ AT_ONCE: Final = -FOREVER  # a deadline: do not wait, and leave `wakeup` to the 
 
 
 class Waiting:
-    """Finds the partition to read next."""
+    """Finds the partition to read next, and waits for one that has records."""
 
     def __init__(self, assignment: Assignment, logs: ConsumedLogs, fetcher: Fetcher, config: ConsumerConfig) -> None:
         self._assignment: Final = assignment
@@ -31,8 +31,8 @@ class Waiting:
         self.wake: Final = self._woken.set
 
     def next_partition(self, has: Callable[[Assigned], bool], deadline: float) -> Assigned | None:
-        """Return a partition for which `has` is true; None if there is none by the deadline. Raises `WokenUp`."""
-        patience: float | None = None  # deadline for `fetch.min.bytes` to be there
+        """Wait for a partition for which `has` is true. Return None after the deadline. Raises `WokenUp`."""
+        patience: float | None = None  # until when to wait for `fetch.min.bytes`
         while True:
             self._logs.check_open()
             if deadline != AT_ONCE and self._woken.is_set():
