@@ -1,1 +1,1 @@
-"""What producers and consumers have in common."""
+"""Code that producers and consumers share: arguments, options, and answers to calls of other Kafka clients."""

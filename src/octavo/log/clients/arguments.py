@@ -1,4 +1,4 @@
-"""Check what is passed to producers and consumers, and convert what other Kafka clients would pass."""
+"""Check the arguments of producers and consumers, and convert those that other Kafka clients take."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_function(name: str, function: object, *arguments: str) -> None:
     try:
         parameters = signature(function)
     except ValueError:
-        return  # a builtin that does not tell
+        return  # a builtin without a known signature
     try:
         parameters.bind(*arguments)
     except TypeError:
@@ -128,14 +128,14 @@ def subscribed_topics(
 
 
 def offsets_by_partition(offsets: Mapping[Any, Any]) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return offsets to commit; each is a number, or a tuple like `OffsetAndMetadata`. Raises `WrongCall`."""
+    """Return offsets to commit, given as numbers or as tuples like `OffsetAndMetadata`. Raises `WrongCall`."""
     if not isinstance(offsets, Mapping):
         raise WrongCall("offsets are given by partition: write {TopicPartition('orders', 0): 17}")
     return {one_partition(partition): _offset(at) for partition, at in offsets.items()}
 
 
 def times_by_partition(timestamps_ms: Mapping[Any, int]) -> dict[TopicPartition, int]:
-    """Return the timestamps to look for. Raises `WrongCall`."""
+    """Return the timestamps to look for, by partition. Raises `WrongCall`."""
     if not isinstance(timestamps_ms, Mapping):
         raise WrongCall("timestamps are given by partition: write {TopicPartition('orders', 0): 1700000000000}")
     return {one_partition(partition): timestamp_ms for partition, timestamp_ms in timestamps_ms.items()}
@@ -167,4 +167,4 @@ def partitions_of(data: DataDirectory | WatchedDirectory, topic: str) -> list[To
     return [TopicPartition(topic, number) for number in range(found[-1].partition + 1)]
 
 
-OneByOne = TopicPartition | Iterable[TopicPartition]  # what may be given one by one, or in one list
+OneByOne = TopicPartition | Iterable[TopicPartition]  # one partition of several arguments, or all of them in one list

@@ -42,7 +42,7 @@ _CALLBACKS: Final = ("error_cb", "logger", "oauth_cb", "on_commit", "stats_cb", 
 
 
 def without_connections(client: str) -> dict[str, str]:
-    """Return the options that this kind of client refuses, about connections and callbacks, each with the reason."""
+    """Return the options for connections and callbacks, which this kind of client refuses, each with the reason."""
     reason = f"it is about brokers and connections, and this {client} has none"
     callbacks = (*_CALLBACKS, *(name.replace("_", ".") for name in _CALLBACKS))
     return dict.fromkeys(_OF_CONNECTIONS, reason) | dict.fromkeys(callbacks, "methods raise their errors here")

@@ -1,6 +1,6 @@
 """Answer calls of other Kafka clients, and of older versions of Octavo, with what to write instead.
 
-Programs come here from kafka-python and confluent-kafka. Many of their calls have the same name and meaning here. The
+Programs are ported from kafka-python and confluent-kafka. Many of their calls have the same name and meaning here. The
 others raise `WrongCall`, or `AttributeError` for a method that does not exist. The message says what to write.
 """
 
@@ -24,7 +24,7 @@ _NO_BROKERS: Final = "there are no brokers here, leave it out"
 _NO_METRICS: Final = "there are no metrics here, leave it out"
 _TOPICS: Final = "write DataDirectory.topics"
 
-# What other clients have, and what to write instead.
+# Methods and attributes of other clients, and what to write instead.
 OF_PRODUCERS: Final = {
     "bootstrap_connected": _NO_BROKERS,
     "list_topics": _TOPICS,
@@ -67,7 +67,7 @@ OF_RECORDS: Final = {"timestamp": "write timestamp_ms"}
 
 
 def in_seconds(name: str, value: object) -> str | None:
-    """Return what to write instead of a time-out that is `timeout_s` or `timeout_ms`; None for any other argument."""
+    """Return what to write instead of the arguments `timeout_s` and `timeout_ms`; None for any other argument."""
     if name == "timeout_s":
         return f"write timeout={value!r}, in seconds"
     if name == "timeout_ms":
@@ -76,7 +76,11 @@ def in_seconds(name: str, value: object) -> str | None:
 
 
 def wrong_call(what: str, given: tuple[object, ...], named: Mapping[str, Any], instead: Mapping[str, str]) -> NoReturn:
-    """Raise `WrongCall` for arguments that `what` does not take. `instead`: what to write, by argument."""
+    """Raise `WrongCall` for arguments that `what` does not take.
+
+    `instead`: what to write, by argument. Under `""` it has what the method takes, and under `"*"` what to write for
+    arguments that were given by position.
+    """
     told = []
     for name, value in named.items():
         hint = instead.get(name) or in_seconds(name, value) or f"it takes {instead['']}"
@@ -88,7 +92,7 @@ def wrong_call(what: str, given: tuple[object, ...], named: Mapping[str, Any], i
 
 
 def refusing(method: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a method that itself refuses some of its parameters, those of type `Never`. Its signature hides them.
+    """Hide parameters of type `Never` in the signature of a method. The method itself refuses them.
 
     Calls become no slower. `answering` is simpler, for methods where speed does not matter.
     """
@@ -99,7 +103,7 @@ def refusing(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def quick_way_of(method: Callable[P, R]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Decorate a method that handles most calls of `method` quickly, and passes on the others. Both look the same."""
+    """Give a fast variant of `method` its signature and docstring. The variant passes unusual calls on to `method`."""
 
     def decorate(quick: Callable[..., R]) -> Callable[P, R]:
         name, qualified = quick.__name__, quick.__qualname__
@@ -111,7 +115,7 @@ def quick_way_of(method: Callable[P, R]) -> Callable[[Callable[..., R]], Callabl
 
 
 def answering(**instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a method so that an argument that it does not have raises `WrongCall`, which says what to write."""
+    """Decorate a method so that an unknown argument raises `WrongCall`, which says what to write."""
 
     def decorate(method: Callable[P, R]) -> Callable[P, R]:
         parameters = list(signature(method).parameters.values())[1:]
@@ -124,7 +128,7 @@ def answering(**instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             except TypeError as error:
                 trace = error.__traceback__
                 if trace is not None and trace.tb_next is not None:
-                    raise  # from inside the method
+                    raise  # the error is from inside the method
             known = {each.name for each in parameters if each.kind is not each.VAR_POSITIONAL}
             foreign = {name: value for name, value in kwargs.items() if name not in known}
             if not foreign:
