@@ -1,7 +1,8 @@
-"""Decides which batches of transactions may go, in log order (Kafka's `CleanedTransactionMetadata`).
+"""Decide which transactional batches and markers to drop (Kafka's `CleanedTransactionMetadata`).
 
-Aborted batches go. The marker that ended a transaction goes once nothing is left of the transaction. Until then the
-marker stays, and so does its entry in the transaction index.
+Aborted batches are dropped. The marker that ended a transaction is dropped once no batch of the transaction is left.
+Until then the marker is kept, and so is the transaction's entry in the transaction index. Batches are noted in the
+order of the log.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ _TO_NOTE: Final = [
 
 
 class CleanedTransactions:
-    """The state of transactions at one point of the log."""
+    """The transactions that are open at the current point of the log."""
 
     def __init__(self) -> None:
-        self.index: TransactionIndex | None = None  # index of the output; None: nothing is written
-        self._to_come: list[tuple[int, int, AbortedEntry]] = []  # by first offset, then in order of addition
+        self.index: TransactionIndex | None = None  # index of the output; None if nothing is written
+        self._to_come: list[tuple[int, int, AbortedEntry]] = []  # by first offset and order of addition
         self._added = 0
-        self._aborted: dict[int, tuple[AbortedEntry, bool]] = {}  # by producer id; True if a batch of it was met
+        self._aborted: dict[int, tuple[AbortedEntry, bool]] = {}  # by producer id; True if a batch of it was found
         self._committed: set[int] = set()  # producer ids with a batch of an open, not aborted transaction
 
     def add(self, aborted: Iterable[AbortedEntry]) -> None:
@@ -58,7 +59,7 @@ class CleanedTransactions:
         return True
 
     def note_marker(self, kind: int | None, producer_id: int, last_offset: int) -> bool:
-        """Note a control batch; `kind` is None if its record is gone. Return whether its transaction is gone."""
+        """Note a marker; `kind` is None if its record is gone. Return whether no batch of its transaction is left."""
         self._begin_up_to(last_offset)
         if kind == ControlType.ABORT:
             aborted, was_met = self._aborted.pop(producer_id, (None, False))
@@ -79,13 +80,13 @@ class CleanedTransactions:
 
 
 def is_of_transaction(table: Int64s) -> npt.NDArray[np.bool_]:
-    """For each batch of a table, whether it is transactional or a control batch."""
+    """Return, for each batch of a table, whether it is transactional or a control batch."""
     found: npt.NDArray[np.bool_] = (table[:, scan.ATTRIBUTES] & _OF_TRANSACTION != 0) & (table[:, scan.MAGIC] == 2)
     return found
 
 
 def note_row(transactions: CleanedTransactions, block: Block, row: int) -> bool:
-    """Note a batch of a transaction. Return whether it was aborted, or is a marker whose transaction is gone.
+    """Note a transactional batch or marker. Return whether it was aborted, or marks a transaction with no batch left.
 
     Raises `FormatError` for a control batch whose record cannot be read.
     """

@@ -1,7 +1,7 @@
-"""Runs both passes of a clean over one log (Kafka's `Cleaner`).
+"""Run both passes of the cleaner over one log (Kafka's `Cleaner`).
 
-The log is not locked meanwhile: appends and reads go on. The output of a group of segments takes their place as soon as
-it is written, through the log's owner. So a clean that is interrupted has cleaned some groups.
+The log is not locked meanwhile: appends and reads go on. As soon as the output of a group of segments is written, a
+callback to the log replaces the group. So if the cleaner is interrupted, the groups that it has finished are clean.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Replace = Callable[[Sequence[Segment], CleanedSegment], None]
 
 
 class Job(NamedTuple):
-    """A log to clean, in its state when that was decided, and what its owner does for the cleaner."""
+    """A log to clean, with its state when the plan was made, and callbacks to the log."""
 
     storage: Storage
     folder: Path
@@ -46,13 +46,13 @@ class Job(NamedTuple):
     view: View
     plan: CompactionPlan
     now_ms: int
-    last_batches: Callable[[], Mapping[int, LastBatch]]  # last batches of the producers known now
-    check: Callable[[], None]  # raises if there is no use in going on
-    replace: Replace  # puts the output in the place of a group; raises if the group is gone
+    last_batches: Callable[[], Mapping[int, LastBatch]]  # returns the last batch of each known producer
+    check: Callable[[], None]  # raises if the cleaner has to stop
+    replace: Replace  # replaces a group of segments by the output; raises if the group is gone
 
 
 class Cleaner:
-    """One clean of one log."""
+    """One run of the cleaner over one log."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Cleaner:
         self._segments_after = 0
 
     def run(self) -> CompactionStats:
-        """Clean the log. Raises `FormatError` for damaged data, `OSError`, and what the owner's functions raise."""
+        """Clean the log. Raises `FormatError` for damaged data, `OSError`, and whatever the callbacks raise."""
         job, plan = self._job, self._job.plan
         began = time.monotonic()
         filling = Filling(self._kernels, self._source, self._offsets, self._transactions(plan.first_dirty_offset))
@@ -94,7 +94,7 @@ class Cleaner:
             CleanedTransactions(),
             upper_bound=plan.first_uncleanable_offset,
             now_ms=job.now_ms,
-            horizon_ms=wrap64(job.now_ms + job.config.delete_retention_ms),  # negative: none, as in Kafka
+            horizon_ms=wrap64(job.now_ms + job.config.delete_retention_ms),  # if it overflows: none, as in Kafka
         )
         self._filter_groups(filtering, end_offset)
         return CompactionStats(
@@ -135,7 +135,7 @@ class Cleaner:
                 output.finish(modified_ms)
                 job.replace(group, output)
             except BaseException:
-                with contextlib.suppress(OSError):  # the next clean removes leftovers
+                with contextlib.suppress(OSError):  # the next run removes leftovers
                     output.discard()
                 raise
             self._segments_before += len(group)
@@ -144,7 +144,7 @@ class Cleaner:
     def _filter_group(
         self, filtering: Filtering, group: Sequence[Segment], output: CleanedSegment, old_horizon_ms: int
     ) -> int:
-        """Write what stays of a group. Return the modification time of its last segment."""
+        """Write the batches and records to keep of a group. Return the modification time of its last segment."""
         filtering.transactions.index = output.txn_index
         last_batches = LastBatches(self._job.last_batches())
         ends = segment_ends(group, group[-1].end_offset()[0])
@@ -164,7 +164,7 @@ class Cleaner:
         return modified_ms
 
     def _check_end(self, segment: Segment, end: int) -> None:
-        """Raises `CorruptFile` if a segment has offsets of the next one too: together they would not be in order."""
+        """Raise `CorruptFile` if a segment overlaps the next one: merged, their offsets would not be in order."""
         end_offset, position = segment.end_offset()
         if end_offset > end:
             raise CorruptFile(
@@ -180,7 +180,10 @@ class Cleaner:
         return transactions
 
     def _aborted(self, start_offset: int, upper_bound: int) -> list[AbortedEntry]:
-        """Transactions aborted before `upper_bound` whose marker is in the segment of `start_offset` or a later one."""
+        """Return the transactions that were aborted before `upper_bound`.
+
+        Only those are found whose marker is in the segment of `start_offset` or a later one.
+        """
         view = self._job.view
         found: list[AbortedEntry] = []
         for segment in segments_between(view, start_offset, view.end_offset + 1):
@@ -189,7 +192,7 @@ class Cleaner:
         return found
 
     def _go_on(self, read: int, written: int) -> None:
-        """Count the bytes read and written. Raises if there is no use in going on."""
+        """Count the bytes, wait if that was too fast, and report progress. Raises if the cleaner has to stop."""
         self._job.check()
         self._bytes_done += read
         if self._throttle is not None:

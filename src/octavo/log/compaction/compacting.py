@@ -25,7 +25,7 @@ MAP_MEMORY: Final = 128 << 20  # log.cleaner.dedupe.buffer.size
 
 
 class Compaction:
-    """Compacts one log, one clean at a time."""
+    """Compacts one log, with one run of the cleaner at a time."""
 
     def __init__(self, log: LogState) -> None:
         self.is_running = False
@@ -33,7 +33,7 @@ class Compaction:
         self._log: Final = log
 
     def plan(self, now_ms: int | None = None) -> CompactionPlan:
-        """Determine what there is to clean and whether it is due. Damaged data leave the log `uncleanable`."""
+        """Return which part of the log can be cleaned now. Raises `FormatError`; then the log is `uncleanable`."""
         log = self._log
         with log.lock:
             log.change.check_open()
@@ -53,7 +53,7 @@ class Compaction:
         on_progress: OnCompaction | None,
         only_if_due: bool,
     ) -> CompactionStats | None:
-        """Do what `Log.compact` describes."""
+        """Compact the log, as `Log.compact` describes."""
         log = self._log
         log.change.check_open()
         log.owner.check_lock()
@@ -91,13 +91,13 @@ class Compaction:
         from octavo.log.compaction.cleaner import Cleaner, Job  # imports NumPy
 
         log, storage, folder = self._log, self._log.segments.storage, self._log.segments.folder
-        # What makes records superfluous may lie after the part that is cleaned: markers, and newer batches of
-        # producers. It must be on the disk before those records are gone.
+        # Records may be dropped because of batches after the part that is cleaned: markers, and newer batches of the
+        # same producers. Those batches must be on the disk before the records are gone.
         last_batches = self._last_batches()
         log.flush(now_ms)
         for path in folder.iterdir():
             if path.name.endswith(CLEANED):
-                storage.remove(path)  # or it would undo the swap of another, after a crash
+                storage.remove(path)  # a leftover; after a crash it would undo the swap of another output
         job = Job(
             storage,
             folder,
@@ -125,7 +125,7 @@ class Compaction:
         return stats
 
     def _check_unchanged(self, view: View, cause: Exception | None = None) -> None:
-        """Raises `CompactionAborted` if the log has been closed or has lost something since `view`."""
+        """Raise `CompactionAborted` if the log was closed, truncated or deleted from since `view`."""
         log, now = self._log, self._log.view
         is_over = log.is_ending or not log.change.is_open
         if is_over or now.generation != view.generation or now.bases[0] != view.bases[0]:
@@ -137,7 +137,7 @@ class Compaction:
             return {producer_id: LastBatch(entry.last_offset, entry.epoch) for producer_id, entry in entries.items()}
 
     def _replace(self, view: View, old: Sequence[Segment], cleaned: CleanedSegment, now_ms: int) -> None:
-        """Put the output in the place of a group, on the disk and for readers."""
+        """Replace a group of segments by the output, on the disk and for readers."""
         from octavo.log.compaction.swap import remove_swap_files, rename_to_swap, replace_segments
 
         log, storage, folder = self._log, self._log.segments.storage, self._log.segments.folder
@@ -147,7 +147,7 @@ class Compaction:
             log.owner.check_lock()
             now = log.view
             first = now.segment_at(old[0].base_offset)
-            assert now.segments[first : first + len(old)] == tuple(old)  # only swaps and deletions change them
+            assert now.segments[first : first + len(old)] == tuple(old)  # only swaps and deletions change segments
             log.change.unfinished = NOT_UNDOABLE
             try:
                 offered = rename_to_swap(storage, folder, cleaned)

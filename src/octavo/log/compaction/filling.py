@@ -18,16 +18,16 @@ from octavo.records.kernels.compaction_fill import FULL
 from octavo.records.kernels.compaction_read import READ_COLUMNS
 from octavo.records.layout import Attributes
 
-CHUNK: Final = 64  # records read before the first is looked up
+CHUNK: Final = 64  # number of records read before the first of them is looked up
 _CONTROL: Final = int(Attributes.CONTROL)
 
 
 class Filling:
-    """Fills one map."""
+    """Fills one offset map from the dirty part of a log."""
 
     def __init__(self, kernels: Kernels, source: Source, offsets: OffsetMap, transactions: CleanedTransactions) -> None:
         self.bytes_read = 0
-        self.records_passed = 0  # records of aborted transactions, and markers
+        self.records_passed = 0  # skipped records: those of aborted transactions, and markers
         self._kernels = kernels
         self._source = source
         self._offsets = offsets
@@ -35,10 +35,10 @@ class Filling:
         self._read: Final = np.empty((CHUNK, READ_COLUMNS), np.int64)
 
     def fill(self, segments: Sequence[Segment], start_offset: int, end_offset: int, go_on: GoOn) -> bool:
-        """Put the keys between two offsets, which these segments hold, into the map. Return whether there was room.
+        """Put the keys from `start_offset` to before `end_offset` into the map. Return whether the map had room.
 
-        Offsets between two segments that no record has count as done. `go_on` is called after every block, and may
-        raise.
+        `segments` hold these offsets. Offsets that are missing between two segments count as done. `go_on` is called
+        after every block, and may raise.
         """
         for segment, end in zip(segments, segment_ends(segments, end_offset), strict=True):
             for block in self._source.blocks(segment.file, _start(segment, start_offset), segment.size):
@@ -77,7 +77,7 @@ class Filling:
         return True
 
     def _skipped(self, block: Block) -> tuple[Int64s, Int64s]:
-        """For each batch, whether to skip it (a marker, or aborted), and how many records that skips."""
+        """Return, for each batch, whether to skip it (a marker, or aborted) and how many records that skips."""
         table = block.table
         skip = np.zeros(len(table), np.int64)
         passed = np.zeros(len(table), np.int64)
@@ -90,9 +90,9 @@ class Filling:
 
 
 def _start(segment: Segment, start_offset: int) -> int:
-    """Return the position to begin at in a segment that may be mostly clean: from its index.
+    """Return the position in a segment at which to begin. Its index gives it, since most of the segment may be clean.
 
-    If something in the segment was aborted, begin at its start. A pass that begins after a marker may take later
+    If the segment has aborted transactions, begin at its start. A pass that begins after a marker may take later
     batches for aborted as well, and miss the last value of a key. (This happens to Kafka.)
     """
     if start_offset <= segment.base_offset or segment.txn_index.count:

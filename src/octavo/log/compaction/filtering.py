@@ -1,4 +1,4 @@
-"""The second pass: write what stays of the segments to the output."""
+"""The second pass: copy the batches and records to keep from the segments to the output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OUT: Final = 2 * BLOCK  # maximum bytes of output written at once
 
 
 class Filtering:
-    """Filters one segment after the other, with one map."""
+    """Filters segments one after the other, with one offset map."""
 
     def __init__(
         self,
@@ -40,7 +40,10 @@ class Filtering:
         now_ms: int,
         horizon_ms: int,
     ) -> None:
-        """`upper_bound` is the end of this clean. `horizon_ms` is for tombstones that have no delete horizon yet."""
+        """Prepare to filter. `upper_bound` is the end offset of the part that is cleaned.
+
+        `horizon_ms` is the delete horizon for batches with tombstones that have none yet.
+        """
         self.bytes_read = 0
         self.bytes_written = 0
         self._kernels = kernels
@@ -58,17 +61,17 @@ class Filtering:
 
     @property
     def records_read(self) -> int:
-        """Records read. Those of batches that were discarded unread do not count."""
+        """Number of records read. Records of batches that were discarded unread do not count."""
         return int(self._state[kernel.RECORDS_READ])
 
     @property
     def records_written(self) -> int:
-        """Records that stay."""
+        """Number of records kept."""
         return int(self._state[kernel.RECORDS_KEPT])
 
     @property
     def records_without_key(self) -> int:
-        """Records dropped because they had no key."""
+        """Number of records dropped because they had no key."""
         return int(self._state[kernel.RECORDS_WITHOUT_KEY])
 
     def filter(
@@ -81,7 +84,11 @@ class Filtering:
         *,
         old_tombstones_stay: bool,
     ) -> None:
-        """Filter a segment file. `go_on` is called after every block, and may raise."""
+        """Copy the batches and records to keep from a segment file to `output`.
+
+        `go_on` is called after every block, and may raise. `old_tombstones_stay`: keep tombstones of magic 0 and 1,
+        which have no delete horizon.
+        """
         self._state[kernel.OLD_TOMBSTONES_STAY] = old_tombstones_stay
         for block in self._source.blocks(file, 0, size):
             actions = self._retention.actions(block, last_batches)
@@ -128,7 +135,7 @@ class Filtering:
         return int(reached), int(rule), int(at)
 
     def _write(self, block: Block, first: int, last: int, output: CleanedSegment) -> None:
-        """Write the output of the rows from `first` to before `last`."""
+        """Append the filtered batches of rows `first` to before `last` to `output`; compress those that need it."""
         size = int(self._state[kernel.OUT_AT])
         self._state[kernel.OUT_AT] = 0
         if not size:

@@ -1,4 +1,4 @@
-"""Chooses which segments become one: as many as fit, so that compaction does not leave ever smaller segments."""
+"""Choose the segments to merge into one: as many as fit, so that compaction does not leave ever smaller segments."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def group_segments(
 ) -> list[list[Segment]]:
     """Group the segments, in order (Kafka's `groupSegmentsBySize`).
 
-    A group's data fit into one segment, its indexes fit into the index limits, and its offsets fit into what an index
-    can hold. A segment ends where the next one begins; the last one ends at `first_uncleanable_offset`.
+    A group's data fit into one segment, its indexes fit into the index limits, and its offsets fit into an index
+    entry. A segment ends where the next one begins; the last one ends at `first_uncleanable_offset`.
     """
     groups: list[list[Segment]] = []
     size = offset_size = time_size = 0

@@ -22,7 +22,7 @@ _SPARE: Final = 64  # additional slots, for small maps
 
 
 class OffsetMap:
-    """A map that is filled once, and then read."""
+    """A map from keys to their last offsets. It is filled once, and then read."""
 
     def __init__(self, memory: int, *, start_offset: int, max_keys: int) -> None:
         """Make a map for the keys of records from `start_offset` on, of which there are at most `max_keys`.
@@ -43,7 +43,7 @@ class OffsetMap:
 
     @property
     def latest_offset(self) -> int:
-        """The map covers all offsets from the start up to this one, inclusive."""
+        """The last offset that the map covers. It covers all offsets from the start up to this one."""
         return int(self.state[fill.LATEST])
 
     @latest_offset.setter

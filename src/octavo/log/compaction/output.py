@@ -1,6 +1,7 @@
-"""Writes the segment that replaces a group: under names that end in `.cleaned`, with its indexes, and synced.
+"""Write the segment that replaces a group of segments: `CleanedSegment`.
 
-Index entries are those that Kafka 4.1 and later write: each batch is considered, as in an append of one batch.
+Its files, data and indexes, have names that end in `.cleaned`, and are synced. Index entries are those that Kafka 4.1
+and later write: an entry is considered for each batch, as if each batch were appended alone.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _ROWS: Final = 1 << 12
 
 
 class CleanedSegment:
-    """A segment being written."""
+    """A segment of compacted data that is being written."""
 
     def __init__(self, storage: Storage, folder: Path, base_offset: int, *, interval: int, kernels: Kernels) -> None:
-        """Create its files, replacing leftovers of a clean that was interrupted."""
+        """Create the segment's files. Leftovers of an interrupted run are replaced."""
         self.base_offset: Final = base_offset
         self.size = 0
         names = (file_name(base_offset, suffix) + CLEANED for suffix in (LOG, INDEX, TIME_INDEX, TXN_INDEX))
@@ -50,7 +51,7 @@ class CleanedSegment:
         self._time_index.clear()
 
     def files(self) -> list[Path]:
-        """The files that exist; the transaction index exists only if something was aborted."""
+        """Return the files that exist; the transaction index exists only if a transaction was aborted."""
         return [path for path in self.paths if path.exists()]
 
     def append(self, batches: Buffer) -> None:
@@ -92,6 +93,6 @@ class CleanedSegment:
         self._storage.sync_folder(self._folder)
 
     def discard(self) -> None:
-        """Remove the files."""
+        """Remove the segment's files."""
         for path in self.files():
             self._storage.remove(path)

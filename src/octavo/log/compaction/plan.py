@@ -1,4 +1,4 @@
-"""Which part of a log is dirty, which of that can be cleaned, and whether cleaning is due (`LogCleanerManager`).
+"""Plan the compaction of a log (Kafka's `LogCleanerManager`): what is dirty, what can be cleaned, whether it is due.
 
 A log is clean up to the offset in `cleaner-offset-checkpoint`. The rest can be cleaned up to the first of these: the
 last stable offset, the active segment, and a segment with a record younger than `min.compaction.lag.ms`. Only whole
@@ -16,37 +16,37 @@ from octavo.log.view import View
 
 
 class LastBatch(NamedTuple):
-    """What must stay of a producer, because its next batch is checked against it."""
+    """The last batch of a producer. It must be kept, because the producer's next batch is checked against it."""
 
-    last_offset: int  # last offset of its last data batch; -1 if only a marker is known
+    last_offset: int  # last offset of the data batch; -1 if only a marker is known
     epoch: int
 
 
 class CompactionPlan(NamedTuple):
-    """What there is to clean in one log (Kafka's `LogToClean`)."""
+    """The part of a log that can be cleaned (Kafka's `LogToClean`)."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int  # base offset of a segment
     clean_bytes: int
     cleanable_bytes: int
-    delay_ms: int  # how long cleaning is overdue by `max.compaction.lag.ms`
-    checkpoint_is_wrong: bool  # it was outside of the log
+    delay_ms: int  # time by which `max.compaction.lag.ms` is exceeded
+    checkpoint_is_wrong: bool  # the offset in the checkpoint was outside the log
 
     @property
     def dirty_ratio(self) -> float:
-        """The dirty share of all bytes that a clean would read; 0 if there are none."""
+        """The dirty share of all bytes that the cleaner would read; 0 if there are none."""
         total = self.clean_bytes + self.cleanable_bytes
         return self.cleanable_bytes / total if total else 0.0
 
     def is_due(self, config: LogConfig) -> bool:
-        """Whether cleaning is due."""
+        """Return whether cleaning is overdue, or the dirty ratio exceeds `min.cleanable.dirty.ratio`."""
         if self.delay_ms > 0 and self.cleanable_bytes > 0:
             return True
         return self.dirty_ratio > config.min_cleanable_dirty_ratio
 
 
 def make_plan(view: View, config: LogConfig, checkpoint: int | None, now_ms: int) -> CompactionPlan:
-    """Make the plan for a log that is clean up to `checkpoint`."""
+    """Make the plan for a log that is clean up to offset `checkpoint`; None if it was never cleaned."""
     first_dirty_offset = view.start_offset if checkpoint is None else checkpoint
     is_wrong = not view.start_offset <= first_dirty_offset <= view.end_offset
     if is_wrong:
@@ -72,7 +72,7 @@ def make_plan(view: View, config: LogConfig, checkpoint: int | None, now_ms: int
 
 
 def _delay_ms(dirty: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
-    """How long cleaning of the oldest dirty segment is overdue."""
+    """Return how long the cleaning of the oldest dirty segment has been overdue."""
     stamps = (segment.first_timestamp_ms() for segment in dirty)
     earliest_ms = min((stamp for stamp in stamps if stamp > 0), default=None)
     if earliest_ms is None:
@@ -81,7 +81,7 @@ def _delay_ms(dirty: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
 
 
 def segments_between(view: View, start: int, end: int) -> Sequence[Segment]:
-    """The segments from the one that holds `start` to the last that begins before `end`; none if `start >= end`."""
+    """Return the segments from the one that holds `start` to the last one before `end`; none if `start >= end`."""
     if start >= end:
         return ()
     return view.segments[view.segment_at(start) : view.count_before(end)]

@@ -1,8 +1,8 @@
-"""Decides about whole batches, before any of their records is looked at.
+"""Decide which whole batches to keep or drop, before any of their records is read.
 
-The header of a batch stays, even without records, if the batch is the last that a producer wrote: its sequence number
-is needed to check the next batch. The header of the last batch of a clean stays as well, since no offset may be
-forgotten.
+The header of a batch is kept, even without records, if the batch is the last one of a producer: its sequence number is
+needed to check the producer's next batch. The header of the last batch that is cleaned is kept as well, so that its
+offset is not forgotten.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DELETE_HORIZON: Final = int(Attributes.DELETE_HORIZON)
 
 
 class LastBatches:
-    """The last batches of all known producers, which must stay."""
+    """The last batches of all known producers. They must be kept."""
 
     def __init__(self, by_producer: Mapping[int, LastBatch]) -> None:
         self._by_producer = by_producer
@@ -32,7 +32,7 @@ class LastBatches:
         self._offsets: Final = np.sort(np.array(offsets, np.int64))
 
     def rows_in(self, table: Int64s) -> list[int]:
-        """The rows of batches that are a producer's last."""
+        """Return the rows of batches that are a producer's last."""
         if not len(self._offsets):
             return []
         places = np.searchsorted(self._offsets, table[:, scan.LAST_OFFSET])
@@ -46,13 +46,13 @@ class LastBatches:
         ]
 
     def is_last_marker(self, producer_id: int, epoch: int) -> bool:
-        """Whether a control batch is all that is known of a producer: it carries the epoch."""
+        """Return whether this marker is all that is known of a producer. Then it is kept for its epoch."""
         last = self._by_producer.get(producer_id)
         return last is not None and last.last_offset == NO_OFFSET and last.epoch == epoch
 
 
 class Retention:
-    """Decides about the batches of one clean, in log order."""
+    """Decides what to do with each batch, in log order, during one run of the cleaner."""
 
     def __init__(self, transactions: CleanedTransactions, *, upper_bound: int, now_ms: int) -> None:
         self._transactions = transactions
@@ -60,7 +60,7 @@ class Retention:
         self._now_ms = now_ms
 
     def actions(self, block: Block, last_batches: LastBatches) -> Int64s:
-        """Return what to do with each batch: see `compaction_filter`."""
+        """Return what to do with each batch of a block, as flags of `compaction_filter`."""
         table = block.table
         actions = np.zeros(len(table), np.int64)
         actions[table[:, scan.LAST_OFFSET] + 1 == self._upper_bound] = KEEP_EMPTY

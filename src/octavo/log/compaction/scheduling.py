@@ -1,4 +1,4 @@
-"""Chooses the log to clean next: of those that are due, the one with the highest dirty ratio (Kafka's order)."""
+"""Choose the log to clean next: of those that are due, the one with the highest dirty ratio (Kafka's order)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ OnError = Callable[[TopicPartition, FormatError | OSError], object]
 
 
 def filthiest(logs: Iterable[Log], now_ms: int, on_error: OnError = lambda _, __: None) -> Log | None:
-    """Return the log to clean next, if any is due. Uncleanable logs, and logs being cleaned, are skipped.
+    """Return the log to clean next; None if none is due. Uncleanable logs, and logs being cleaned, are skipped.
 
-    `on_error` is called for logs that cannot even be examined. Those with damaged data are now `uncleanable`.
+    `on_error` is called for logs that cannot be examined. A log with damaged data becomes `uncleanable`.
     """
     due: list[tuple[float, Log]] = []
     for log in logs:
@@ -39,7 +39,10 @@ def filthiest(logs: Iterable[Log], now_ms: int, on_error: OnError = lambda _, __
 
 
 def clean(log: Log, now_ms: int, *, map_memory: int, throttle: Throttle | None) -> CompactionStats | None:
-    """Clean a log if still due. Return what was done; None if it was not due, or was aborted. Raises as `compact`."""
+    """Clean a log if that is still due. Raises as `Log.compact`, except `CompactionAborted`.
+
+    Return statistics; None if it was not due, or was aborted.
+    """
     try:
         return log.compact(now_ms, map_memory=map_memory, throttle=throttle, only_if_due=True)
     except CompactionAborted:

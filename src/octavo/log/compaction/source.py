@@ -1,6 +1,7 @@
-"""Reads the batches of segment files block by block, checks them, and decompresses those that are needed.
+"""Read the batches of segment files block by block, check them, and decompress those that are needed.
 
-A damaged batch raises. It must neither decide what stays nor be rewritten with a checksum that says it is good.
+A damaged batch raises `FormatError`. It must neither decide which records are kept, nor be rewritten with a correct
+checksum.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from octavo.records.layout import BATCH_HEADER, Attributes
 
 BLOCK: Final = 4 << 20  # bytes: many batches per call, and still in the processor's cache when they are filtered
 _ROWS: Final = 1 << 14
-_INFLATED: Final = 8 << 20  # bytes of records decompressed at once, up to one batch more
+_INFLATED: Final = 8 << 20  # bytes to decompress at once; the last batch may exceed this
 _CODEC: Final = int(Attributes.CODEC)
 _TO_INFLATE: Final = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
 
@@ -39,14 +40,14 @@ class Block(NamedTuple):
     size: int  # total size of the batches in the table
 
     def broken(self, rule: int, row: int, at: int) -> FormatError:
-        """The error for a rule that a batch breaks at `at`. For a compressed batch, it has the batch's position."""
+        """Return the error for a batch that breaks a rule at `at`, or, if it is compressed, at the batch's position."""
         if self.table[row, scan.INFLATED]:
             at = int(self.table[row, scan.POSITION])
         return rules.broken(rule, self.position + at)
 
 
 class Source:
-    """Reads one file after the other into the same memory."""
+    """Reads segment files one after the other, into the same memory."""
 
     def __init__(self, kernels: Kernels, block_size: int = BLOCK) -> None:
         self._kernels = kernels
@@ -73,9 +74,9 @@ class Source:
         return Block(memory, table, shift, reader.position - shift - int(table[0, scan.POSITION]))
 
     def inflate(self, block: Block, first: int, unwanted: Int64s) -> int:
-        """Decompress batches from row `first` on, except `unwanted` ones. Return the row after the last.
+        """Decompress batches from row `first` on, except `unwanted` ones. Return the row at which to go on.
 
-        The table then tells where their records lie in `inflated`. Each call advances by at least one row.
+        The table then has the positions of their records in `inflated`. Each call advances by at least one row.
         """
         self._inflater.clear()
         table = block.table
@@ -104,7 +105,7 @@ class Source:
 
     @property
     def inflated(self) -> Bytes:
-        """The records decompressed last."""
+        """The records that the last call of `inflate` decompressed."""
         return np.frombuffer(self._inflater.buffer, np.uint8)
 
 

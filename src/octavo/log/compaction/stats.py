@@ -1,4 +1,4 @@
-"""Results and progress of a clean."""
+"""Statistics and progress of the cleaner."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from octavo.log.names import TopicPartition
 
 
 class CompactionStats(NamedTuple):
-    """What one clean did (Kafka's `CleanerStats`)."""
+    """Statistics of one run of the cleaner over a log (Kafka's `CleanerStats`)."""
 
     partition: TopicPartition
-    first_dirty_offset: int  # start of the offsets whose keys were put into the map
-    end_offset: int  # end of those offsets; everything before it is clean now
+    first_dirty_offset: int  # first offset whose key was put into the map
+    end_offset: int  # offset after the last one in the map; everything before it is clean now
     segments_before: int  # number of segments that were cleaned
     segments_after: int  # number of segments that they became
     bytes_read: int  # bytes that were filtered
@@ -24,8 +24,8 @@ class CompactionStats(NamedTuple):
     map_bytes_read: int  # bytes that were read to fill the map
     map_records_read: int
     map_keys: int
-    map_utilization: float  # share of all slots
-    is_complete: bool  # the map had room for all keys; if not, there is more to clean right away
+    map_utilization: float  # share of all slots that are taken
+    is_complete: bool  # whether the map had room for all keys; if not, there is more to clean
     fill_seconds: float
     seconds: float  # including fill_seconds
 
@@ -40,7 +40,7 @@ class CompactionStats(NamedTuple):
 
 
 class CompactionProgress(NamedTuple):
-    """Progress of a clean."""
+    """Progress of one run of the cleaner over a log."""
 
     partition: TopicPartition
     bytes_done: int  # bytes read, in both passes

@@ -1,10 +1,10 @@
-"""Put the output of compaction in the place of its source segments (Kafka's `replaceSegments`).
+"""Replace the source segments of a compaction by its output (Kafka's `replaceSegments`).
 
 1. The `.cleaned` files are on the disk, including their names. A crash before the end of step 2 undoes everything.
 2. `.cleaned` becomes `.swap`, file by file. From here on the output takes its place, whatever happens: opening a log
    removes the segments that a `.swap` file replaces, and gives the file its final name.
 3. The old segments become `.deleted`.
-4. `.swap` loses its suffix, the data first: without a `.log.swap`, no other file is taken for replaced.
+4. `.swap` loses its suffix, the data first: without a `.log.swap`, recovery takes no other file for replaced.
 
 Each step is on the disk before the next one begins, because a power cut may lose any name that was not synced.
 """
@@ -21,7 +21,7 @@ from octavo.log.storage import Storage
 
 
 def rename_to_swap(storage: Storage, folder: Path, cleaned: CleanedSegment) -> list[Path]:
-    """Do step 2. Return the new file names. If this fails, `remove_swap_files` must follow."""
+    """Rename `.cleaned` files to `.swap` (step 2). Return the new paths. If this fails, call `remove_swap_files`."""
     files = cleaned.files()
     offered = [_swap_path(path) for path in files]
     for path, target in zip(files, offered, strict=True):
@@ -31,9 +31,9 @@ def rename_to_swap(storage: Storage, folder: Path, cleaned: CleanedSegment) -> l
 
 
 def remove_swap_files(storage: Storage, folder: Path, cleaned: CleanedSegment) -> None:
-    """Undo step 2, any part of which may have been done.
+    """Remove the `.swap` and `.cleaned` files, to undo step 2 or the part of it that was done.
 
-    The data go last: an index left alone would take the place of the index that belongs to the old data.
+    The data are removed last: an index left alone would replace the index that belongs to the old data.
     """
     for path in reversed(cleaned.paths):
         if _swap_path(path).exists():
@@ -47,7 +47,7 @@ def _swap_path(path: Path) -> Path:
 
 
 def replace_segments(storage: Storage, folder: Path, old: Sequence[Segment], offered: Sequence[Path]) -> None:
-    """Do steps 3 and 4."""
+    """Put the old segments away, and give the `.swap` files their final names (steps 3 and 4)."""
     for segment in old:
         segment.put_away(keep_snapshot=segment is old[0])
     storage.sync_folder(folder)

@@ -1,4 +1,4 @@
-"""Limits the bytes per second that compaction reads and writes (Kafka's `log.cleaner.io.max.bytes.per.second`)."""
+"""Limit the bytes per second that compaction reads and writes (Kafka's `log.cleaner.io.max.bytes.per.second`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from octavo.errors import InvalidInput
 
 _WINDOW_S: Final = 0.3  # how often the rate is checked, as in Kafka
-_NAP_S: Final = 0.1  # how often a waiting thread checks whether it should still wait
+_NAP_S: Final = 0.1  # how often a waiting thread calls `check`
 
 
 class Throttle:
@@ -22,7 +22,7 @@ class Throttle:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Raises `InvalidInput` for a rate at which nothing would ever happen."""
+        """Raises `InvalidInput` for a rate that is not above 0."""
         if not bytes_per_second > 0:
             raise InvalidInput(f"nothing can be done at {bytes_per_second} bytes per second")
         self.bytes_per_second: Final = bytes_per_second
