@@ -8,7 +8,7 @@ from octavo.errors.root import OctavoError
 
 
 class FormatError(OctavoError):
-    """Bytes at `position` break `rule`.
+    """The bytes at `position` break the rule `rule`.
 
     `position` counts from the start of the buffer that the caller passed in. If the bytes are inside
     a compressed stream, it is the position of the batch that holds the stream.

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Those of Kafka's error codes that Octavo uses (`Errors.java`)."""
+    """Kafka's error codes (`Errors.java`), as far as Octavo uses them."""
 
     UNKNOWN_SERVER_ERROR = -1
     OFFSET_OUT_OF_RANGE = 1

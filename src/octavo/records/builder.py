@@ -55,7 +55,7 @@ class BatchBuilder:
     wrapper holds all of them. `append` returns None when a record no longer fits: `max_size` limits `size`, `max_count`
     limits the number of records. As in Kafka, the first record always fits, so that every record fits somewhere.
 
-    timestamp_type, log_append_time_ms: with LOG_APPEND_TIME, all records have this timestamp for readers
+    timestamp_type, log_append_time_ms: with LOG_APPEND_TIME, readers see that time as the timestamp of all records
     delete_horizon_ms: the time from which compaction may remove the batch's tombstones
     transactional, producer_id, producer_epoch, base_sequence: fields of an idempotent or transactional producer
 
@@ -192,7 +192,7 @@ class BatchBuilder:
         return self._append(self._candidate(record.key, record.value, record.timestamp_ms, record.headers, offset))
 
     def build(self, *, last_offset: int | None = None) -> bytes:
-        """Return the bytes of the batch; none if there are no records. More records may be added afterwards.
+        """Return the bytes of the batch, which are empty if there are no records. More records may be added afterwards.
 
         last_offset: the last offset in the header, if compaction has removed the last records; magic 2 only
 

@@ -44,10 +44,10 @@ def crc_of(batch: memoryview, magic: int) -> int:
 class RangeChecksum:
     """Computes checksums of ranges of one buffer, each at a cost that does not grow with the range.
 
-    Otherwise, the cost of checking bytes that look like thousands of huge batches would be their number times their
-    size. Short ranges are computed directly. For long ones, the checksum of everything before each block is kept. If
-    the checksums of A and AB are known, the checksum of B is `crc(AB) ^ crc(A) * x**(8 * len(B))` in the field of the
-    polynomial.
+    Otherwise, the cost of checking bytes that look like thousands of huge batches would be the number of batches
+    times their size. Short ranges are computed directly. For long ones, the checksum of everything before each block is
+    kept. If the checksums of A and AB are known, the checksum of B is `crc(AB) ^ crc(A) * x**(8 * len(B))` in the field
+    of the polynomial.
     """
 
     BLOCK: Final = 1 << 16

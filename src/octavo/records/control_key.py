@@ -55,5 +55,5 @@ def read_control_type(key: Buffer | None, *, position: int = 0) -> int:
 
 
 def write_control_key(type_id: int) -> bytes:
-    """Return the key of a control record."""
+    """Return the key of a control record of type `type_id`."""
     return CONTROL_KEY.write(ControlKey(0, type_id))

@@ -18,9 +18,9 @@ from octavo.records.layout import (
 
 
 def bytes_of(what: str, content: Buffer | None) -> Buffer | None:
-    """Return `content` in a form whose `len` is its number of bytes, whatever its items are.
+    """Return `content` in a form whose `len` is its number of bytes, whatever the size of its items.
 
-    Copies only content that is not laid out as plain bytes. Raises `InvalidInput` if `content` has no bytes.
+    Copies only content that is not laid out as plain bytes. Raises `InvalidInput` if `content` is not bytes-like.
     """
     if content is None or isinstance(content, (bytes, bytearray)):
         return content

@@ -25,7 +25,7 @@ def read_text(data: bytes) -> str:
 
 
 def write_text(text: str) -> bytes:
-    """Encode `text` in UTF-8; raises `InvalidInput` for a lone surrogate, which has no UTF-8."""
+    """Encode `text` in UTF-8; raises `InvalidInput` for a lone surrogate, which UTF-8 cannot encode."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:

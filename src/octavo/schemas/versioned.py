@@ -46,7 +46,7 @@ def read_number(data: bytes) -> int:
 
 
 def read_key(kind: type[K], data: bytes) -> K:
-    """Read the key after its number. Raises a `FormatError` if it is malformed."""
+    """Read a key, whose structure follows its number. Raises a `FormatError` if it is malformed."""
     key, _ = read_entity(kind, data, _NUMBER_SIZE, 0, flexible=False)
     return key
 

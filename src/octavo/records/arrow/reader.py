@@ -147,7 +147,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
 
     @property
     def last_offset(self) -> int:
-        """The last offset of the batches before `position`, once everything up to there is returned."""
+        """The last offset of the batch before `position`; valid once all records before `position` are returned."""
         return self._last_offset
 
     def __next__(self) -> pa.RecordBatch:

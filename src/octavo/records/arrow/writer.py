@@ -103,7 +103,7 @@ def from_arrow(
 
 
 def _encode(columns: FlatColumns, groups: Int64s, magic: int, max_size: int, max_count: int) -> tuple[Bytes, Int64s]:
-    """Encode all rows with the kernel; returns the uncompressed batches, and the table of where each is."""
+    """Encode all rows with the kernel; returns the uncompressed batches, and a table of their positions."""
     rows = columns.rows
     count = len(rows.offsets)
     first, last = int(rows.header_ends[0]), int(rows.header_ends[-1])

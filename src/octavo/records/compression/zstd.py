@@ -116,7 +116,7 @@ def _is_one_block(data: memoryview) -> bool:
 def _walk(data: memoryview, out: Output) -> tuple[int, int]:
     """Find the end of every frame; returns the least and the most bytes that all frames can hold.
 
-    Raises `Truncated` if the last frame is incomplete, `BadCompression` if something is no frame, and `LimitExceeded`
+    Raises `Truncated` if the last frame is incomplete, `BadCompression` if bytes are not a frame, and `LimitExceeded`
     if the frames themselves declare too much.
     """
     at, end = 0, len(data)
