@@ -182,7 +182,7 @@ class Log(ReadableLog):
             return self._appender.append_as_follower(batches)
 
     def roll(self) -> int:
-        """Begin a new segment at the end of the log, unless the active one is empty. Returns its base offset."""
+        """Begin a new segment, unless the active one is empty. Returns the base offset of the active segment."""
         with self._state.lock:
             self._state.check_ready()
             roll_at_end(self._state, self._state.clock())
@@ -231,7 +231,7 @@ class Log(ReadableLog):
             state.leader_epoch = epoch
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
-        """Return where the largest epoch up to `epoch` ends. A follower uses it to find where its log diverged."""
+        """Return the largest epoch up to `epoch` and its end offset. With it, a follower finds where logs diverge."""
         return self._state.epochs.end_offset_for(epoch, self._state.view.end_offset)
 
     # --------------------------------------------------------------------------------------------------------- remove

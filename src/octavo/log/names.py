@@ -90,7 +90,7 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def parse(cls, folder_name: str) -> TopicPartition | None:
-        """Return the partition whose folder has this name; None for other names, also of folders set aside."""
+        """Return the partition whose folder has this name; None for other names, such as those of folders set aside."""
         topic, dash, number = folder_name.rpartition("-")
         if not dash or _NUMBER.fullmatch(number) is None:
             return None

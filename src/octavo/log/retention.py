@@ -82,7 +82,7 @@ class LogView:
         return sum(segment.size for segment in self.segments)
 
     def without_oldest(self, count: int) -> LogView:
-        """Return the log as it is after its first `count` segments are deleted."""
+        """Return the log as it would be without its first `count` segments."""
         if not count:
             return self
         start = max(self.start_offset, self.segments[count - 1].next_offset)
@@ -127,7 +127,7 @@ class BySize:
     name: Final = "size"
 
     def expired(self, log: LogView, now_ms: int) -> Expiry:
-        """Count the oldest segments without which at least `retention.bytes` are left."""
+        """Count the oldest segments that may go while at least `retention.bytes` stay."""
         limit = log.config.retention_bytes
         surplus = log.size - limit
         count = 0

@@ -53,7 +53,7 @@ _KEPT: Final = 4 << 20  # up to this many bytes, the memory of decompressed reco
 
 
 class Scratch(threading.local):
-    """Buffers that kernels write to. There is one per thread, so that a thousand logs need no more than one log."""
+    """Buffers that kernels write to. Each thread has its own, so that a thousand logs need no more than one."""
 
     def __init__(self) -> None:
         memory = memoryview(bytearray(_ROWS * HEADER_SIZE))
@@ -134,7 +134,7 @@ class LeaderAppend:
         self._of_client = of_client
 
     def process(self, plain: Bytes, how: int, judged: Judged) -> None:
-        """Add the batches that the kernel has judged to the result, and process the rest. Raises `AppendRefused`."""
+        """Add to the result the batches that the kernel has judged, and process the rest. Raises `AppendRefused`."""
         while True:
             position, rows, outcome, rule, found, last_offset, max_timestamp_ms = judged
             if how == validate.AS_IT_IS:
@@ -177,7 +177,7 @@ class LeaderAppend:
         return judged
 
     def _take(self, rows: int) -> None:
-        """Add the batches that the kernel accepted as they are to the result, each with its new header."""
+        """Add to the result the batches that the kernel accepted as they are, each with its new header."""
         if not rows:
             return
         view, position = self._view, self._position

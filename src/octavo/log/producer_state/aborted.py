@@ -90,12 +90,12 @@ class Decider:
     """Works out open and aborted transactions from the events of a log, starting at any offset."""
 
     def __init__(self, opened: Mapping[int, int] | None = None) -> None:
-        """Begin with the open transactions `opened`, which has first offsets by producer id."""
+        """Begin with the transactions `opened`, which are still open: first offsets by producer id."""
         self.open: Final[dict[int, int]] = dict(opened or {})
         self.aborted: Final[list[tuple[int, int, int]]] = []  # producer id, first offset, offset of the marker
 
     def note_events(self, events: array[int]) -> None:
-        """Consume events that follow those consumed before. The array is emptied."""
+        """Process the next events, in the order of the log. The array is emptied."""
         for at in range(0, len(events), EVENT):
             offset, producer_id, what = events[at : at + EVENT]
             if what == DATA:
@@ -111,7 +111,7 @@ class TransactionScan:
     """Finds the transactions in a piece of a log. The batches must be given in order."""
 
     def __init__(self, *, data_before: int | None = None, on_damage: OnDamage | None = None) -> None:
-        """`data_before`: consider only transactions that have data in the piece before this offset.
+        """Begin a scan. `data_before`: consider only transactions that have data in the piece before this offset.
 
         `on_damage` is called for batches that begin or end a transaction and whose checksum is wrong. A damaged data
         batch begins no transaction; a damaged marker counts as an abort. Without `on_damage`, no checksum is checked.
@@ -122,7 +122,7 @@ class TransactionScan:
         self._on_damage = on_damage
 
     def note_table(self, file: File, table: npt.NDArray[np.int64], shift: int) -> None:
-        """Note the batches in a table of headers (see `kernels.scan`). Its positions count from `shift` in `file`."""
+        """Note the batches in a table of headers (see `kernels.scan`). Its positions are relative to `shift`."""
         import numpy as np
 
         from octavo.records.kernels import scan

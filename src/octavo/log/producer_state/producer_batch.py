@@ -96,7 +96,10 @@ def read_marker(batch: Buffer) -> Marker | None:
 
 
 def producer_batches(parts: Sequence[Buffer], sizes: Iterable[int]) -> list[ProducerBatch]:
-    """Return the batches with a producer id. `parts` hold batches of these `sizes`; no header is split between two."""
+    """Return the batches that have a producer id.
+
+    `parts`: the bytes of batches of these `sizes`. No header is split between two parts.
+    """
     found = []
     rest = iter(parts)
     part = memoryview(b"")

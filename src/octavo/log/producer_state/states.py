@@ -108,7 +108,7 @@ class ProducerEntry:
         return other
 
     def goes_on(self, batch: ProducerBatch) -> bool:
-        """Return whether this is a data batch that directly follows the last one, as nearly always."""
+        """Return whether `batch` is a data batch that directly follows the producer's last one, as nearly all do."""
         numbers = self.numbers
         return (
             len(numbers) > 0

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class LogReader(Iterator[Batch]):
     """Iterate over batches from an offset to the present end of the log. Iterate again later to go on from there.
 
-    Each read fills at most the buffer. If a batch does not fit, the buffer is doubled, up to its maximum. Batches are
-    returned as they are stored; with `READ_COMMITTED`, `records` leaves out aborted ones. Each segment is read to its
-    end before the next, as described in `portions`, whatever the size of the buffer.
+    A read is at most as large as the buffer. If a batch does not fit, the buffer is doubled, up to its maximum. Batches
+    are returned as they are stored; with `READ_COMMITTED`, `records` leaves out aborted ones. Each segment is read to
+    its end before the next, as described in `portions`, whatever the size of the buffer.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ class ReadResult:
 
     @property
     def records(self) -> bytes:
-        """The bytes, read on first access. Raises `OffsetOutOfRange` if they were truncated away meanwhile.
+        """The bytes of the batches, read on first access. Raises `OffsetOutOfRange` if they were truncated meanwhile.
 
         If other records have taken their place, `aborted` changes to match these. So use `aborted` after `records`.
         """

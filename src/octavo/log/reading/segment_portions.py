@@ -56,7 +56,7 @@ def portions(
 
 
 def _checked_end_offset(segment: Segment, next_base: int) -> int:
-    """Return the offset after the last batch; the base offset if that is not certain.
+    """Return the offset after the last batch; the segment's base offset if that batch may be damaged.
 
     A batch that reaches beyond `next_base` makes readers skip others, so its checksum has to be right.
     """

@@ -72,7 +72,7 @@ class Scanner:
         """Scan the file, and call back with what is found.
 
         `take` gets what the indexes should hold, in portions. `on_bytes` gets the number of bytes checked. `on_table`
-        gets the headers of sound batches (see `kernels.scan`), and the file position from which their positions count.
+        gets the headers of sound batches (see `kernels.scan`), and the file position to which theirs are relative.
         """
         self._on_table = on_table
         reader = self._reader

@@ -136,7 +136,7 @@ class Loader:
         self._bytes_to_check = 0
 
     def load(self) -> Loaded:
-        """Open the partition. Raises `OSError`; `check_partition` has found everything else that can be wrong."""
+        """Open the partition. Raises `OSError`. Any other problem was found by `check_partition` before."""
         if not self._clean:
             # Files that a crashed process created or renamed are visible now, so they must survive a power cut too.
             self._storage.sync_folder(self._folder)
@@ -172,7 +172,7 @@ class Loader:
         return Loaded(segments, start_offset, end_offset, self._replay, self._report)
 
     def _take_snapshot(self, offset: int) -> None:
-        """Write a snapshot, unless the disk is full: it is optional, and opening the log may be how space is freed."""
+        """Write a snapshot, unless the disk is full: it is optional, and the log may be opened to free space."""
         try:
             self._replay.take_snapshot(offset)
         except OSError as error:

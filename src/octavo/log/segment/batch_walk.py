@@ -16,7 +16,7 @@ from octavo.records.kernels.scan import BROKEN, MORE, header_extent
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT, MESSAGE_V1, MIN_SIZE, NO_TIMESTAMP
 from octavo.records.offset_order import RULE
 
-_FIRST_BLOCK: Final = 256  # bytes of the first read, doubled with each further one: enough for a header
+_FIRST_BLOCK: Final = 256  # bytes of the first read, enough for a header; every further read is twice as large
 _BLOCK: Final = 8192  # bytes of the largest read: a bit more than there is between two index entries by default
 _PIECE: Final = 1 << 20  # bytes of a batch in memory at a time, while its checksum is computed
 _HEADER: Final = BATCH_HEADER.only("base_offset", "length", "magic", "last_offset_delta", "max_timestamp_ms")

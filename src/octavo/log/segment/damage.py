@@ -115,7 +115,7 @@ class BatchSearch:
     def _has_batch_at(self, file: File, position: int, end: int) -> bool:
         """Return whether there is a batch at `position`, after the window.
 
-        Over a whole walk, checksums are computed of at most twice the bytes of the file. Then the answer is no.
+        In one walk, checksums are computed over at most twice as many bytes as the file has. After that, returns False.
         """
         try:
             entry = next(walk(file, position, end), None)

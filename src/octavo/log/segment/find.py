@@ -29,7 +29,7 @@ class DamageBefore(NamedTuple):
 def find(file: File, index: OffsetIndex, base_offset: int, offset: int, end: int) -> Entry | None:
     """Return the first batch whose last offset is `offset` or larger, if it ends at or before position `end`.
 
-    Batches are skipped by what their headers say. If that leaves a gap before `offset`, their checksums are verified,
+    Batches are skipped according to their headers. If that leaves a gap before `offset`, their checksums are verified,
     so that no wrong header makes records disappear. The batch that is found is not verified.
 
     Raises `CorruptFile` for damage on the way.
@@ -146,9 +146,9 @@ def find_timestamp(
 
     The result is its offset, its timestamp and its leader epoch.
 
-    Batches are skipped by what their headers say, and only if their checksums are right: a wrong length would lead past
-    other batches, and to bytes that only look like a batch. Damage, which includes a batch that is cut, is handed to
-    `on_damage`. Without it, damage raises a `FormatError`, and a batch that is cut ends the search.
+    Batches are skipped according to their headers, but only if their checksums are right: a wrong length would lead
+    past other batches, and to bytes that only look like a batch. Damage, which includes a batch that is cut, is handed
+    to `on_damage`. Without it, damage raises a `FormatError`, and a batch that is cut ends the search.
     """
     while position < end:
         try:

@@ -64,7 +64,7 @@ class BlockFile(File):
 def scan_headers(file: File, position: int, end: int, on_damage: OnDamage | None = None) -> Iterator[tuple[Table, int]]:
     """Yield tables of the batches between `position` and `end` (see `kernels.scan`).
 
-    With each table comes the file position from which the positions in it count. A table is valid until the next one is
+    Each table comes with the file position to which its positions are relative. A table is valid until the next one is
     requested. `on_damage` is also called for a batch that extends beyond `end`, for wrong checksums of batches that are
     as small as markers, and for offsets that do not increase. Otherwise a caller that has to know every transaction
     would not notice a missing marker.

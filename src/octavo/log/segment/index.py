@@ -127,7 +127,7 @@ class Index:
         self._samples = [samples[:blocks] for samples in self._samples]
 
     def _floor(self, target: int, field: int = 0) -> tuple[int, tuple[int, int]] | None:
-        """Return the last entry whose `field` is at most `target`, after its number; None if there is none."""
+        """Return the number and fields of the last entry whose `field` is at most `target`; None if there is none."""
         count = self.count
         samples = self._samples_of(field, count)
         block = bisect_right(samples, target) - 1

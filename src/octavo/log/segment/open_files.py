@@ -105,7 +105,7 @@ class LazyFile:
         return True
 
     def rename(self, target: Path) -> None:
-        """Give the file another name. Raises `OSError`, and then it has the old name."""
+        """Rename the file. Raises `OSError`, and then the file keeps its old name."""
         if self.path == target:
             return
         self._is_pinned = True  # a reader must find it open while the name is in doubt

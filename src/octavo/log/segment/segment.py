@@ -204,7 +204,7 @@ class Segment:
             self._storage.remove(self._folder / (file_name(self.base_offset, SNAPSHOT) + DELETED))
 
     def _lazy_files(self) -> tuple[LazyFile, ...]:
-        """Return its files, the data first: without the data, the other files are useless."""
+        """Return the segment's files, the data first: without the data, the other files are useless."""
         return self._data, self.offset_index.file, self.time_index.file, self.txn_index.file
 
     @staticmethod
@@ -236,7 +236,7 @@ class Segment:
         return self._largest
 
     def has_largest(self) -> bool:
-        """Return whether the time index ends with the largest timestamp, by the data near the end of the segment."""
+        """Return whether the time index ends with the largest timestamp, judging by the data near the end."""
         last = self.time_index.last
         tail = walk(self.file, self.last_indexed(), self.size)
         if any(entry.max_timestamp_ms > last.timestamp_ms for entry in tail):
@@ -385,7 +385,7 @@ class Segment:
     def find(self, offset: int, end: int) -> Entry | None:
         """Return the first batch whose last offset is `offset` or larger, if it ends at or before position `end`.
 
-        Batches are skipped by what their headers say. If that leaves a gap before `offset`, their checksums are
+        Batches are skipped according to their headers. If that leaves a gap before `offset`, their checksums are
         verified, so that no wrong header makes records disappear. The batch that is found is not verified.
 
         Raises `CorruptFile` for damage on the way.

@@ -75,7 +75,7 @@ class LogState:
         self.config_is_known = config_is_known  # if not, nothing is deleted
         self.limits = RollLimits(config)
         self.follows_end = is_only_replica  # whether the high watermark follows the end of the log
-        self.data_end: int | None = None  # set if below the end: a truncation cut through a batch
+        self.data_end: int | None = None  # where the data end, if a truncation inside a batch left them short
         self.is_ending = False  # the log is about to be closed
         self._is_closed = False  # closing is complete
         high_watermark = checkpoints.high_watermark(partition) or 0  # Kafka takes a missing one for 0

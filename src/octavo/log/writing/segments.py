@@ -95,7 +95,7 @@ class LogSegments:
 
     @property
     def has_leaving(self) -> bool:
-        """Whether files of segments that have left the log still have their names."""
+        """Whether there are segments that have left the log, but whose files are not renamed yet."""
         return bool(self._leaving)
 
     def leave(self, segments: Sequence[Segment]) -> None:
