@@ -1,6 +1,6 @@
 """What Kafka's brokers do for producers and consumers besides keeping logs: `Coordinator`.
 
-    producer ids         in blocks, by records of the metadata log
+    producer ids         allocated in blocks, by records of the metadata log
     committed offsets    in `__consumer_offsets`
     transactions         in `__transaction_state`
 

@@ -1,4 +1,4 @@
-"""What brokers do for producers and consumers besides keeping logs, in one object: `Coordinator`."""
+"""`Coordinator`: one object for what brokers do for producers and consumers besides keeping logs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DEFAULT_TIMEOUT_MS = 60_000
 class Coordinator:
     """Producer ids, committed offsets and transactions of one open directory. Any thread may use it.
 
-    What a call has done when it returns survives the process, as an append does. `transactions` describes what holds
-    after a power failure. Offsets committed outside of a transaction then survive as far as they were flushed, like any
-    append.
+    Once a call returns, its effect survives a crash of the process, as an append does. The module `transactions`
+    describes what survives a power failure. Offsets committed outside of a transaction survive one only if they were
+    flushed, like any append.
     """
 
     def __init__(self, data: DataDirectory) -> None:
-        """Not for callers: see `of`."""
+        """Do not call this: use `of`."""
         self._producer_ids = ProducerIds(data)
         self._offsets = Offsets(data)
         self._transactions = Transactions(data, self._producer_ids, self._offsets)
@@ -45,9 +45,9 @@ class Coordinator:
     ) -> ProducerIdentity:
         """Return the identity of a new producer.
 
-        With a transactional id, the previous producer is fenced by a larger epoch. Its transaction is committed if that
-        was decided, and otherwise aborted. Raises `CoordinatorRefused`, `InvalidInput`, and `LogError` if the directory
-        is not the only node of its cluster.
+        With a transactional id, the previous producer is fenced by a larger epoch. A transaction that it left is
+        aborted, or committed if that was already decided. Raises `CoordinatorRefused`, `InvalidInput`, and `LogError`
+        if the directory is not the only node of its cluster.
         """
         if transactional_id is None:
             return ProducerIdentity(self._producer_ids.next(), 0)
@@ -56,7 +56,7 @@ class Coordinator:
     def add_partitions(
         self, transactional_id: str, ident: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> None:
-        """Add partitions to the transaction, before anything is written to them as part of it. The first begin it.
+        """Add partitions to the transaction, before it writes to them. The first call begins the transaction.
 
         Raises `CoordinatorRefused` (`ProducerFenced`, `TransactionIsEnding`, ...) and `UnknownPartition`.
         """
@@ -75,7 +75,7 @@ class Coordinator:
         return self._transactions.abort_timed_out(now_ms)
 
     def finish_prepared(self) -> None:
-        """Finish the transactions that were decided before a crash, once after the directory was opened."""
+        """Finish transactions that were decided but not completed before a crash, unless this was done already."""
         self._transactions.read()
 
     def transaction(self, transactional_id: str) -> TransactionLogValue | None:
@@ -91,7 +91,7 @@ class Coordinator:
         transactional_id: str | None = None,
         ident: ProducerIdentity | None = None,
     ) -> None:
-        """Commit offsets of a group; with a transaction, they count if and when that is committed.
+        """Commit offsets of a group. As part of a transaction, they count once that is committed.
 
         Raises `CoordinatorRefused`, `InvalidInput` and `UnknownPartition`.
         """
@@ -107,7 +107,7 @@ class Coordinator:
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """A group's committed offset in each partition, None if it has none; without `partitions`, all it has."""
+        """A group's committed offset in each partition, or None; without `partitions`, all that the group has."""
         return self._offsets.committed(group_id, partitions)
 
     def groups(self) -> list[str]:

@@ -1,7 +1,7 @@
 """The topics in which Kafka's coordinators keep their state: created at first use, configured as in Kafka.
 
-A new one has a single partition, where Kafka creates 50. Those spread the work over brokers, and here is just one node.
-Kafka uses the partitions that exist.
+Kafka creates such a topic with 50 partitions, to spread the work over brokers. There is only one node here, so a new
+topic has one partition. If Kafka is given the directory, it uses the partitions that exist.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MIN_INT32: Final = -(1 << 31)
 
 
 class InternalTopic:
-    """One of these topics, for writing."""
+    """An internal topic of a directory that is open for writing."""
 
     def __init__(self, data: DataDirectory, name: str) -> None:
         self.name: Final = name
@@ -82,7 +82,7 @@ def partition_of(key: str, count: int) -> int:
 
 
 def java_hash(text: str) -> int:
-    """The absolute value of Java's `String.hashCode`; 0 for the smallest integer, which has none."""
+    """The absolute value of Java's `String.hashCode`; 0 for the smallest `int`, as in Kafka."""
     units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
     number = 0
     for unit in units:
@@ -95,7 +95,7 @@ def java_hash(text: str) -> int:
 def replay(log: ReadableLog, offset: int, take: Callable[[Batch], None]) -> int:
     """Pass all batches of a log from `offset` on to `take`. Return the offset after the last.
 
-    Raises `BadDirectory` if something cannot be read.
+    Raises `BadDirectory` if a batch cannot be read.
     """
     reader = log.reader(max(offset, log.start_offset), isolation=Isolation.LOG_END, buffer_size=1 << 20)
     try:

@@ -17,10 +17,10 @@ def open_since(log: Log, producer_id: int) -> int | None:
 def write_marker(
     log: Log, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, timestamp_ms: int
 ) -> None:
-    """End a transaction in one partition. Raises `AppendRefused`.
+    """Write the marker that ends a transaction in one partition. Raises `AppendRefused`.
 
-    There is one coordinator while the directory is open. Its epoch is the leader epoch of `__transaction_state`. If a
-    log has seen a later one, that topic has been recreated, and the epoch is raised to the later one.
+    There is one coordinator while the directory is open. Its epoch is the leader epoch of `__transaction_state`. If the
+    log has seen a larger epoch, that topic has been recreated, and the marker gets the larger epoch.
     """
     entry = log.producers.entries.get(producer_id)
     if entry is not None:
@@ -36,7 +36,7 @@ def write_marker(
 
 
 def has_marker(log: Log, producer_id: int, since_ms: int, *, before: int) -> bool:
-    """Whether the producer has a marker with time `since_ms` or later, before offset `before`."""
+    """Whether a log has a marker of the producer with time `since_ms` or later, before offset `before`."""
     first = log.offset_for_timestamp(since_ms)
     if first is None or first.offset >= before:
         return False

@@ -12,4 +12,4 @@ class OffsetAndMetadata(NamedTuple):
 
     offset: int
     metadata: str = ""
-    leader_epoch: int = NO_LEADER_EPOCH  # epoch of the record before that offset
+    leader_epoch: int = NO_LEADER_EPOCH  # leader epoch of the record before `offset`

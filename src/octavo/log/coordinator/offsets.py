@@ -4,7 +4,7 @@ A commit is one record for each partition. A commit in a transaction is in a tra
 counts once the producer's commit marker is in that partition of `__consumer_offsets` (KIP-98). Of several commits for
 one partition, the one written last counts, not the one whose transaction ended last.
 
-Offsets do not expire here (`offsets.retention.minutes`). Kafka's coordinator handles that when it has the directory.
+Offsets do not expire here (`offsets.retention.minutes`). Kafka's coordinator sees to that when it has the directory.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _Key = tuple[str, TopicPartition]
 
 
 class OffsetState:
-    """The state that results from the records of `__consumer_offsets`, in order."""
+    """The committed offsets of all groups, built by reading the records of `__consumer_offsets` in order."""
 
     def __init__(self) -> None:
         self._groups: Final[dict[str, dict[TopicPartition, _Stored]]] = {}
-        self._pending: Final[dict[int, dict[_Key, _Stored]]] = {}  # by producer id; these count once it commits
+        self._pending: Final[dict[int, dict[_Key, _Stored]]] = {}  # in open transactions, by producer id
         self._next_offsets: Final[dict[TopicPartition, int]] = {}
 
     def read(self, partition: TopicPartition, log: ReadableLog) -> None:
@@ -84,7 +84,7 @@ class OffsetState:
             self._pending.setdefault(producer_id, {})[key.group, partition] = stored
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
-        """Make the offsets that the producer committed in its transaction count, or drop them."""
+        """Apply the offsets that the producer committed in its transaction, or drop them if it was aborted."""
         for (group, partition), stored in self._pending.pop(producer_id, {}).items():
             offsets = self._groups.setdefault(group, {})
             known = offsets.get(partition)
@@ -94,7 +94,7 @@ class OffsetState:
                 del self._groups[group]
 
     def forget(self, group: str, partition: TopicPartition) -> None:
-        """Remove a committed offset, and pending ones that wait for the end of a transaction."""
+        """Remove a group's committed offset, and those that wait for the end of a transaction."""
         offsets = self._groups.get(group, {})
         offsets.pop(partition, None)
         if not offsets:
@@ -103,7 +103,7 @@ class OffsetState:
             pending.pop((group, partition), None)
 
     def position(self, group: str, partition: TopicPartition, topic_id: UUID | None) -> OffsetAndMetadata | None:
-        """The committed offset of a group; None if there is none, or if it is for another topic of the same name."""
+        """The committed offset of a group; None if there is none, or if it is for a topic that had the same name."""
         stored = self._groups.get(group, {}).get(partition)
         if stored is None or (topic_id is not None and stored.topic_id not in (NO_UUID, topic_id)):
             return None
@@ -126,12 +126,12 @@ class Offsets:
         self._topic = InternalTopic(data, CONSUMER_OFFSETS)
         self._lock = make_rlock()
         self._state: OffsetState | None = None  # read when first needed
-        self._read_from: UUID | None = None  # id of the topic that it was read from
+        self._read_from: UUID | None = None  # id of the topic that the state was read from
 
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """A group's committed offset in each partition, None if it has none; without `partitions`, all it has."""
+        """A group's committed offset in each partition, or None; without `partitions`, all that the group has."""
         with self._lock:
             state = self._read()
             wanted = state.partitions(group_id) if partitions is None else partitions
@@ -143,7 +143,7 @@ class Offsets:
             return self._read().groups()
 
     def partition_for(self, group_id: str) -> TopicPartition:
-        """The partition of `__consumer_offsets` with a group's records. Created if it does not exist."""
+        """The partition of `__consumer_offsets` for a group's records. Creates the topic if needed."""
         return self._topic.partition_for(group_id)
 
     def commit(
@@ -152,10 +152,10 @@ class Offsets:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         producer: ProducerIdentity | None = None,
     ) -> None:
-        """Write committed offsets, as part of the producer's transaction if given. Raises `UnknownPartition`."""
+        """Write committed offsets; with `producer`, as part of its transaction. Raises `UnknownPartition`."""
         check_commit(group_id, offsets)
         for partition in offsets:
-            self._data.log(*partition)  # raises; else a later topic of that name would start from this offset
+            self._data.log(*partition)  # raises if missing: a later topic of that name would start from this offset
         now_ms = self._data.now_ms()
         records: list[tuple[bytes, bytes | None]] = []
         for partition, position in offsets.items():
@@ -178,7 +178,7 @@ class Offsets:
                 self._append(group_id, [(_key(group_id, each), None) for each in gone], self._data.now_ms(), None)
 
     def note_marker(self, partition: TopicPartition) -> None:
-        """Apply a marker that was written to a partition of the topic."""
+        """Apply a marker that was written to a partition of `__consumer_offsets`."""
         with self._lock:
             if self._state is not None:  # if it is None, reading everything will find the marker
                 self._catch_up(self._read(), partition)
@@ -224,7 +224,7 @@ class Offsets:
 
 
 def check_commit(group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-    """Raises `CoordinatorRefused` and `InvalidInput` for what Kafka would not accept."""
+    """Check a commit as Kafka does. Raises `CoordinatorRefused` and `InvalidInput`."""
     if not group_id or len(write_text(group_id)) > MAX_STRING:
         raise WrongGroup(f"a group needs an id of at most {MAX_STRING} bytes, not {group_id[:80]!r}")
     for partition, position in offsets.items():
@@ -242,7 +242,7 @@ def _key(group_id: str, partition: TopicPartition) -> bytes:
 def _batches(
     records: Iterable[tuple[bytes, bytes | None]], timestamp_ms: int, producer: ProducerIdentity | None
 ) -> bytes:
-    """Batches as Kafka's group coordinator writes them: in a transaction, always with sequence number 0."""
+    """Build batches as Kafka's group coordinator does: in a transaction, always with sequence number 0."""
     built: list[bytes] = []
     builder = _builder(producer)
     for key, value in records:

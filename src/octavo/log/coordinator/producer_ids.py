@@ -1,4 +1,4 @@
-"""Producer ids. Each is given out only once, by Octavo or by Kafka."""
+"""Allocate producer ids. Each is given out only once, by Octavo or by Kafka."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class ProducerIds:
     """Gives out producer ids from blocks that are marked as taken in the metadata log.
 
-    The rest of a block is never given out once the directory is closed, as with Kafka's brokers. If logs hold ids that
+    When the directory is closed, the rest of a block is lost, as with Kafka's brokers. If logs hold ids that
     the metadata do not know (the logs came from elsewhere), the next block begins after them.
     """
 
@@ -23,7 +23,7 @@ class ProducerIds:
         self._left = range(0)
 
     def next(self) -> int:
-        """Return an id that was never used before. Raises as `DataDirectory.allocate_producer_ids`."""
+        """Return an id that was never used before. Raises the errors of `DataDirectory.allocate_producer_ids`."""
         with self._lock:
             self._data.check_open()  # a fork would give out the same ids as its parent
             if not self._left:

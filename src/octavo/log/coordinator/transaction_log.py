@@ -45,10 +45,10 @@ class Transaction:
         self.id: Final = transactional_id
         self.lock: Final = make_rlock()
         self.value: TransactionLogValue | None = None  # as in the topic
-        self.is_in_doubt = False  # an exception came during a write: the topic has the truth, `value` may not
+        self.is_in_doubt = False  # an exception interrupted a write: the topic has the truth, `value` may not
 
     def of(self, producer: ProducerIdentity) -> TransactionLogValue:
-        """Return the state if the producer may go on with it. Raises `CoordinatorRefused`."""
+        """Return the state, if the producer has its current id and epoch. Otherwise raises `CoordinatorRefused`."""
         value = self.value
         if value is None or value.producer_id != producer.producer_id:
             raise UnknownProducer(f"transactional id {self.id!r} is not that of producer {producer.producer_id}")
@@ -74,7 +74,7 @@ class TransactionLog:
         return self._known_id is not None and self._known_id != self._topic.id
 
     def read(self) -> dict[str, Transaction]:
-        """Read all transactional ids. Raises `BadDirectory`."""
+        """Read the state of every transactional id. Raises `BadDirectory`."""
         self._known_id = self._topic.id
         found: dict[str, Transaction] = {}
         for log in self._topic.logs():
@@ -82,7 +82,7 @@ class TransactionLog:
         return found
 
     def put(self, transaction: Transaction, value: TransactionLogValue, *, flush: bool = False) -> None:
-        """Write the new state of a transaction, which then takes effect."""
+        """Write the new state of a transaction, and set its `value`. With `flush`, wait for the disk."""
         log = self._topic.log_for(transaction.id)
         self._known_id = self._topic.id
         version = 1 if self._data.feature_level(_FEATURE) else 0

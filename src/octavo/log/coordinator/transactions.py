@@ -1,27 +1,28 @@
-"""Transactions: who has a transactional id, and how its transaction ends. The state is in `__transaction_state`.
+"""Transactions: which producer has a transactional id, and how its transaction ends.
 
-This works as Kafka's transaction coordinator does (KIP-98). The epoch of a producer stays the same from one transaction
-to the next (`transaction.version` 1):
+The state is in `__transaction_state`. This works as Kafka's transaction coordinator does (KIP-98). The epoch of a
+producer stays the same from one transaction to the next (`transaction.version` 1):
 
-    EMPTY -> ONGOING            a partition is added to the transaction before it gets any data of it
+    EMPTY -> ONGOING            a partition is added before the transaction writes to it
           -> PREPARE_COMMIT     the decision; what is left is to write a marker into each partition
           -> COMPLETE_COMMIT    the markers are written. PREPARE_ABORT and COMPLETE_ABORT likewise
 
 **If the process dies** at any instruction, a transaction that was prepared to commit is committed, and any other is
-aborted. The first happens when the state is next read. The second happens when a producer next begins with its
-transactional id, or when its timeout is over. Kafka does the same, if it is given the directory meanwhile.
+aborted. The commit happens when the state is next read. The abort happens when the next producer takes over the
+transactional id, or when the timeout is over. Kafka does the same, if it is given the directory meanwhile.
 
-**If the power fails** the same holds, which Kafka leaves to other replicas. The committed data are on the disk before
-the decision, the decision before the first marker, and the markers before the transaction is complete. So every commit
-waits for the disk, twice for each partition and once for the decision. (An abort waits for nothing: what is lost of it
-is aborted again.) Later writes may be lost, and a log may have more of them than `__transaction_state` has:
+**If the power fails**, the same holds. (Kafka leaves that case to other replicas.) The committed data are on the disk
+before the decision, the decision before the first marker, and the markers before the transaction is complete. So every
+commit waits for the disk, twice for each partition and once for the decision. (An abort waits for nothing: if it is
+lost, the transaction is aborted again.) Later writes may be lost, and `__transaction_state` may lose more of them than
+another log:
 
     markers are missing                     they are written to all partitions of the prepared transaction, as Kafka
                                             does when it starts; a second marker in a partition does no harm
-    COMPLETE is missing, and the next       the markers before its data have the time of the decision or a later one,
-    transaction has data already            unlike those before data of the prepared one; its data are aborted
-    ONGOING is missing, but not the data    whatever an id has open in any log, and should not have, is aborted when
-                                            the state is read
+    COMPLETE is missing, and the next       data are of the next transaction if a marker before them has the time of the
+    transaction has data already            decision or a later one; these data are aborted
+    ONGOING is missing, but not the data    when the state is read, what a producer id has open in any log is aborted,
+                                            unless its transaction is ongoing
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Transactions:
     # ---------------------------------------------------------------------------------------------------- of producers
 
     def init(self, transactional_id: str, timeout_ms: int) -> ProducerIdentity:
-        """Return the identity of a new producer. The previous one is fenced, and a transaction it left is ended."""
+        """Return the identity of a new producer. The previous one is fenced, and its open transaction is ended."""
         if not transactional_id or len(write_text(transactional_id)) > MAX_STRING:
             raise InvalidInput(f"a transactional id has 1 to {MAX_STRING} bytes, not {transactional_id[:80]!r}")
         if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
@@ -181,14 +182,14 @@ class Transactions:
     # --------------------------------------------------------------------------------------------------------- endings
 
     def _prepare(self, transaction: Transaction, value: TransactionLogValue, state: TransactionState) -> None:
-        """Decide. Committed data are on the disk before the decision, and the decision before anybody can see it."""
+        """Write the decision. For a commit, flush the data before it, and flush it before anybody can see it."""
         commit = state is PREPARE_COMMIT
         if commit:
             self._flush(partitions_of(value))
         self._log.put(transaction, changed(value, state, self._later_than(value)), flush=commit)
 
     def _finish(self, transaction: Transaction, *, recovered: bool = False) -> None:
-        """Write the decision into every partition. `recovered`: there may be markers already, and data after them."""
+        """Write markers and complete the transaction. `recovered`: there may be markers already, and data after."""
         value = transaction.value
         assert value is not None
         assert value.transaction_status in _PREPARED
@@ -206,7 +207,7 @@ class Transactions:
         self._log.put(transaction, completed)
 
     def _end_what_is_open(self, transaction: Transaction) -> None:
-        """Finish what is decided and abort what is not, with an epoch larger than that of the previous producer."""
+        """Finish a decided transaction; abort an open one, with an epoch larger than that of the previous producer."""
         value = transaction.value
         if value is None:
             return
@@ -219,7 +220,7 @@ class Transactions:
         self._abort_strays(transaction)
 
     def _abort_strays(self, transaction: Transaction) -> None:
-        """Abort what the producer id has open in logs though it should have nothing open."""
+        """Abort transactions that the producer id has open in any log, though it should have none."""
         value = transaction.value
         assert value is not None
         fenced = replace(value, producer_epoch=min(value.producer_epoch + 1, MAX_EPOCH))
@@ -228,7 +229,7 @@ class Transactions:
                 self._mark(transaction, fenced, log.partition, commit=False)
 
     def _has_ended(self, value: TransactionLogValue, partition: TopicPartition, decided_ms: int) -> bool:
-        """Whether a partition has the marker, and after it already data of the next transaction."""
+        """Whether a partition has the marker, and already data of the next transaction after it."""
         log = self._partition(partition)
         since = None if log is None else open_since(log, value.producer_id)
         return log is not None and since is not None and has_marker(log, value.producer_id, decided_ms, before=since)
@@ -246,7 +247,7 @@ class Transactions:
         except AppendRefused as refused:
             if refused.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
                 raise
-            return  # the log has seen a later epoch, so this one has ended there
+            return  # the log has seen a later epoch, so the transaction has ended there
         if partition.topic == CONSUMER_OFFSETS:
             self._offsets.note_marker(partition)
 
@@ -265,7 +266,7 @@ class Transactions:
     # ------------------------------------------------------------------------------------------------------ all of them
 
     def _later_than(self, value: TransactionLogValue | None) -> int:
-        """Now, or just after the last change. Markers are told from those of earlier transactions by their time."""
+        """The current time, but after the last change: the time of a marker shows which transaction it ends."""
         now_ms = self._data.now_ms()
         return now_ms if value is None else max(now_ms, value.transaction_last_update_timestamp_ms + 1)
 
@@ -277,7 +278,7 @@ class Transactions:
             return known[transactional_id]
 
     def _all(self) -> dict[str, Transaction]:
-        """All transactional ids. Reading them also repairs what a crash has left."""
+        """All transactional ids. The first call reads them, and repairs what a crash has left."""
         with self._lock:
             if self._transactions is None or self._log.is_gone:
                 found = self._log.read()
@@ -286,7 +287,7 @@ class Transactions:
             return self._transactions
 
     def _recover(self, transactions: Iterable[Transaction]) -> None:
-        """Finish what was decided, and abort what should not be open. No producer has begun yet."""
+        """Finish decided transactions, and abort those that should not be open, before any producer begins."""
         opened = {
             producer_id for log in self._data.logs for producer_id in list(log.producers.open_transactions.values())
         }
@@ -298,5 +299,5 @@ class Transactions:
                 self._abort_strays(transaction)
 
     def read(self) -> None:
-        """Read the state, if that has not been done."""
+        """Read the state, unless that was done already."""
         self._all()
