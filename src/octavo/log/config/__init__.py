@@ -1,1 +1,1 @@
-"""Configuration: of topics, and how all settings are declared and parsed."""
+"""The configuration of topics, and how all settings are declared and parsed."""

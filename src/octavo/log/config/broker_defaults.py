@@ -75,7 +75,7 @@ class BrokerDefaults:
     """The settings of one broker, under the names of the topic settings."""
 
     def __init__(self, metadata: MetadataStore, server_properties: Mapping[str, str] | None = None) -> None:
-        """`server_properties`: the broker's own; None if they are not known. Raises `InvalidConfig`."""
+        """`server_properties`: those of the broker; None if they are not known. Raises `InvalidConfig`."""
         image = metadata.image
         settings = {
             **(server_properties or {}),
@@ -87,7 +87,7 @@ class BrokerDefaults:
         LogConfig.from_stored(self._values)  # raises, before anything is changed
 
     def config_of(self, topic: Topic | None) -> TopicConfig:
-        """Return what is known of a topic. Pass None for a topic not in the metadata. Raises `InvalidConfig`."""
+        """Return a topic's configuration as far as known. Pass None if the metadata lack it. Raises `InvalidConfig`."""
         if topic is None:
             return UNKNOWN
         values = {**self._values, **topic.config}

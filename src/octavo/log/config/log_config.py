@@ -4,8 +4,8 @@
     LogConfig(segment_ms=3_600_000, cleanup_policy=frozenset({"compact"}))
 
 A field has Kafka's name with `_` in place of `.`. There is one exception: `segment_bytes` holds the size that applies.
-If `internal.segment.bytes` is given, `segment_bytes` holds that value. Kafka has it for tests: it is the only way to
-get segments below 1 MiB.
+If `internal.segment.bytes` is given, `segment_bytes` holds that value. Kafka has that setting for tests: only it allows
+segments below 1 MiB.
 
 Settings for features that Octavo lacks (replication, tiered storage) are kept and checked, because other readers of
 the directory use them.
@@ -105,12 +105,12 @@ class LogConfig:
     def from_stored(cls, properties: Mapping[str, str]) -> LogConfig:
         """Parse properties that an older Kafka may have accepted and stored.
 
-        Names that are no longer known are skipped, as Kafka does, and segments may be as small as they could be then.
+        Names that are no longer known are skipped, as in Kafka. Segments may be as small as that Kafka allowed.
         """
         return _parsed(frozenset(properties.items()), stored=True)
 
     def to_properties(self) -> dict[str, str]:
-        """Return what differs from the defaults, by Kafka's names. `from_properties` is the inverse."""
+        """Return the settings that differ from the defaults, by Kafka's names. `from_properties` is the inverse."""
         properties = {}
         for name, attribute, kind, default in _OPTIONS.all:
             value = getattr(self, attribute)
@@ -144,7 +144,7 @@ class LogConfig:
 
     @property
     def max_segment_ms(self) -> int:
-        """How long a segment is appended to. Compacted topics roll within the maximum compaction lag."""
+        """The age at which a segment rolls. Compacted topics roll within the maximum compaction lag."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
     def random_jitter_ms(self) -> int:
@@ -187,6 +187,6 @@ CONFIG_NAMES: Final = _OPTIONS.names
 @lru_cache(maxsize=4096)  # all partitions of a topic, and many topics, share one configuration
 def _parsed(properties: frozenset[tuple[str, str]], *, stored: bool) -> LogConfig:
     options = _STORED_OPTIONS if stored else _OPTIONS
-    # In this order, internal.segment.bytes comes after segment.bytes, and counts.
+    # In this order, internal.segment.bytes comes after segment.bytes, and takes precedence.
     given = sorted(properties, reverse=True)
     return LogConfig(**dict(options.parse(name, text) for name, text in given if not stored or name in CONFIG_NAMES))

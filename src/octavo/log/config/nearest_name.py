@@ -1,4 +1,4 @@
-"""Suggest the name that was meant by one that does not exist."""
+"""Suggest an existing name in place of one that does not exist."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def nearest_name(given: str, names: Iterable[str]) -> str | None:
-    """Return the one of `names` that resembles `given` most, whatever its case; None if none does."""
+    """Return the one of `names` that resembles `given` most, ignoring case; None if none is similar."""
     from difflib import get_close_matches  # only errors need it
 
     by_lower = {name.lower(): name for name in names}

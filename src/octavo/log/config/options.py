@@ -31,9 +31,9 @@ def option(default: Any, kind: Kind) -> Any:
 
 
 class Option(NamedTuple):
-    """One option."""
+    """One option of a configuration."""
 
-    name: str  # in Kafka
+    name: str  # Kafka's name
     attribute: str
     kind: Kind
     default: Any
@@ -55,7 +55,7 @@ class Options:
 
         refused: the options of Kafka that do not exist here, each with the reason; a name that ends in a dot stands
             for all that begin with it
-        parsed_as: the kinds of values for names that do not allow all values of their field
+        parsed_as: other kinds of values, for names that do not allow all values of their field
         aliases: other names of options, each with its attribute; their kinds must be in `parsed_as`
         """
         self.all: Final = tuple(

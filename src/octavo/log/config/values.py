@@ -189,7 +189,7 @@ class Words:
 
 
 class Throttled:
-    """Replicas whose replication is throttled."""
+    """A list of the replicas whose replication is throttled."""
 
     allowed = "'*', or partition:broker pairs of numbers with commas in between"
 
