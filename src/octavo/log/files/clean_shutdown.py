@@ -38,7 +38,7 @@ def read_broker_epoch(storage: Storage, folder: Path) -> int:
         content = json.loads(read_small_file(storage, folder / CLEAN_SHUTDOWN, _MAX_SIZE))
         epoch = content["brokerEpoch"]
     except (FileNotFoundError, CorruptFile, ValueError, KeyError, TypeError, RecursionError):
-        return NO_BROKER_EPOCH  # the file need only exist to open the logs; Kafka goes on as well
+        return NO_BROKER_EPOCH  # to open the logs, the file need only exist; Kafka ignores bad content too
     return epoch if type(epoch) is int else NO_BROKER_EPOCH
 
 

@@ -76,7 +76,7 @@ class LeaderEpochs:
         return self._storage.open(self._path).read_at(64, 0).count(b"\n") < 2
 
     def rebuild(self, entries: Iterable[tuple[int, int]]) -> None:
-        """Replace all epochs by these, given in the order of the log's batches, in one write to disk."""
+        """Replace all epochs by `entries`, in the order of the log's batches. The checkpoint is written once."""
         rebuilt: list[EpochEntry] = []
         for epoch, start_offset in entries:
             _assign(rebuilt, EpochEntry(epoch, start_offset))
@@ -106,7 +106,7 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
-        """Return up to where a follower whose last epoch is `epoch` agrees with this log."""
+        """Return the epoch and offset up to which a follower whose last epoch is `epoch` agrees with this log."""
         entries = self.entries
         if epoch == UNDEFINED or not entries or epoch > entries[-1].epoch:
             return EpochEnd(UNDEFINED, UNDEFINED)

@@ -23,10 +23,10 @@ from octavo.log.names import TopicPartition, topic_name_problem
 from octavo.log.storage import Storage
 from octavo.records.layout import MAX_INT32, MAX_INT64
 
-RECOVERY_POINT: Final = "recovery-point-offset-checkpoint"  # everything below it is on disk
-LOG_START: Final = "log-start-offset-checkpoint"  # only if it is not the base offset of the first segment
+RECOVERY_POINT: Final = "recovery-point-offset-checkpoint"  # all records below this offset are on disk
+LOG_START: Final = "log-start-offset-checkpoint"  # only if it differs from the base offset of the first segment
 REPLICATION: Final = "replication-offset-checkpoint"  # the high watermark
-CLEANER: Final = "cleaner-offset-checkpoint"  # the log is compacted up to it
+CLEANER: Final = "cleaner-offset-checkpoint"  # the log is compacted up to this offset
 
 _VERSION: Final = 0
 _MAX_OFFSETS_SIZE: Final = 64 << 20  # room for a quarter of a million partitions with the longest names

@@ -1,1 +1,1 @@
-"""Which process may change a directory."""
+"""Ownership of a data directory: which process may change it."""

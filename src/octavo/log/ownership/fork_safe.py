@@ -1,7 +1,7 @@
-"""Support for forked processes: locks that are free in the child, and callbacks that run there first.
+"""Support for forked processes: locks that are free in the child, and callbacks that run in the child first.
 
-A fork copies the thread that called it and no other. A lock that another thread held at that moment would stay locked
-in the child for ever. Everything that needs the lock would hang, even if only to find out that it must not write there.
+A fork copies only the thread that called it. A lock that another thread held at that moment would stay locked in the
+child for ever. Every call that needs the lock would hang there, even one that only finds out that it must not write.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _made: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 
 
 class WeakCallbacks:
-    """A set of methods to call. Each stays in it as long as its object is alive."""
+    """A set of methods to call. A method is dropped when its object is no longer alive."""
 
     def __init__(self) -> None:
         # Not `weakref.WeakMethod`: when Python exits it may be cleared before its object, and then prints an error.
@@ -59,7 +59,7 @@ def make_rlock() -> threading.RLock:
 
 def _free_all() -> None:
     for lock in list(_made):
-        lock._at_fork_reinit()  # as the standard library does with its own
+        lock._at_fork_reinit()  # as the standard library does with its own locks
 
 
 os.register_at_fork(after_in_child=_free_all)

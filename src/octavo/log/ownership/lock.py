@@ -62,7 +62,7 @@ class DirectoryLock(Owner):
     """The lock on a data directory. This process may write there until `release`. A context manager."""
 
     def __init__(self, folder: Path, file: File) -> None:
-        """Use `acquire` instead."""
+        """Do not call this; use `acquire`."""
         super().__init__(folder)
         self._file: File | None = file
         self._id: Final = _FileId.of(os.fstat(file.descriptor))
@@ -84,14 +84,14 @@ class DirectoryLock(Owner):
         return lock
 
     def check_lock(self) -> None:
-        """Raise `LockLost` if the lock file is no longer the one that was locked, and then in every later check."""
+        """Raise `LockLost` if the lock file was deleted, replaced or closed. Every later check raises it too."""
         self.check()
         if not (self._has_descriptor() and _id_of(self.folder / LOCK) == self._id):
             self.refuse_writes(LockLost(self.folder))
             self.check()
 
     def release(self) -> None:
-        """Release the lock. May be called again. In a fork, the lock stays with its owner."""
+        """Release the lock. May be called more than once. In a fork, the lock stays with its owner."""
         if self.is_elsewhere:
             self._forget()
             return
@@ -123,10 +123,10 @@ class DirectoryLock(Owner):
         return is_same
 
     def _write_note(self, text: str) -> None:
-        """Write into the file who holds the lock. Its times stay as they were, for tools that compare directories.
+        """Write a note on the owner into the lock file. The file keeps its times, for tools that compare directories.
 
-        This bypasses the `Storage`: nothing depends on it, and a full disk must not prevent opening the directory. A
-        file that holds anything else is left alone: `.lock` may be a link to somebody's file.
+        This bypasses the `Storage`: nothing depends on the note, and a full disk must not prevent opening the
+        directory. A file with any other content is left alone: `.lock` may be a link to somebody's file.
         """
         assert self._file is not None
         descriptor = self._file.descriptor
@@ -150,7 +150,7 @@ class DirectoryLock(Owner):
 def lock_owner(folder: Path) -> int | None:
     """Return the id of the process that has the directory open for writing; it may be this one.
 
-    Returns None if there is none, or it is unknown. Only for information: it may be another by the time of the answer.
+    Returns None if no process has it open, or the id is unknown. For information only: the owner may change any time.
     """
     path = folder / LOCK
     with _registry:
@@ -178,7 +178,7 @@ def _locked_file(folder: Path, storage: Storage) -> File:
                 break
         else:
             if _id_of(folder / LOCK) == _FileId.of(os.fstat(file.descriptor)):
-                return file  # otherwise somebody has deleted it meanwhile
+                return file  # otherwise somebody has deleted the file meanwhile
     raise DirectoryLocked(folder, owner.pid)
 
 
@@ -220,13 +220,13 @@ def _owner(file: File) -> _HeldBy:
 
 
 def _noted_process(file: File) -> int | None:
-    """Return the process id in the file, if it was written in the process space of this process."""
+    """Return the process id in the lock file; None if it is from another machine or container."""
     pid, _, space = file.read_at(_MAX_NOTE, 0).decode("utf-8", "replace").strip().partition(" ")
     return int(pid) if pid.isdecimal() and space == _process_space() else None
 
 
 def _process_space() -> str:
-    """Return the space in which process ids are unique: the machine, and the container on it."""
+    """Return a name of the machine and the container: process ids are unique only within these."""
     try:
         namespace = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:

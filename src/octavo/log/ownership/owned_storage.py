@@ -1,8 +1,8 @@
 """A `Storage` that only the process that opened the directory may use for changes: `OwnedStorage`.
 
-Every change of a log asks the `Owner` at its beginning. But a fork may come in the middle, from a callback that runs
-while a directory is opened or compacted. The child then leaves through code that undoes what was begun, and the child
-must not undo it. So the owner is asked once more for every name that is made, changed or removed.
+Every change of a log checks the `Owner` when it begins. But a fork may happen in the middle of a change, in a callback
+that runs while a directory is opened or compacted. The child then leaves through code that undoes the change, and the
+child must not undo it. So the owner is checked again for every file or folder that is made, changed or removed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Check which process may change a directory: `Owner`.
 
 Only the process that opened a directory may write to it. A process made by a fork has a copy of every object of its
-parent, with sizes and offsets that are out of date as soon as the parent goes on, so all that it may do is read.
+parent, with sizes and offsets that are out of date as soon as the parent goes on. So it may only read.
 
-An append cannot afford a system call to find out. So the owner has a page of memory that Linux clears in every child,
-however that was forked (`MADV_WIPEONFORK`). Other systems compare process ids.
+An append cannot afford a system call for this check. So the owner has a page of memory that Linux clears in every
+child, however the child was forked (`MADV_WIPEONFORK`). On other systems, process ids are compared.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _GONE: Final = b"\0"
 
 
 class Mark(Protocol):
-    """A flag whose first item is 0 in every process that may not write."""
+    """A sequence whose first item is 0 in every process that may not write."""
 
     def __getitem__(self, index: int, /) -> int: ...
 
 
 class Owner:
-    """The process that opened the directory at `folder`, until it loses its lock."""
+    """The process that may write to the directory at `folder`: the one that opened it, until its lock is lost."""
 
     def __init__(self, folder: Path) -> None:
         self.folder: Final = folder
@@ -43,7 +43,7 @@ class Owner:
         return os.getpid() != self.pid
 
     def check(self) -> None:
-        """Raise `WrongProcess` in a fork. After a call of `refuse_writes`, raise the error that it got."""
+        """Raise `WrongProcess` in a fork. After a call of `refuse_writes`, raise the error that was given to it."""
         if not self.mark[0]:
             raise self._refusal()
 
