@@ -1,7 +1,7 @@
 """The metadata of a data directory, in Kafka's own records: topics, ids, partitions, configurations.
 
-MetadataStore    reads and changes them, in a directory of Octavo or of Kafka
-handover         makes sure that a stock Apache Kafka can serve a directory
+MetadataStore    reads and changes the metadata of a directory of Octavo or Kafka
+handover         prepares a directory so that a stock Apache Kafka can serve it
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Tells whether a node decides alone on the partitions of its directory, or other nodes do as well.
+"""Find out whether a node alone controls the partitions of its directory, or shares control with other nodes.
 
 If other nodes hold replicas, the leader decides what a partition holds. A record appended to one replica behind the
-leader's back stays there when the node comes back. Then two replicas hold different records at one offset, and nothing
-in Kafka notices. So such a directory is not written to. According to the metadata, others decide if
+leader's back stays there when the node rejoins the cluster. Then two replicas hold different records at one offset, and
+nothing in Kafka notices. So such a directory is not written to. According to the metadata, others share control if
 
     the quorum has other voters than this node
     another broker is registered
     a partition has, or is about to have, a replica on another node
-    the folder is a KRaft node's and its metadata log is not there, so that nobody can tell
+    the folder belongs to a KRaft node but its metadata log is missing, so that nobody can tell
 
-A directory without any metadata (partitions that were copied, or written by `Log.open` alone), or one of ZooKeeper's,
-says nothing about other replicas. It counts as the only one.
+A directory without any metadata (partitions that were copied, or written by `Log.open` alone), or one from the time of
+ZooKeeper, says nothing about other replicas. It counts as the only replica.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KRAFT: Final = 1  # version of meta.properties
 def others_decide(
     storage: Storage, folder: Path, identity: MetaProperties | None, log: ClusterLog | None, topics: Mapping[str, Topic]
 ) -> str | None:
-    """Why this node does not decide alone on its partitions; None if it does. `folder` has the metadata log."""
+    """Return why this node does not control its partitions alone; None if it does. `folder` has the metadata log."""
     if log is None:
         return _others_before_a_first_start(storage, folder, identity)
     image = log.image
@@ -47,7 +47,7 @@ def others_decide(
 
 
 def other_voters(image: Image, node_id: int | None) -> str | None:
-    """Why this node may not change the metadata; None if it may."""
+    """Return why this node may not change the metadata; None if it may."""
     voters = image.voters or tuple(image.controllers)
     if not voters or voters == (node_id,):
         return None
@@ -55,7 +55,7 @@ def other_voters(image: Image, node_id: int | None) -> str | None:
 
 
 def _others_before_a_first_start(storage: Storage, folder: Path, identity: MetaProperties | None) -> str | None:
-    """Why others decide, for folders without a metadata log, which may have been formatted for a cluster."""
+    """Answer `others_decide` for a directory without a metadata log, which may be formatted for a cluster."""
     if (folder / FOLDER).is_dir():
         image = read_cluster_log(storage, folder / FOLDER).image
         voters = other_voters(image, _node_id(identity, image))
@@ -70,7 +70,7 @@ def _others_before_a_first_start(storage: Storage, folder: Path, identity: MetaP
 
 
 def _node_id(identity: MetaProperties | None, image: Image) -> int | None:
-    """The id of the node that owns the directory. Without `meta.properties` it is the quorum's only voter."""
+    """Return the id of the node that owns the directory: without `meta.properties`, the only voter of the quorum."""
     if identity is not None:
         return identity.node_id
     return image.voters[0] if image.voters is not None and len(image.voters) == 1 else None

@@ -1,14 +1,14 @@
-"""The log of a cluster's metadata, `__cluster_metadata-0`: read as a whole, and appended to.
+"""Read a cluster's metadata log, `__cluster_metadata-0`, as a whole, and append to it.
 
     00000000000000000042-0000000003.checkpoint     a snapshot of all records below offset 42, taken in epoch 3
     00000000000000000000.log                       batches of records, in Kafka's message format
 
-The newest snapshot and the batches after it give the `Image`. A tail that is incomplete, or is no batch, ends the log,
-as it does for Kafka. Damage with good batches after it raises. An append is one batch with its checksum, synced: all
-of it counts, or nothing. Kafka scans this log at every start and rebuilds the files beside it, so nothing but the batch
+The newest snapshot and the batches after it give the `Image`. The log ends before an incomplete or damaged tail, as
+for Kafka. Damage with good batches after it raises. An append is one batch with its checksum, synced: all of it counts,
+or nothing. Kafka scans this log at every start and rebuilds the files beside it, so nothing but the batch
 has to be written.
 
-This is for one node only: the log of a follower of other controllers may still be truncated.
+Only a single node may append here: if there are other controllers, a follower's log may still be truncated.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SnapshotId(NamedTuple):
 
 
 class ClusterLog:
-    """A metadata log, read to its end. Use `read_cluster_log`."""
+    """A metadata log that was read to its end. Get one from `read_cluster_log`."""
 
     def __init__(self, storage: Storage, folder: Path) -> None:
         self.folder: Final = folder
@@ -67,7 +67,7 @@ class ClusterLog:
         self._end = 0  # position after the last good batch of the segment
         self._log_end = 0  # offset after that batch
         self._ends_before_snapshot = False
-        self.is_in_doubt = False  # an exception came during an append: the disk has the truth, this object may not
+        self.is_in_doubt = False  # an append was interrupted: the disk may have more than this object
 
     def append(self, records: Sequence[MetadataRecord | UnknownRecord], *, timestamp_ms: int) -> None:
         """Append records, all or none. They are on the disk when this returns.
@@ -88,7 +88,7 @@ class ClusterLog:
         try:
             self._write(batch)
         except OSError:
-            self.is_in_doubt = False  # nothing was added
+            self.is_in_doubt = False  # nothing was appended
             raise
         for record in records:
             self.image.replay(record)
@@ -96,13 +96,13 @@ class ClusterLog:
         self.is_in_doubt = False
 
     def sync(self) -> None:
-        """Sync what was read. A process may have written it and died before its own sync, and now it counts."""
+        """Sync what was read: the process that wrote it may have died before its own sync, and now it counts."""
         if self._segment is not None:
             self._storage.open_to_write(self._segment).sync()
         self._storage.sync_folder(self.folder)
 
     def _version_of(self, record: MetadataRecord | UnknownRecord) -> int | None:
-        """The version of a record that a cluster with this metadata.version reads."""
+        """Return the version in which a cluster with this metadata.version writes a record; None for the newest."""
         if isinstance(record, PartitionRecord):
             if record.eligible_leader_replicas or record.last_known_elr:
                 return 2
@@ -148,7 +148,7 @@ class ClusterLog:
         self._ends_before_snapshot = bool(needed) and self._log_end < start
 
     def _read_snapshot(self, snapshot: SnapshotId) -> None:
-        """Read a whole snapshot, which has offsets of its own."""
+        """Read a whole snapshot. Its records have offsets of their own, not those of the log."""
         path = self.folder / snapshot.file_name
         for content in snapshot_records(self._storage, path):
             try:
@@ -199,7 +199,7 @@ class ClusterLog:
         self.leader_epoch = max(self.leader_epoch, batch.leader_epoch)
 
     def _goes_on(self, file: File, size: int, next_offset: int) -> bool:
-        """Whether there are good batches of this log after the damage."""
+        """Return whether good batches of this log follow the damage."""
         search = BatchSearch()
         position = self._end
         while position < size:
@@ -211,11 +211,11 @@ class ClusterLog:
 
 
 class _Refused(FormatError):
-    """A batch with the right checksum holds something that cannot be replayed: this is no torn tail."""
+    """A batch has the right checksum, but cannot be replayed. So it is not a torn tail."""
 
 
 def read_cluster_log(storage: Storage, folder: Path) -> ClusterLog:
-    """Read the metadata log in `folder`, also while Kafka writes it.
+    """Read the metadata log in `folder`, even while Kafka writes it.
 
     Raises `CorruptFile` for damage, `BadDirectory` if parts are missing, and `OSError`.
     """
@@ -224,13 +224,13 @@ def read_cluster_log(storage: Storage, folder: Path) -> ClusterLog:
         try:
             log._read()
         except FileNotFoundError:
-            continue  # replaced by a newer snapshot, or a segment that is no longer needed
+            continue  # a newer snapshot has replaced a snapshot or a segment
         return log
     raise BadDirectory(folder, "its files go away faster than they can be read")
 
 
 def has_cluster_log(folder: Path) -> bool:
-    """Whether there are metadata records in `folder`: a segment, or a snapshot above offset 0."""
+    """Return whether there are metadata records in `folder`: a segment, or a snapshot above offset 0."""
     if not folder.is_dir():
         return False
     names = [path.name for path in folder.iterdir()]
@@ -240,7 +240,7 @@ def has_cluster_log(folder: Path) -> bool:
 
 
 def snapshot_records(storage: Storage, path: Path) -> Iterator[Control | MetadataRecord | UnknownRecord]:
-    """Yield the contents of a snapshot, or of a `bootstrap.checkpoint`. Raises `CorruptFile` if it is incomplete."""
+    """Yield the records of a snapshot, or of a `bootstrap.checkpoint`. Raises `CorruptFile` if it is incomplete."""
     file = storage.open(path)
     size = file.size()
     position = 0

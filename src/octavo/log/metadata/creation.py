@@ -91,7 +91,10 @@ def _voters_snapshot(node_id: int, directory_id: UUID, timestamp_ms: int) -> byt
 
 
 def _quorum_state() -> bytes:
-    """State that nobody leads in the epoch of the log. Without this file Kafka warns, and finds out by itself."""
+    """Return a quorum state without a leader, in the epoch of the log.
+
+    Without this file Kafka logs a warning, and finds out by itself.
+    """
     state = {
         "leaderId": -1,
         "leaderEpoch": FIRST_EPOCH,

@@ -1,14 +1,15 @@
 """Hand a data directory over to Apache Kafka: `handover`.
 
-An Octavo directory is a Kafka directory at any time, provided its metadata know every partition in it. What may be
+An Octavo directory is a Kafka directory at any time, provided its metadata name every partition in it. What may be
 missing is repaired once the directory is locked:
 
-    a topic that the metadata do not know             is added, under the id that it has, with `retention.ms=-1`: its
+    a topic that is missing from the metadata         is added, with the id that it has and `retention.ms=-1`: its
                                                       retention is not known, and Kafka's default deletes. The topics
                                                       in which Kafka keeps its own state, and which it compacts, are
                                                       added with `cleanup.policy=compact`
-    a leader epoch, or folder, that is not the log's  is set
-    producer ids that logs know, and metadata do not  are never given out again
+    a leader epoch or folder that is not the log's    is corrected
+    producer ids that are in logs, but not in the     are reserved, so that they are never given out again
+    metadata
     a lost `partition.metadata`                       is written
 
 A directory that Kafka would not start on is refused, and left unchanged: everything is read before anything is written.
@@ -45,19 +46,19 @@ KEPT_FOR_EVER: Final = {"retention.ms": "-1"}
 COMPACTED: Final = {"cleanup.policy": "compact"}
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})  # compacted in any cluster
 _NO_EPOCH: Final = -1
-_MOST_PARTITIONS: Final = 100_000  # limit for one topic found; all partitions up to the last are created
+_MOST_PARTITIONS: Final = 100_000  # limit for an adopted topic; all partitions up to its last are created
 _EPOCH: Final = BATCH_HEADER.only("leader_epoch", "magic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """The result of a hand-over, and what Kafka has to be told."""
+    """The result of a hand-over, with the settings that Kafka needs."""
 
     folders: tuple[Path, ...]
     node_id: int
     cluster_id: str
     topics: Mapping[str, int]  # number of partitions of each topic
-    adopted: tuple[str, ...]  # topics that the metadata did not know
+    adopted: tuple[str, ...]  # topics that were missing from the metadata
     raised: tuple[TopicPartition, ...]  # partitions whose leader epoch was behind their log
     missing: tuple[TopicPartition, ...]  # partitions without a folder: Kafka creates them, empty
     unclean: tuple[Path, ...]  # folders without a clean shutdown: Kafka checks their logs when it starts
@@ -75,7 +76,7 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
             raise BadDirectory(folder, "there is no such folder")
         check_data_folder(folder)
     if not all((folder / LOCK).exists() for folder in folders):
-        _look(folders, storage)  # nobody has it open, and a refused directory must not get a lock file
+        _look(folders, storage)  # nobody has it open; if it is refused, it must not get a lock file
     with ExitStack() as locks:
         # First lock those that may be in use: if one is, no lock file is created in the others.
         for folder in sorted(folders, key=lambda folder: not (folder / LOCK).exists()):
@@ -92,18 +93,18 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
 
 
 class _Found(NamedTuple):
-    """The contents of a partition's folder."""
+    """What was read from a partition's folder."""
 
     path: Path
-    topic_id: UUID | None  # None: lost
+    topic_id: UUID | None  # None if the folder has lost it
     last_epoch: int  # latest leader epoch in the log; -1 if there is none
 
 
 class _Seen(NamedTuple):
-    """A directory that can be handed over, before any change."""
+    """What was read from a directory that can be handed over, before any change."""
 
     found: Mapping[TopicPartition, _Found]
-    strangers: tuple[str, ...]  # topics that the metadata do not know
+    strangers: tuple[str, ...]  # topics that are missing from the metadata
     first_free_producer_id: int
 
 
@@ -129,7 +130,10 @@ def _read(storage: Storage, paths: Mapping[TopicPartition, Path]) -> dict[TopicP
 
 
 def _check_charge(known: MetadataStore, storage: Storage) -> None:
-    """Raises if others decide on the topics. The store checks too, but only after giving new folders an identity."""
+    """Raise if other nodes share control, or the first records cannot be read.
+
+    The store checks this too, but only after it has given new folders an identity.
+    """
     known.check_charge()
     bootstrap = known.metadata_folder / BOOTSTRAP_CHECKPOINT
     if not has_cluster_log(known.metadata_folder / FOLDER) and bootstrap.exists():
@@ -137,7 +141,7 @@ def _check_charge(known: MetadataStore, storage: Storage) -> None:
 
 
 def _check_ids(known: MetadataStore, found: Mapping[TopicPartition, _Found]) -> None:
-    """Check that every folder belongs to the topic of its name, and to no other."""
+    """Check that every folder has the topic id of the topic it is named after. Raises `BadDirectory`."""
     expected = {name: topic.id for name, topic in known.topics.items()}
     owners = {topic_id: name for name, topic_id in expected.items()}
     for partition, (path, topic_id, _) in found.items():
@@ -156,7 +160,7 @@ def _check_ids(known: MetadataStore, found: Mapping[TopicPartition, _Found]) -> 
 
 
 def _check_partitions(known: MetadataStore, found: Mapping[TopicPartition, _Found]) -> None:
-    """Check that every folder is one of the partitions of its topic."""
+    """Check that the metadata assign every partition that was found to this node. Raises `BadDirectory`."""
     for partition, (path, _, _) in found.items():
         topic = known.topics.get(partition.topic)
         if topic is not None and not (
@@ -172,7 +176,7 @@ def adopt(
     found: Mapping[TopicPartition, Path],
     config: Mapping[str, str],
 ) -> None:
-    """Add a topic that the metadata do not know, from its first partition to the last one in `found`."""
+    """Add a topic that is missing from the metadata, with all partitions from 0 to its last one in `found`."""
     store.reserve_producer_ids(first_free_producer_id(storage, found, {topic}))
     _adopt(store, topic, _read(storage, {key: path for key, path in found.items() if key.topic == topic}), config)
 
@@ -192,7 +196,7 @@ def _adopt(store: MetadataStore, topic: str, found: Mapping[TopicPartition, _Fou
 
 
 def write_lost_ids(store: MetadataStore, storage: Storage, found: Mapping[TopicPartition, Path]) -> None:
-    """Write the topic id into the folders of partitions that lost it."""
+    """Write a `partition.metadata` with the topic id into each folder that has none."""
     for partition, path in found.items():
         if read_topic_id(storage, path) is None:
             write_topic_id(storage, path, store.topics[partition.topic].id)
@@ -215,7 +219,7 @@ def _set_partitions(store: MetadataStore, found: Mapping[TopicPartition, _Found]
 
 
 def _in_folder(store: MetadataStore, state: PartitionState, folder: Path) -> PartitionState:
-    """Return the partition, assigned to the folder where it is."""
+    """Return the state of a partition, assigned to the folder in which it was found."""
     if len(state.directories) != len(state.replicas) or store.folder_of(state) == folder:
         return state
     directory_id = store.identity[folder].directory_id
@@ -226,7 +230,7 @@ def _in_folder(store: MetadataStore, state: PartitionState, folder: Path) -> Par
 
 
 def _last_epoch(storage: Storage, folder: Path) -> int:
-    """The latest leader epoch in a partition's log; -1 if there is none."""
+    """Return the latest leader epoch in a partition's log; -1 if there is none."""
     epochs = [entry.epoch for entry in read_epochs(storage, folder / LEADER_EPOCHS)]
     if epochs:
         return max(epochs)

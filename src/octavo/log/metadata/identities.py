@@ -1,4 +1,4 @@
-"""Identities of the folders of a data directory: their `meta.properties`, all of one node."""
+"""The identities of the folders of a data directory: their `meta.properties`, which must name one node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from octavo.log.storage import Storage
 
 
 class Identities:
-    """The contents of `meta.properties` of each folder."""
+    """The `meta.properties` of each folder of a data directory."""
 
     def __init__(self, storage: Storage, folders: Sequence[Path]) -> None:
         """Raises `BadDirectory` if the folders do not belong to one node, and `CorruptFile`."""
@@ -34,28 +34,31 @@ class Identities:
 
     @property
     def any(self) -> MetaProperties | None:
-        """The node and the cluster that own the folders, if any."""
+        """The identity of the first folder that has one; None if none has. All have the same node and cluster."""
         return next(iter(self.known.values()), None)
 
     def directory_of(self, folder: Path) -> UUID:
-        """The directory id of a folder. Raises `InvalidInput` if it has none."""
+        """Return the directory id of a folder. Raises `InvalidInput` if it has none."""
         identity = self._found.get(folder)
         if identity is None or identity.directory_id is None:
             raise InvalidInput(f"{folder} is none of the directory's folders")
         return identity.directory_id
 
     def folder_of(self, directory_id: UUID) -> Path | None:
-        """The folder with a directory id; None if there is none."""
+        """Return the folder with this directory id; None if there is none."""
         return next((path for path, identity in self.known.items() if identity.directory_id == directory_id), None)
 
     def complete(self, node: MetaProperties, voter: tuple[Path, UUID] | None) -> None:
-        """Assign every folder to `node`. `voter`: the folder and directory id by which the quorum knows the node."""
+        """Write the identity of `node` into every folder without a complete one.
+
+        `voter`: the folder and the directory id by which the quorum knows the node.
+        """
         for folder, present in self._found.items():
             if present is not None and present.version == 1 and present.directory_id is not None:
                 continue
             directory_id = None if present is None else present.directory_id
             if directory_id is None and voter is not None and folder == voter[0]:
-                directory_id = voter[1]  # with another id it would not be a voter
+                directory_id = voter[1]  # with another id the node would not be a voter
             identity = replace(node, version=1, directory_id=directory_id or random_uuid())
             write_meta_properties(self._storage, folder, identity)
             self._found[folder] = identity

@@ -1,8 +1,8 @@
-"""The state that results from the records of a metadata log, in order: `Image`.
+"""The state of a cluster, built by replaying the records of its metadata log: `Image`.
 
 It keeps what a directory of logs needs: topics, partitions, configurations, features, nodes, and voters. Other records
 of a cluster (access control, credentials, tokens, quotas) are skipped here. They stay in the log, which only grows.
-Records of a transaction count when it ends, and not at all if it is aborted (KIP-868).
+Records of a metadata transaction are applied when it ends, and not at all if it is aborted (KIP-868).
 """
 
 from __future__ import annotations
@@ -76,25 +76,25 @@ class Image:
         self._names: Final[dict[UUID, str]] = {}
         self._ids: Final[dict[str, UUID]] = {}
         self._partitions: Final[dict[UUID, dict[int, PartitionState]]] = {}
-        self._views: Final[dict[UUID, Topic]] = {}  # topics given out, until they change
+        self._views: Final[dict[UUID, Topic]] = {}  # cached topics; a change removes the entry
         self._pending: list[MetadataRecord | UnknownRecord] | None = None
 
     @property
     def metadata_version(self) -> int:
-        """The level of `metadata.version`: it determines the versions of records that the cluster writes."""
+        """The level of `metadata.version`, which determines the versions of the records that the cluster writes."""
         return self.features.get(METADATA_VERSION, 1)
 
     @property
     def in_transaction(self) -> bool:
-        """Whether records wait for the end of their transaction."""
+        """Whether a metadata transaction is open. Its records are applied when it ends."""
         return self._pending is not None
 
     def topics(self) -> dict[str, Topic]:
-        """All topics by name."""
+        """Return all topics by name."""
         return {name: self._topic(name, topic_id) for name, topic_id in sorted(self._ids.items())}
 
     def has_topic_id(self, topic_id: UUID) -> bool:
-        """Whether some topic has this id."""
+        """Return whether some topic has this id."""
         return topic_id in self._names
 
     def _topic(self, name: str, topic_id: UUID) -> Topic:
@@ -122,7 +122,7 @@ class Image:
             self.voters = tuple(sorted(voter.id for voter in control.voters))
 
     def replay(self, record: MetadataRecord | UnknownRecord) -> None:
-        """Apply the next record. Raises `BadRecord` for one that is not possible here."""
+        """Apply the next record. Raises `BadRecord` if it is invalid, or does not fit the records before it."""
         if isinstance(record, BeginTransactionRecord):
             if self._pending is not None:
                 raise BadRecord(0, "a transaction begins inside another")

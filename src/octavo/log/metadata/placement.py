@@ -1,12 +1,12 @@
-"""Chooses the folders of a directory that partitions go into.
+"""Choose the folders in which partitions are created.
 
-Kafka can keep its metadata log in a folder of its own, `metadata.log.dir`, that is none of its `log.dirs`. It does not
-look for partitions there: it would serve an empty one from another folder. So partitions never go into a folder that
-holds metadata alone. Such a folder has the metadata log and no partition. Also, Kafka has formatted the directory or
-has run on it, and
+Kafka can keep its metadata log in a separate folder, `metadata.log.dir`, that is not one of its `log.dirs`. It does not
+look for partitions there: it would create an empty one in another folder and serve that. So no partition is created in
+a folder that holds metadata alone. Such a folder has the metadata log and no partition. Also, Kafka has formatted the
+directory or run on it, and in the metadata it
 
-    has not named the folder among its log directories (it names them since metadata.version 3.7-IV2), or
-    has named none, and there are other folders
+    has registered its log directories without this folder (it registers them since metadata.version 3.7-IV2), or
+    has registered none, and there are other folders
 
 In a directory that Octavo created and Kafka has never seen, partitions go into all folders.
 """
@@ -26,7 +26,7 @@ from octavo.schemas.metadata.nodes import RegisterBrokerRecord
 
 
 class Placement:
-    """The folders of a directory, as its node knows them."""
+    """Chooses folders for the partitions of one node."""
 
     def __init__(
         self, folders: Sequence[Path], metadata_folder: Path, whose: Identities, broker: RegisterBrokerRecord | None
@@ -51,7 +51,7 @@ class Placement:
         return is_strange and not find_partitions(folder)
 
     def folder_for(self, directory: UUID | None) -> Path | None:
-        """The folder for a new partition assigned to `directory`; None if that folder was not given."""
+        """Return the folder for a new partition assigned to `directory`; None if that folder is not open here."""
         if directory is None or is_reserved_directory(directory):
             return self._first
         return self._whose.folder_of(directory)
@@ -59,7 +59,7 @@ class Placement:
     def choose(self, count: int, taken: Iterable[Path]) -> list[UUID]:
         """Choose directories for new partitions: each time the one with the fewest partitions, as Kafka does.
 
-        `taken` are the folders of all existing partitions; they are read only if there is a choice. Raises
+        `taken` are the folders of all existing partitions; they are consumed only if there is a choice. Raises
         `BadDirectory` if no folder may have partitions.
         """
         if len(self.log_dirs) < 2:

@@ -1,4 +1,4 @@
-"""The settings in `server.properties` that Kafka needs for a directory, and how they differ from those it last had."""
+"""Determine the `server.properties` that Kafka needs for a directory, and how they differ from its last ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PORT: Final = 9092
 
 
 class ChangedSetting(NamedTuple):
-    """A setting for which Kafka gets another value than it was running with."""
+    """A setting whose needed value differs from the one that Kafka was running with."""
 
     name: str  # name of the setting
     before: str  # former value, as Kafka registered it with the cluster
 
 
 def needed_settings(store: MetadataStore, folders: Sequence[Path]) -> dict[str, str]:
-    """The settings that server.properties needs, for one node that clients on this machine reach."""
+    """Return the settings for server.properties, for a single node that clients on this machine can reach."""
     controller = f"{_HOST}:{CONTROLLER_PORT}"
     settings = {
         "process.roles": "broker,controller",
@@ -46,7 +46,7 @@ def needed_settings(store: MetadataStore, folders: Sequence[Path]) -> dict[str, 
 
 
 def differences(store: MetadataStore) -> Iterator[ChangedSetting]:
-    """Yield where `needed_settings` differ from what Kafka was running with, as far as the metadata tell."""
+    """Yield the settings that differ from those Kafka was running with, as far as these are in the metadata."""
     broker = None if store.node_id is None else store.image.brokers.get(store.node_id)
     if broker is not None:
         yield from _other_folders(store, {*broker.log_dirs})

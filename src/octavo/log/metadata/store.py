@@ -1,11 +1,11 @@
 """The metadata of a data directory: `MetadataStore`.
 
-An Octavo directory holds them as Kafka's does: `meta.properties` in each folder, and a metadata log in one of them, to
-which records are appended. So nothing needs converting, in either direction. What Kafka wrote is read here. Kafka
-continues with what is added here, as if its own controller had written it before it stopped.
+An Octavo directory stores them as Kafka does: `meta.properties` in each folder, and a metadata log in one of them, to
+which records are appended. So nothing needs converting, in either direction. Octavo reads what Kafka wrote. Kafka
+continues with what Octavo appended, as if its own controller had written it before it stopped.
 
-Only the one node of a single-node cluster may append to its log. If there are others, topics can be read but not
-changed.
+Only the node of a single-node cluster may append to the metadata log. If there are other nodes, topics can be read but
+not changed.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ FIRST_NODE: Final = 1
 
 
 class MetadataStore:
-    """Topics, their ids, partitions and configurations. For one thread at a time; `close` it."""
+    """The topics of a directory: their ids, partitions and configurations. For one thread at a time; `close` it."""
 
     def __init__(self, folders: Sequence[Path], *, storage: Storage, read_only: bool, clock: Clock) -> None:
-        """Not for callers: see `open`."""
+        """Do not call this; use `open`."""
         self._folders = tuple(folders)
         self._storage = storage
         self._read_only = read_only
@@ -71,9 +71,9 @@ class MetadataStore:
     ) -> Self:
         """Open the metadata of one data directory, in one or several existing folders.
 
-        For writing, the caller must hold the locks of the folders. Folders that belong to nobody yet get an identity,
-        and a new directory gets its metadata log. Raises `BadDirectory` and `CorruptFile` if the folders do not belong
-        to one node, or cannot be read.
+        For writing, the caller must hold the locks of the folders. Folders without an identity get one, and a new
+        directory gets its metadata log. Raises `BadDirectory` and `CorruptFile` if the folders do not belong to one
+        node, or cannot be read.
         """
         if not folders:
             raise InvalidInput("a data directory has at least one folder")
@@ -117,22 +117,22 @@ class MetadataStore:
         return None if self._whose.any is None else self._whose.any.cluster_id
 
     def is_here(self, partition: PartitionState) -> bool:
-        """Whether this node has a replica of the partition."""
+        """Return whether this node has a replica of the partition."""
         return self.node_id in partition.replicas
 
     def folder_of(self, partition: PartitionState) -> Path | None:
-        """The folder that the partition is assigned to; None if the metadata do not say, or name another node's."""
+        """Return the folder that the partition is assigned to; None if the metadata name none of these folders."""
         directory = self._directory_of(partition)
         return None if directory is None else self._whose.folder_of(directory)
 
     @property
     def placement(self) -> Placement:
-        """Chooses folders for partitions."""
+        """The rules that choose the folders of new partitions."""
         broker = None if self.node_id is None else self.image.brokers.get(self.node_id)
         return Placement(self._folders, self.metadata_folder, self._whose, broker)
 
     def new_folder_of(self, partition: PartitionState) -> Path | None:
-        """The folder in which to create a partition; None if it belongs on another node or another disk.
+        """Return the folder in which to create a partition; None if it belongs on another node or another disk.
 
         Raises `BadDirectory` if all folders hold metadata alone.
         """
@@ -141,14 +141,14 @@ class MetadataStore:
         return self.placement.folder_for(self._directory_of(partition))
 
     def _directory_of(self, partition: PartitionState) -> UUID | None:
-        """The id of the directory that the partition is assigned to on this node; None if the metadata do not say."""
+        """Return the id of the directory on this node that the partition is assigned to; None if it is not known."""
         if not self.is_here(partition) or len(partition.directories) != len(partition.replicas):
             return None
         assert self.node_id is not None
         return partition.directories[partition.replicas.index(self.node_id)]
 
     def others_decide(self) -> str | None:
-        """Why this node does not decide alone on its partitions; None if it does (see `authority`)."""
+        """Return why this node does not control its partitions alone; None if it does (see `authority`)."""
         return others_decide(self._storage, self.metadata_folder, self._whose.any, self._log, self.topics)
 
     # Changing
@@ -162,9 +162,9 @@ class MetadataStore:
         *,
         folders: Sequence[Path] | None = None,
     ) -> Topic:
-        """Create a topic whose partitions this node leads. `folders` gives the folder of each partition.
+        """Create a topic whose partitions this node leads. `folders` has the folder of each partition, if given.
 
-        Raises `InvalidInput`, `BadDirectory` if others decide on topics, and `OSError`; then nothing has changed.
+        Raises `InvalidInput`, `BadDirectory` if other nodes share control, and `OSError`; then nothing has changed.
         """
         if partitions < 1:
             raise InvalidInput(f"a topic has at least one partition, not {partitions}")
@@ -179,7 +179,7 @@ class MetadataStore:
         *,
         folders: Sequence[Path] | None = None,
     ) -> Topic:
-        """Add a topic, as `create_topic` does, for partitions that exist already, with the leader epoch of each."""
+        """Add a topic for partitions that exist already, each with its leader epoch. Raises as `create_topic`."""
         check_topic_name(name)
         topic_id = random_uuid() if topic_id is None else topic_id
         if name in self.topics or self.image.has_topic_id(topic_id):
@@ -231,7 +231,7 @@ class MetadataStore:
             self._append(records)
 
     def allocate_producer_ids(self, at_least: int = 0) -> range:
-        """Return the next block of producer ids, never given out again, here or by Kafka. Raises as `create_topic`.
+        """Return a block of producer ids that neither Octavo nor Kafka gives out again. Raises as `create_topic`.
 
         `at_least` is the first id that is free according to the logs.
         """
@@ -244,7 +244,7 @@ class MetadataStore:
         return ids
 
     def reserve_producer_ids(self, first_free: int) -> None:
-        """Never give out an id below `first_free` from now on, here or in Kafka. Raises as `create_topic`."""
+        """Reserve the ids below `first_free`: neither Octavo nor Kafka gives them out. Raises as `create_topic`."""
         node_id = self._take_charge()
         if first_free > self.image.next_producer_id:
             broker = self.image.brokers.get(node_id)
@@ -279,7 +279,7 @@ class MetadataStore:
     def _complete(self) -> None:
         """Give every folder an identity, and a new directory its metadata log."""
         if self.others_decide() is not None:
-            return  # then nothing here may change
+            return  # then nothing may be changed
         if self._log is not None:
             self._log.sync()
         known = self._whose.any
@@ -310,7 +310,10 @@ class MetadataStore:
         self._whose.complete(node, (self.metadata_folder, voters[0].directory_id) if voters else None)
 
     def _voter_identity(self) -> MetaProperties:
-        """The identity of folders that lost `meta.properties`: the metadata log names voters, but no cluster."""
+        """Return an identity for folders that lost `meta.properties`: that of the only voter.
+
+        The metadata log names the voters, but no cluster, so the cluster id is new.
+        """
         voters = self.image.voter_details
         if len(voters) != 1:
             raise BadDirectory(
@@ -319,7 +322,7 @@ class MetadataStore:
         return MetaProperties(cluster_id=write_uuid(random_uuid()), node_id=voters[0].id)
 
     def _take_charge(self) -> int:
-        """Return the node that makes changes, and make sure that it has a log. Raises if others decide."""
+        """Return the id of this node, after creating its metadata log if needed. Raises if it may not make changes."""
         if self._read_only:
             raise LogError("the directory was opened to be read only")
         self.check_charge()
@@ -335,13 +338,13 @@ class MetadataStore:
         return self.node_id
 
     def check_charge(self) -> None:
-        """Raises `OthersDecide` if this node does not decide alone on its partitions."""
+        """Raise `OthersDecide` if this node does not control its partitions alone."""
         reason = self.others_decide()
         if reason is not None:
             raise OthersDecide(self.metadata_folder, reason)
 
     def _first_records(self) -> Sequence[MetadataRecord | UnknownRecord]:
-        """The first records of a node that was formatted but never started."""
+        """Return the first records of a new metadata log: those of `bootstrap.checkpoint`, or else `FEATURES`."""
         path = self.metadata_folder / BOOTSTRAP_CHECKPOINT
         if not path.exists():
             return FEATURES
@@ -357,7 +360,7 @@ def _config_records(topic: str, config: Mapping[str, str | None]) -> list[Metada
 
 
 def _metadata_folder(folders: Sequence[Path]) -> Path:
-    """The folder with the metadata log; else the one that Kafka formatted for it; else the first."""
+    """Return the folder with the metadata log; else the one that Kafka formatted for it; else the first."""
     found = [folder for folder in folders if has_cluster_log(folder / FOLDER)]
     if len(found) > 1:
         raise BadDirectory(found[1], f"it has metadata, and so has {found[0]}: only one of them can be right")

@@ -1,12 +1,12 @@
-"""Finds producer ids that logs know already, so that none of them is given out again.
+"""Find the producer ids that occur in logs, so that none of them is given out again.
 
-A log detects duplicates by producer id and sequence number. If a new producer gets an id that a log knows, its first
-record is taken for a duplicate, acknowledged, and lost. The metadata give out ids, but know nothing of partitions that
-came from elsewhere. So the ids in these have to be looked up:
+A log detects duplicates by producer id and sequence number. If a new producer gets an id that is in a log, its first
+record is taken for a duplicate, acknowledged, and lost. The metadata say which ids were given out, but not which ids
+are in partitions that came from elsewhere. So partitions are searched for ids:
 
-    of a topic that is new to the metadata     all producer snapshots, and the headers of all batches
-    of any other topic                         all snapshots, and the headers of the batches after the newest
-    of `__transaction_state`, if new           also the contents of its records: an id may have written nothing yet
+    of a topic that is new to the metadata     in all producer snapshots, and the headers of all batches
+    of any other topic                         in all snapshots, and the headers of the batches after the newest one
+    of `__transaction_state`, if new           also in the contents of records: an id may have written nothing yet
 
 A batch counts only if its checksum is right. Damage is skipped.
 """
@@ -29,12 +29,12 @@ from octavo.records.layout import MAX_INT64, NO_PRODUCER_ID
 from octavo.schemas.transaction_state import TransactionLogValue, read_transaction_key
 from octavo.schemas.versioned import read_value
 
-PRODUCER_IDS: Final = 1000  # as many as Kafka's controller gives to a broker at once
-_MAX_VERIFIED: Final = 256 << 20  # bytes of a batch; the header of a larger one is trusted
+PRODUCER_IDS: Final = 1000  # size of a block, as Kafka's controller gives it to a broker
+_MAX_VERIFIED: Final = 256 << 20  # bytes; the header of a larger batch is trusted
 
 
 def first_free_producer_id(storage: Storage, found: Mapping[TopicPartition, Path], new: Container[str]) -> int:
-    """The first id above all that the partitions in `found` know. `new` has the topics unknown to the metadata.
+    """Return the first id above all ids in the partitions `found`. `new` are the topics missing from the metadata.
 
     Raises `BadDirectory` if Kafka would have none left to give out.
     """
@@ -47,11 +47,11 @@ def first_free_producer_id(storage: Storage, found: Mapping[TopicPartition, Path
 
 
 def _largest_in(storage: Storage, partition: TopicPartition, folder: Path, *, whole: bool) -> int:
-    """The largest id that one partition knows; -1 if there is none."""
+    """Return the largest producer id in one partition; -1 if there is none. `whole`: read all its batches."""
     snapshots = snapshots_of(folder)
     known = [NO_PRODUCER_ID]
     for offset in snapshots:
-        with contextlib.suppress(CorruptFile):  # it is rebuilt from the data
+        with contextlib.suppress(CorruptFile):  # a damaged snapshot is rebuilt from the data
             known += read_snapshot(storage, folder / file_name(offset, SNAPSHOT))
     names = [path.name for path in folder.iterdir() if path.name.endswith(LOG)]
     bases = sorted(base for base in map(base_offset_of, names) if base is not None)
@@ -68,7 +68,7 @@ def _largest_in(storage: Storage, partition: TopicPartition, folder: Path, *, wh
 
 
 def _largest_in_batches(file: File, largest: int) -> int:
-    """The largest of `largest` and the ids of all batches."""
+    """Return the largest producer id of all batches in a file, or `largest` if none is larger."""
     from octavo.log.segment.header_scan import scan_headers
     from octavo.records.kernels import scan
 
@@ -82,10 +82,10 @@ def _largest_in_batches(file: File, largest: int) -> int:
 
 
 def _largest_in_states(file: File) -> int:
-    """The largest id in the states of transactional ids."""
+    """Return the largest producer id in the transaction states in a file of `__transaction_state`; -1 if none."""
     largest = NO_PRODUCER_ID
     for batch in _batches(file):
-        with contextlib.suppress(FormatError):  # reporting it is up to Kafka's coordinator
+        with contextlib.suppress(FormatError):  # reporting the damage is up to Kafka's coordinator
             for value in _states(batch):
                 largest = max(largest, value.producer_id, value.previous_producer_id, value.next_producer_id)
     return largest
@@ -98,7 +98,7 @@ def _states(batch: Batch) -> Iterator[TransactionLogValue]:
 
 
 def _batches(file: File) -> Iterator[Batch]:
-    """Yield the sound batches of a file."""
+    """Yield the undamaged batches of a file."""
     from octavo.log.segment.header_scan import scan_headers
     from octavo.records.kernels import scan
 
