@@ -1,4 +1,4 @@
-"""Build the documentation site: the Markdown pages of this repository, and a reference of what its packages export.
+"""Build the documentation site from the Markdown pages of this repository, and a reference of all exported names.
 
     python docs/site build/docs        # writes build/docs/html
 
@@ -25,13 +25,13 @@ CONTENTS: Final = {
     "Guides": "docs/*",
     "Formats": "docs/formats/*",
     "Reference": "reference/*",
-    "Project": "[!i]*",  # all at the root but index
+    "Project": "[!i]*",  # all pages at the root except index
 }
 
 
 def build(folder: Path) -> int:
     """Build the site in `folder`; return Sphinx's exit code."""
-    gc.disable()  # what Sphinx makes stays until the end; looking for garbage takes a third of the time
+    gc.disable()  # Sphinx keeps its objects until the end, so collecting garbage only costs time: a third of all
     sources, html, doctrees = parts = [folder / name for name in ("sources", "html", "doctrees")]
     for part in parts:
         shutil.rmtree(part, ignore_errors=True)
@@ -46,7 +46,10 @@ def build(folder: Path) -> int:
 
 
 def _text(page: Path) -> str:
-    """Return the page with links that lead to where README.md is, and in README.md the site's contents."""
+    """Return the text of a page for the site.
+
+    README.md becomes index.md, so links to it are changed. README.md itself also gets the table of contents.
+    """
     text = re.sub(r"(?<=[(/])README\.md(?=[)#])", "index.md", page.read_text("utf-8"))
     if page.name != "README.md":
         return text

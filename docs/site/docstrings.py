@@ -1,4 +1,4 @@
-"""A Sphinx extension that takes docstrings as they are written here: Markdown, and comments after attributes."""
+"""A Sphinx extension that reads Octavo's docstrings, which are Markdown, and its comments after attributes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BY_PYTHON: Final = ("Alias for field number ", "Create new instance of ")
 
 
 class Markdown(SphinxDirective):
-    """Parse the content as Markdown; code that names something of the same class or module links to it."""
+    """A directive whose content is Markdown. Code in it that names a member of the class or module becomes a link."""
 
     has_content = True
 
@@ -45,7 +45,7 @@ class Markdown(SphinxDirective):
 
 
 class LinkExported(SphinxTransform):
-    """Link code that names something exported, on all pages."""
+    """On all pages, turn code that is an exported name into a link to the reference."""
 
     default_priority = 500
 
@@ -57,7 +57,7 @@ class LinkExported(SphinxTransform):
 
 
 def _link(code: nodes.literal, target: str, env: BuildEnvironment) -> None:
-    """Make `code` a link, if in the end there is such a target."""
+    """Turn `code` into a link. It stays plain code if Sphinx does not find the target in the end."""
     if isinstance(code.parent, pending_xref):
         code.parent["reftarget"] = target
         return
@@ -69,7 +69,7 @@ def _link(code: nodes.literal, target: str, env: BuildEnvironment) -> None:
 
 
 def _list_parameters(paragraph: str) -> str:
-    """Make a list of lines such as `name: what it is`, which may go on in indented ones."""
+    """Turn a paragraph of lines such as `name: what it is` into a list. Indented lines continue the one before."""
     lines = paragraph.split("\n")
     if not all(_PARAMETER.match(line) or line.startswith("    ") for line in lines) or lines[0].startswith(" "):
         return paragraph
@@ -86,10 +86,10 @@ def _as_markdown(app: Sphinx, what: str, name: str, value: Any, options: Any, li
 
 
 def _leave_out(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out what classes inherit from outside Octavo, and attributes of other clients that only raise an error."""
+    """Leave out members inherited from outside Octavo, and attributes of other clients that only raise an error."""
     if type(value).__module__ == ported_calls.__name__:
         return True
-    for origin in ("fget", "__objclass__"):  # of properties; of what is written in C
+    for origin in ("fget", "__objclass__"):  # of a property: its function; of a method written in C: its class
         value = getattr(value, origin, value)
     is_code = inspect.isroutine(value) or inspect.isclass(value)
     return True if is_code and not str(value.__module__).startswith("octavo.") else None
@@ -100,7 +100,7 @@ def _show_bases(app: Sphinx, name: str, value: type, options: Any, bases: list[A
 
 
 def _read_attribute_comments() -> None:
-    """Have Sphinx take `x: int  # what it is` for a description, as it takes `x: int  #: what it is`."""
+    """Make Sphinx use comments as in `x: int  # what it is` as descriptions, as if they began with `#:`."""
     for name, module in list(sys.modules.items()):
         if name.startswith("octavo.") and module.__file__ is not None:
             source = Path(module.__file__).read_text("utf-8")
@@ -109,10 +109,10 @@ def _read_attribute_comments() -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
-    packages()  # imports all that the reference is about
+    """Register the extension. Sphinx calls this function."""
+    packages()  # imports all packages that the reference describes
     _read_attribute_comments()
-    for kind in ("hex", "values"):  # blocks that tests read
+    for kind in ("hex", "values"):  # names of block languages that only our tests know
         app.add_lexer(kind, TextLexer)
     app.add_directive("markdown", Markdown)
     app.add_transform(LinkExported)

@@ -1,4 +1,4 @@
-"""The pages of the reference, as Markdown with directives that Sphinx fills from the docstrings."""
+"""Generate the pages of the reference: Markdown with directives that Sphinx fills from the docstrings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from exported import description, exported_names, is_alias, is_shown_as_base
 
 
 def pages(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """Yield the place and text of each page: one for the module with its exceptions, and one for each other name."""
+    """Yield the path and text of each page: one for the module and its exceptions, and one for each other name."""
     name = module.__name__
     page = [f"# {name}", _directive("py:module", name), _directive("markdown", "", inspect.getdoc(module) or "")]
     values = {one: getattr(module, one) for one in exported_names(module)}
@@ -39,7 +39,7 @@ def _documented(name: str, value: object) -> str:
     if not inspect.isclass(value):
         return _directive("eval-rst", "", f".. autofunction:: {name}")
     lines = [f".. autoclass:: {name}"]
-    if _is_exception(value):  # whose bases stand on the same page
+    if _is_exception(value):  # its base classes are on the same page, so inherited members are not repeated
         lines = [f".. autoexception:: {name}", "   :no-inherited-members:"]
     if any(map(is_shown_as_base, vars(value).get("__orig_bases__", value.__bases__))):
         lines.append("   :show-inheritance:")
@@ -47,7 +47,7 @@ def _documented(name: str, value: object) -> str:
 
 
 def _summary(name: str, value: object) -> str:
-    """Return the first paragraph of the description, for a cell of a table."""
+    """Return the first paragraph of the description as one line, for a cell of a table."""
     paragraph, _, _ = description(name, value).partition("\n\n")
     return " ".join(paragraph.split()).replace("|", r"\|")
 
