@@ -20,12 +20,12 @@ for _class in (memory_records.MemoryRecords, default_records.DefaultRecordBatchB
 
 
 def read_with_aiokafka(data: bytes) -> int:
-    """Read all records once."""
+    """Read all records once with aiokafka; return their number."""
     return _read(memory_records.MemoryRecords(data))
 
 
 def read_all_fields_with_aiokafka(data: bytes) -> int:
-    """Read all records once, and access every field that `to_arrow` makes a column of."""
+    """Read all records once with aiokafka, and access every field for which `to_arrow` makes a column."""
     records = memory_records.MemoryRecords(data)
     count = 0
     while records.has_next():
@@ -39,7 +39,7 @@ def read_all_fields_with_aiokafka(data: bytes) -> int:
 
 
 def read_with_kafka_python(data: bytes) -> int:
-    """Read all records once."""
+    """Read all records once with kafka-python; return their number."""
     return _read(MemoryRecords(data))
 
 
@@ -56,7 +56,7 @@ def _read(records: Any) -> int:
 
 
 def read_objects(data: bytes) -> int:
-    """Read all records once with Octavo's own objects."""
+    """Read all records once as Octavo's `Record` objects; return their number."""
     count = 0
     for batch in read_batches(data):
         for record in batch:
@@ -71,7 +71,7 @@ def kafka_python_reads(codec: str) -> bool:
 
 
 class Row(NamedTuple):
-    """The fields of a record that a builder is given."""
+    """The fields of a record, as input for aiokafka's builder."""
 
     timestamp_ms: int
     key: bytes
@@ -79,7 +79,7 @@ class Row(NamedTuple):
 
 
 def build_with_aiokafka(records: Sequence[Row], codec: Codec, batch_count: int, room: int) -> int:
-    """Build batches of `batch_count` records, none larger than `room` bytes; return their total size."""
+    """Build batches of `batch_count` records with aiokafka, each of at most `room` bytes; return their total size."""
     size = 0
     for first in range(0, len(records), batch_count):
         builder = default_records.DefaultRecordBatchBuilder(2, int(codec), 0, -1, -1, -1, room)

@@ -1,7 +1,7 @@
-"""Compare libraries that could do the compression, on streams as Kafka makes them, in batches of 24 KiB.
+"""Compare compression libraries on streams as Kafka writes them, in batches of 24 KiB.
 
-Decompressing ends with all data in one piece of memory, as the Arrow reader needs it, however a library gets there.
-The first of each list is what `octavo.records.compression` does; the others are the alternatives to it.
+At the end of decompression, all data must be in one contiguous buffer, as the Arrow reader needs it. The first entry of
+each list is what `octavo.records.compression` does; the others are alternatives.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def _record(generator: random.Random, number: int) -> bytes:
 
 
 def stream(codec: Codec, data: bytes) -> bytes:
-    """Compress `data` as Java would."""
+    """Compress `data` as Kafka's Java libraries would."""
     if codec == Codec.GZIP:
         return compress(codec, data, level=6)
-    if codec == Codec.ZSTD:  # no content size, and an empty last block, since zstd-jni flushes before it ends
+    if codec == Codec.ZSTD:  # zstd-jni writes no content size, and flushes before the end, so the last block is empty
         compressor = zstandard.ZstdCompressor(write_content_size=False).compressobj()
         return compressor.compress(data) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + compressor.flush()
     return compress(codec, data)
@@ -75,7 +75,7 @@ def _ours(codec: Codec) -> Job:
 
 
 def _copying(decompress: Callable[[memoryview], Piece]) -> Job:
-    """Use a library that returns a new object for each stream."""
+    """Make a job with a library that returns a new object for each stream; copy each object into the output."""
 
     def job(streams: list[memoryview], out: memoryview) -> int:
         at = 0
@@ -89,12 +89,12 @@ def _copying(decompress: Callable[[memoryview], Piece]) -> Job:
 
 
 def _joining(decompress: Callable[[memoryview], Piece]) -> Job:
-    """Use such a library, but keep all objects and join them at the end."""
+    """Make a job with a library that returns a new object for each stream; join all objects at the end."""
     return lambda streams, out: len(b"".join([decompress(data) for data in streams]))
 
 
 def _in_place(decompress: Callable[[memoryview, memoryview], int]) -> Job:
-    """Use a library that writes into a given buffer."""
+    """Make a job with a library that writes into a given buffer."""
 
     def job(streams: list[memoryview], out: memoryview) -> int:
         at = 0
@@ -106,7 +106,10 @@ def _in_place(decompress: Callable[[memoryview, memoryview], int]) -> Job:
 
 
 def _known_size(codec: Any, piece_of: Callable[[memoryview], memoryview], sizes: Iterable[int]) -> Job:
-    """Use pyarrow, which must be told the size. In practice it is not known, so this is only an upper bound."""
+    """Make a job with pyarrow, which needs the decompressed size.
+
+    In practice the size is not known, so the speed of this job is only an upper bound.
+    """
     known = list(sizes)
 
     def job(streams: list[memoryview], out: memoryview) -> int:
@@ -209,7 +212,7 @@ def compressors(codec: Codec) -> dict[str, Callable[[bytes], Piece]]:
 
 
 def run(*, repeat: int) -> dict[str, Any]:
-    """Return medians of `repeat` rounds. The alternatives take turns, so that a busy machine is busy for all."""
+    """Return the median speeds of `repeat` rounds. The libraries take turns, so that other load slows all alike."""
     data = batches()
     total = sum(map(len, data))
     out = memoryview(bytearray(total + 65536))
@@ -259,9 +262,9 @@ def _all_of(writer: Callable[[bytes], Piece], data: list[bytes]) -> Callable[[],
 
 
 def _speeds(jobs: dict[str, Callable[[], None]], size: int, repeat: int) -> dict[str, float]:
-    """Return the megabytes per second of each job: the median of `repeat` rounds after one that does not count.
+    """Return the megabytes per second of each job: the median of `repeat` rounds after a warm-up round.
 
-    It uses the thread's CPU time: nothing waits here, and other load on the machine should not count.
+    It measures the thread's CPU time: no job waits, and other load on the machine should not count.
     """
     taken: dict[str, list[float]] = {name: [] for name in jobs}
     order = list(jobs)
@@ -271,5 +274,5 @@ def _speeds(jobs: dict[str, Callable[[], None]], size: int, repeat: int) -> dict
             jobs[name]()
             if turn:
                 taken[name].append(time.thread_time() - start)
-        order.append(order.pop(0))  # so that no job is always first, with cold caches
+        order.append(order.pop(0))  # so that not always the same job is first, with cold caches
     return {name: round(size / statistics.median(times) / 1e6, 1) for name, times in taken.items()}

@@ -1,4 +1,4 @@
-"""The data to measure on: files of batches that Apache Kafka wrote, framed as its producer frames them.
+"""The data sets of the benchmarks: files of batches that Apache Kafka wrote, built as its producer builds them.
 
 Keys have 12 bytes, values are pieces of JSON, timestamps advance (see java/Peer.java). The files are in build/bench, in
 a folder whose name depends on Peer.java and Kafka's version, and are written once.
@@ -23,16 +23,16 @@ CODECS: Final = ("none", "lz4", "snappy", "zstd", "gzip")
 
 @dataclass(frozen=True)
 class DataSet:
-    """One file of batches."""
+    """A data set: one file of batches."""
 
-    codec: str = "none"  # or "mixed": each batch has the next one
+    codec: str = "none"  # name of the codec, or "mixed": each batch has another codec than the one before
     count: int = 1_000_000
     batch_count: int = 200
     value_size: int = 100
 
     @property
     def shape(self) -> str:
-        """What distinguishes this data set, for the name of a result."""
+        """The properties that distinguish this data set from others, for the name of a result."""
         words = [] if self.codec == "none" else [self.codec]
         if self.batch_count != 200:
             words.append(f"batches of {self.batch_count:,}")
@@ -42,7 +42,7 @@ class DataSet:
 
     @property
     def path(self) -> Path:
-        """The path of the file, which `prepare` writes."""
+        """The path of the file. `prepare` writes it."""
         return _folder() / f"{self.codec}-{self.count}-{self.batch_count}-{self.value_size}.bin"
 
     def read(self) -> bytes:
@@ -51,7 +51,7 @@ class DataSet:
 
 
 def prepare(data_sets: Iterable[DataSet]) -> None:
-    """Write the files that do not exist yet."""
+    """Write the files of the data sets that do not exist yet."""
     missing = [data_set for data_set in data_sets if not data_set.path.exists()]
     if not missing:
         return

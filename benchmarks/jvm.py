@@ -1,6 +1,6 @@
-"""Apache Kafka's own reader and writer, in a separate JVM. See java/Peer.java for its commands.
+"""Apache Kafka's own reader and writer, in a separate JVM. Its commands are described in java/Peer.java.
 
-It is the newest release that the tests use, from the same folder. Java compiles the one source file when it starts.
+It is the newest Kafka release that the tests use, from the same folder. Java compiles Peer.java when it starts.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _OPTIONS: Final = ("-Xms3g", "-Xmx3g", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 
 class Pass(NamedTuple):
-    """The result of one pass over all records."""
+    """The time of one pass over all records, with their number and size."""
 
     seconds: float
     records: int
-    size: int  # bytes of keys and values
+    size: int  # number of bytes in keys and values
 
 
 class Peer:
-    """A process that writes data, or loads a file into memory and iterates over its records."""
+    """A Java process that writes data sets, or loads one into memory and iterates over its records."""
 
     def __init__(self) -> None:
-        """Start the process. Raises `KafkaUnavailable` where Java or Kafka is missing."""
+        """Start the process. Raises `KafkaUnavailable` if Java or Kafka is missing."""
         java = shutil.which("java")
         if java is None:
             raise releases.KafkaUnavailable("Apache Kafka needs a JDK, 17 or later: there is no `java` on the PATH.")
@@ -56,7 +56,7 @@ class Peer:
         return answer.rstrip("\n")
 
     def load(self, path: Path, warm_seconds: float) -> None:
-        """Read a file into memory, and iterate over it until everything is compiled."""
+        """Read a file into memory, and iterate over it for `warm_seconds`, so that the JVM compiles the code."""
         self.ask("load", path)
         self.ask("warm", warm_seconds)
 
@@ -86,5 +86,5 @@ class Peer:
 
 
 def version() -> str:
-    """Return the release of Apache Kafka that is measured."""
+    """Return the version of Apache Kafka that is measured."""
     return releases.find("newest").version

@@ -1,7 +1,8 @@
-"""Measure contenders in turns, so that whatever disturbs a shared machine disturbs all of them alike.
+"""Measure contenders in turns, so that other load on the machine slows all of them alike.
 
-A contender handles some amount (records, bytes) in one pass and returns how long that took. Speeds are medians. Python
-contenders run with the garbage collector off, as in `timeit`. That helps those most that create the most objects.
+A contender processes some amount (records, bytes) in one pass and returns how long that took. Speeds are medians.
+Python contenders run with the garbage collector off, as in `timeit`. That helps those most that create the most
+objects.
 """
 
 from __future__ import annotations
@@ -19,31 +20,31 @@ DEFAULT_REPEAT: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One way to do the work."""
+    """One of the implementations that are compared."""
 
     name: str
-    amount: float  # handled in one pass
+    amount: float  # number of records or bytes that one pass processes
     run: Callable[[], float]  # runs one pass; returns the seconds that it took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The result of a measurement. A larger ratio is always better. Without a target it is only reported."""
+    """The result of a measurement. A larger ratio is always better. Without a target, it is not judged."""
 
     name: str
     ratio: float
     ours: float
     peer: float
-    unit: str  # of `ours` and `peer`
+    unit: str  # unit of `ours` and `peer`
     target: float | None = None
-    best_ratio: float | None = None  # by the best passes instead of the medians: far from `ratio` on a noisy machine
+    best_ratio: float | None = None  # ratio of the best passes, not the medians; on a noisy machine the two differ
 
     @property
     def ok(self) -> bool | None:
         return None if self.target is None else self.ratio >= self.target
 
     def as_json(self) -> dict[str, Any]:
-        """Convert the result for the JSON report."""
+        """Return the result as a dictionary for the JSON report."""
         fields = {
             "name": self.name,
             "ratio": _rounded(self.ratio),
@@ -60,7 +61,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A contender to compare with, and the ratio to reach."""
+    """A contender to compare with, and the ratio that we want to reach."""
 
     contender: Contender
     target: float | None = None
@@ -78,14 +79,14 @@ def timed(function: Callable[[], object]) -> Callable[[], float]:
             taken = perf_counter() - begin
         finally:
             gc.enable()
-        del result  # freeing its memory is not part of the work
+        del result  # freeing the memory of the result is not measured
         return taken
 
     return run
 
 
 def compare(name: str, ours: Contender, peers: Sequence[Peer], *, unit: str, repeat: int) -> list[Result]:
-    """Compare ours with each peer, for `repeat` rounds after one that does not count."""
+    """Compare our contender with each peer, in `repeat` rounds after a warm-up round."""
     tell(name)
     mine: list[float] = []
     theirs: list[list[float]] = [[] for _ in peers]
@@ -115,12 +116,12 @@ def compare(name: str, ours: Contender, peers: Sequence[Peer], *, unit: str, rep
 
 
 def within(name: str, used: float, limit: float, unit: str) -> Result:
-    """Make a result for a quantity that may be at most `limit`."""
+    """Make a result for a quantity, such as memory, that may be at most `limit`."""
     return Result(name=name, ratio=limit / max(used, 1e-9), ours=used, peer=limit, unit=unit, target=1.0)
 
 
 def tell(what: str) -> None:
-    """Print progress."""
+    """Print a line of progress to standard error."""
     print(f"  {what}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Every benchmark by its name. Modules are imported when they are run, since each imports large libraries."""
+"""All benchmarks by name. Their modules are imported only when they run, since each imports large libraries."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from benchmarks.measure import Result
 
 
 class Outcome(NamedTuple):
-    """The outcome of a benchmark: its results, and whatever else is worth keeping."""
+    """The outcome of a benchmark: its results, and other details for the JSON report."""
 
     results: list[Result]
     details: dict[str, Any]
 
 
 class Benchmark(NamedTuple):
-    """A benchmark that the command line knows."""
+    """A benchmark with its description for the command line."""
 
     about: str
     run: Callable[[int, bool], Outcome]  # takes the number of rounds, and whether to be quick
@@ -54,7 +54,7 @@ def _codecs(repeat: int, quick: bool) -> Outcome:
 
 
 def _against_the_first(what: str, details: dict[str, Any]) -> list[Result]:
-    """Convert the speeds of one table of `codecs` to ratios; its first entry is ours."""
+    """Convert a table of speeds from `codecs` to ratios of the first entry, which is ours, to each other entry."""
     results = []
     for codec, speeds in details[f"{what}_mb_per_s"].items():
         (_, ours), *others = speeds.items()

@@ -1,4 +1,4 @@
-"""Report results to people as a table, and to programs as JSON."""
+"""Report results: as a table for people, as JSON for programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PLAIN_UNITS: Final = ("MiB", "s", "modules")  # printed without k or M
 def as_json(
     name: str, results: Sequence[Result], *, repeat: int, quick: bool, details: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return everything about one run."""
+    """Return the results of one run for JSON, with the machine, the versions and the options."""
     return {
         "benchmark": name,
         "ok": all(result.ok is not False for result in results),
@@ -75,7 +75,7 @@ def _amount(number: float, unit: str) -> str:
 
 
 def machine() -> str:
-    """Describe processor, cores and Python; nothing that identifies the machine's owner."""
+    """Describe processor, cores and Python version, but nothing that identifies the machine's owner."""
     model = platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -85,7 +85,7 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of all packages involved."""
+    """Return the versions of all packages that are measured or used."""
     found = {}
     for package in _PACKAGES:
         try:

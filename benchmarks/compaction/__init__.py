@@ -1,4 +1,4 @@
-"""Compare the second half of the log with Apache Kafka: cleaning, producer state, and the in-process clients."""
+"""Compare compaction, producer state and the in-process clients with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.measure import Result
 
 
 def run(*, repeat: int, quick: bool = False) -> list[Result]:
-    """Run all parts; `quick` uses a tenth of the data."""
+    """Run all parts of this benchmark; `quick` uses a tenth of the data."""
     scale = 10 if quick else 1
     return [
         *clean(repeat=repeat, scale=scale),

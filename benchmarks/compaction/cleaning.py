@@ -1,4 +1,4 @@
-"""Compare compaction with Apache Kafka's own cleaner, on the same log with the same memory for its map."""
+"""Compare compaction with Apache Kafka's own cleaner, on the same log, with the same memory for the offset map."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _KEYS: Final = 1_000_000
 _MAP_MEMORY: Final = 128 << 20
 _TARGET: Final = 1.0
 _MOST_MIB: Final = 512
-_ROUNDS: Final = 3  # each takes half a minute
+_ROUNDS: Final = 3  # number of rounds; each takes half a minute
 _JAVA: Final = ("-Xms2g", "-Xmx2g", "-XX:+UseSerialGC")
 
 
 def clean(*, repeat: int, scale: int) -> list[Result]:
-    """Measure speed and memory, with compression and without."""
+    """Measure the speed and memory of compaction, with and without compression."""
     results: list[Result] = []
     logs = [DirtyLog(codec, _COUNT // scale, _KEYS // scale) for codec in (Codec.NONE, Codec.LZ4)]
     for log in logs:
@@ -71,7 +71,7 @@ def _have_cleaned(kafka: Judge, dirty: DirtyLog, folder: Path) -> float:
 
 
 def _memory(dirty: DirtyLog) -> Result:
-    """Measure how much memory a process adds while it compacts."""
+    """Measure how much more memory a process needs while it compacts."""
     tell(f"memory to clean: {_name(dirty)}")
     with scratch() as folder:
         dirty.copy(folder / "data")

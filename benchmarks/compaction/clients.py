@@ -1,10 +1,10 @@
 """Compare the in-process producer and consumer with those of confluent-kafka and an Apache Kafka broker.
 
-Both sides send the same records one by one, and wait at the end until all are acknowledged. Both get records one by
-one, and access key and value. `batch.size` matters a lot, and the defaults are far apart: Kafka's and ours is 16 KiB,
-librdkafka's is 1,000,000 bytes. So there are results for each with its own default, and for both with either. Otherwise
-both have their defaults, except for librdkafka's queue, which has room for everything, so that its loop never waits.
-The broker is warm before anything counts.
+Both sides send the same records one by one, and wait at the end until all are acknowledged. Both read records one by
+one, and access key and value. `batch.size` matters a lot, and the defaults differ: Kafka's and ours is 16 KiB,
+librdkafka's is 1,000,000 bytes. So there are results where each has its own default, and results where both have the
+same size, one or the other. All other settings are defaults, except that librdkafka's queue has room for all records,
+so that its loop never waits. The broker is warmed up before the measurements.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from octavo.log import DataDirectory, Producer
 from octavo.log.consumer import Consumer
 from tests.kafka.broker import Broker
 
-_COUNT: Final = 300_000  # records in a pass
+_COUNT: Final = 300_000  # number of records in a pass
 _KEYS: Final = 100_000
 _PARTITIONS: Final = 4
 _TARGET: Final = 1.0
@@ -45,7 +45,7 @@ Settings = Mapping[str, str]
 
 
 def clients(*, repeat: int, scale: int) -> list[Result]:
-    """Measure sending, with keys and without, and getting records."""
+    """Measure sending records, with and without keys, and reading them."""
     values = [b"%08d" % number * 12 + b"1234" for number in range(_COUNT // scale)]
     keyed: Records = [(b"key-%07d" % (number * 7919 % _KEYS), value) for number, value in enumerate(values)]
     keyless: Records = [(None, value) for value in values]
@@ -114,7 +114,7 @@ def _broker(folder: Path) -> Iterator[Broker]:
 
 
 def _measured(work: Callable[[], object]) -> float:
-    """Return how many seconds the work takes, without the garbage collector."""
+    """Return how many seconds the work takes, with the garbage collector off."""
     gc.collect()
     gc.disable()
     try:
@@ -126,7 +126,7 @@ def _measured(work: Callable[[], object]) -> float:
 
 
 class _Ours:
-    """Octavo on a data directory. Each sending pass has its own topic, which is deleted after it."""
+    """Octavo's clients on a data directory. Each sending pass has its own topic, which is deleted after it."""
 
     def __init__(self, data: DataDirectory) -> None:
         self._data = data
@@ -195,7 +195,7 @@ class _Ours:
 
 
 class _Theirs:
-    """confluent-kafka with a broker. Each sending pass has its own topic, which is deleted after it."""
+    """confluent-kafka's clients with a broker. Each sending pass has its own topic, which is deleted after it."""
 
     def __init__(self, address: str) -> None:
         self._address: dict[str, str | int | float | bool] = {

@@ -1,7 +1,7 @@
 """Logs to compact: records of about 100 bytes, each with a random key out of many.
 
-They are in build/bench, each in a folder named after its shape, and are written once. A pass works on a copy that
-shares the data files: compaction writes new files and does not change the old ones.
+They are in build/bench, each in a folder named after its parameters, and are written once. A pass works on a copy that
+shares the segment files by hard links: compaction writes new files and does not change the old ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONFIG: Final = {
     "min.cleanable.dirty.ratio": "0",
     "segment.bytes": str(128 << 20),
 }
-_VERSION: Final = 1  # of the data that is written
+_VERSION: Final = 1  # version of the data; part of the folder's name
 _CHUNK: Final = 100_000
 _BATCH: Final = 16 << 10
 _TIME_MS: Final = 1_700_000_000_000
@@ -38,7 +38,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class DirtyLog:
-    """A log that is dirty from the beginning to the end."""
+    """A log of which no part has been compacted yet."""
 
     codec: Codec
     count: int
@@ -46,7 +46,7 @@ class DirtyLog:
 
     @property
     def folder(self) -> Path:
-        """The data directory, which `prepare` writes."""
+        """The data directory. `prepare` writes it."""
         return FOLDER / f"compaction-{_VERSION}-{self.codec.name.lower()}-{self.count}-{self.keys}"
 
     def prepare(self) -> None:
@@ -69,7 +69,7 @@ class DirtyLog:
         unfinished.rename(self.folder)
 
     def copy(self, target: Path) -> Path:
-        """Copy the log, to be compacted; return the partition's folder in the copy."""
+        """Copy the log for a compaction; return the partition's folder in the copy."""
         last = max(self.folder.rglob("*.log"))
         for path in self.folder.rglob("*"):
             place = target / path.relative_to(self.folder)
@@ -95,7 +95,7 @@ def _rows(keys: npt.NDArray[np.int64], start: int) -> pa.RecordBatch:
 
 
 def _places() -> list[int]:
-    """Return the positions of the numbers in a value."""
+    """Return the positions in `_VALUE` that are replaced by numbers."""
     return [place for place in range(len(_VALUE)) if _VALUE[place : place + 8] == b"0" * 8]
 
 

@@ -21,13 +21,13 @@ from octavo.records.layout import BATCH_HEADER
 _PRODUCERS: Final = 100_000
 _MOST_MIB: Final = 100
 _MOST_SECONDS: Final = 1.0
-_SHARE: Final = 0.9  # the least share of the speed without producers
-_BATCHES: Final = 4_000  # appended in one pass
+_SHARE: Final = 0.9  # the speed with producer ids that we want to reach, as a share of the speed without
+_BATCHES: Final = 4_000  # number of batches appended in one pass
 _COVERED_AT: Final = BATCH_HEADER.at("attributes")
 
 
 def producers(*, repeat: int, scale: int) -> list[Result]:
-    """Measure memory, snapshots and appending."""
+    """Measure the memory of producer state, snapshots, and appending idempotent batches."""
     tell(f"state of {_PRODUCERS:,} producers")
     with sets.scratch() as folder:
         found = run_fresh("producers", str(folder), str(_PRODUCERS))
@@ -45,7 +45,7 @@ def _append(*, repeat: int, scale: int) -> list[Result]:
     prepare([data_set for data_set, _ in shapes])
     for data_set, size in shapes:
         sent = sets.as_sent(data_set)
-        # Each in its own memory, as those of the producer are: what was just written is faster to read again.
+        # Copies, because the batches of the producer are copies, too: memory that was just written is faster to read.
         plain = [bytes(bytearray(sent[number % len(sent)])) for number in range(_BATCHES // scale)]
         numbered = _numbered(plain)
         with sets.scratch() as folder:
@@ -76,6 +76,6 @@ def _pass(folder: Path, batches: Sequence[bytes]) -> float:
         for batch in batches:
             log.append(batch)
         taken = perf_counter() - begin
-        log.truncate_to(0)  # so that they are not written to the disk
+        log.truncate_to(0)  # so that the batches are not flushed to the disk
     shutil.rmtree(folder / "topic-0")
     return taken

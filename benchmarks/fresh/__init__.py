@@ -1,4 +1,4 @@
-"""Programs that run in a fresh process; each prints one JSON object."""
+"""Programs for measurements in a fresh process. Each prints one JSON object."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.fresh.compaction FOLDER MEMORY`: how much memory it takes to compact the log in FOLDER/data.
+"""`python -m benchmarks.fresh.compaction FOLDER MEMORY` measures the memory it takes to compact the log in FOLDER/data.
 
-This measures the peak of anonymous memory, above its level when everything was imported and compiled.
+This is the peak of anonymous memory, minus its level after everything was imported and compiled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
     folder, memory = Path(sys.argv[1]), int(sys.argv[2])
     first = folder / "first"
     first.mkdir()
-    with Log.open(first / "topic-0", CONFIG) as log:  # imports and kernels
+    with Log.open(first / "topic-0", CONFIG) as log:  # a first compaction imports modules and compiles kernels
         log.append(BATCH)
         log.roll()
     compact(first, 1 << 20)

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.fresh.log append|recover|read FOLDER BATCHES SIZE`: how much memory a log of SIZE bytes takes.
+"""`python -m benchmarks.fresh.log append|recover|read FOLDER BATCHES SIZE` measures the memory for a log of SIZE bytes.
 
-This measures the peak of anonymous memory, above its level when everything was imported and compiled.
+This is the peak of anonymous memory, minus its level after everything was imported and compiled.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def write(folder: Path, batches: Path, size: int) -> None:
 
 
 def recover(folder: Path) -> None:
-    """Open the log as after a crash."""
+    """Open the log without its clean shutdown marker, as after a crash."""
     for path in folder.iterdir():
         if path.is_file():
             path.unlink()
@@ -51,7 +51,7 @@ def main() -> None:
     first, folder = folder / "first", folder / "data"
     first.mkdir()
     folder.mkdir()
-    write(first, batches, 4 << 20)  # imports and kernels
+    write(first, batches, 4 << 20)  # a first small log imports modules and compiles kernels
     recover(first)
     read(first)
     if what != "append":

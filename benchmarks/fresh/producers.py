@@ -1,7 +1,7 @@
-"""`python -m benchmarks.fresh.producers FOLDER COUNT`: what the state of COUNT producers takes.
+"""`python -m benchmarks.fresh.producers FOLDER COUNT` measures memory and snapshots of the state of COUNT producers.
 
 Each producer has written more batches than are remembered. Memory is the anonymous memory that the state adds; the time
-of a snapshot is the fastest of three.
+of a snapshot is the shortest of three.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ INTERVAL_SECONDS = 0.002
 
 
 def resident_kib(field: str) -> int:
-    """Read one of the numbers in /proc/self/status."""
+    """Read one of the fields in /proc/self/status, in KiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1])
@@ -17,7 +17,7 @@ def resident_kib(field: str) -> int:
 
 
 class Watch(threading.Thread):
-    """Samples the memory of this process again and again, and keeps the peak."""
+    """A thread that samples the memory of this process again and again, and keeps the peak."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

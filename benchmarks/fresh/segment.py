@@ -1,7 +1,7 @@
-"""`python -m benchmarks.fresh.segment FILE`: how much memory it takes to decode a mapped segment.
+"""`python -m benchmarks.fresh.segment FILE` measures the memory it takes to decode a mapped segment.
 
-This measures the peak of anonymous memory (RssAnon), above its level when everything was imported and compiled. Pages
-of the mapped file do not count: the kernel takes them back when it likes.
+This is the peak of anonymous memory (RssAnon), minus its level after everything was imported and compiled. Pages of the
+mapped file do not count, because the kernel can take them back at any time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from octavo.records import to_arrow
 
 
 def main() -> None:
-    list(to_arrow(BATCH))  # imports and kernels
+    list(to_arrow(BATCH))  # imports modules and compiles kernels
     before_kib = resident_kib("RssAnon")
     watch = Watch()
     watch.start()
@@ -32,7 +32,7 @@ def main() -> None:
             "count": count,
             "added_mib": (watch.highest_kib - before_kib) / 1024,
             "before_mib": before_kib / 1024,
-            "high_water_mib": resident_kib("VmHWM") / 1024,  # with the file's pages
+            "high_water_mib": resident_kib("VmHWM") / 1024,  # including the pages of the file
         }
         del chunk
     print(json.dumps(told))

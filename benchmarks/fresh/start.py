@@ -1,4 +1,4 @@
-"""`python -m benchmarks.fresh.start objects|arrow|kafka-python`: seconds from the first import to a decoded batch."""
+"""`python -m benchmarks.fresh.start objects|arrow|kafka-python` measures the time from import to decoded batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare `octavo.log` with the least that the same work can cost: plain writes, plain reads, and checksums."""
+"""Compare `octavo.log` with the minimum for the same work: plain writes, plain reads, and checksums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.measure import Result
 
 
 def run(*, repeat: int, quick: bool = False) -> list[Result]:
-    """Run all parts; `quick` uses a tenth of the data."""
+    """Run all parts of this benchmark; `quick` uses a tenth of the data."""
     scale = 10 if quick else 1
     prepare(sets.all_of_them(scale))
     return [

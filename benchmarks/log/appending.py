@@ -1,4 +1,4 @@
-"""Compare appending with writing the same bytes and computing their checksum, which is the least it can cost."""
+"""Compare appending with the minimum for the same work: writing the bytes and computing their checksum."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from octavo.records.compression import decompress
 from octavo.records.layout import BATCH_HEADER
 
 _CONFIG: Final = LogConfig.from_properties({"max.message.bytes": str(2 << 20)})
-_PASS: Final = 192 << 20  # bytes appended in one pass
-_SHARE: Final = 0.7  # the least share of the speed of plain writes
-_SHARE_OF_ONE: Final = 0.35  # the least share where each call has only one small batch
-_TOGETHER: Final = 64  # small batches in one call
+_PASS: Final = 192 << 20  # number of bytes appended in one pass
+_SHARE: Final = 0.7  # the speed that we want to reach, as a share of the speed of plain writes
+_SHARE_OF_ONE: Final = 0.35  # the same if each call has only one small batch
+_TOGETHER: Final = 64  # number of small batches in one call
 _MAX_RECORDS: Final = 16 << 20
 
 _Stream = tuple[Codec, memoryview]
 
 
 def append(*, repeat: int, scale: int) -> list[Result]:
-    """Measure calls with large batches, with many small ones, and with one small one."""
+    """Measure calls with one large batch, with many small batches, and with one small batch."""
     results = []
     with sets.scratch() as folder:
         for codec, value_size in (("none", 100), ("none", 1000), ("lz4", 100), ("zstd", 100)):
@@ -63,13 +63,13 @@ def _append(folder: Path, calls: Sequence[bytes], count: int) -> float:
         for number in range(count):
             log.append(calls[number % many])
         taken = perf_counter() - begin
-        log.truncate_to(0)  # so that they are not written to the disk
+        log.truncate_to(0)  # so that the batches are not flushed to the disk
     shutil.rmtree(folder)
     return taken
 
 
 def _write(path: Path, calls: Sequence[bytes], work: Sequence[Sequence[_Stream]], count: int) -> float:
-    """Write the same bytes, after computing a checksum, or after decompressing the records if they are compressed."""
+    """Write the same bytes. Before that, decompress the records, or compute a checksum if they are not compressed."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     many = len(calls)
     os.write(descriptor, calls[0])

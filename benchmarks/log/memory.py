@@ -1,4 +1,4 @@
-"""Measure the memory of a process that appends to, recovers or reads a log, for a small log and a large one."""
+"""Compare the memory of a process for a small and a large log, while it appends, recovers or reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.fresh import run_fresh
 from benchmarks.log import sets
 from benchmarks.measure import Result, tell, within
 
-_MORE_MIB: Final = 16  # the most that a log of sixteen times the size may add
+_MORE_MIB: Final = 16  # the most memory that a log of sixteen times the size may add
 
 
 def resident(*, scale: int) -> list[Result]:

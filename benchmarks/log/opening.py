@@ -1,4 +1,4 @@
-"""Measure opening a cleanly closed directory of many partitions."""
+"""Measure opening a data directory of many partitions that was closed cleanly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EACH_MS: Final = 2.0
 
 
 def open_many(*, repeat: int, scale: int) -> list[Result]:
-    """Open partitions that each have one segment of a few batches."""
+    """Measure opening partitions that each have one segment of a few batches."""
     count = _PARTITIONS // scale
     name = f"open {count:,} cleanly closed partitions, each"
     tell(name)

@@ -1,4 +1,4 @@
-"""Measure how long reading one batch at a random place in a segment takes."""
+"""Measure how long it takes to read one batch at a random position in a segment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READS: Final = 20_000
 
 
 def read(*, scale: int) -> list[Result]:
-    """Read one batch of 16 KiB by offset, through the index, with its bytes."""
+    """Measure reading one batch of 16 KiB: finding it by offset with the index, and reading its bytes."""
     data = sets.segment(scale).path
     name = f"random read of a batch in {data.stat().st_size / 2**30:.2g} GiB"
     tell(name)

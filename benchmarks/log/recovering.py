@@ -1,4 +1,4 @@
-"""Compare recovering a segment after a crash with reading it and computing its checksum."""
+"""Compare recovering a segment after a crash with reading the file and computing its checksum."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from benchmarks.log import sets
 from benchmarks.measure import Contender, Peer, Result, compare
 from octavo.log import Log, LogConfig
 
-_MOST: Final = 1.5  # times the duration of reading and a checksum
+_MOST: Final = 1.5  # the longest time allowed, as a multiple of the time for reading and a checksum
 _BLOCK: Final = 4 << 20
 _CONFIG: Final = LogConfig.from_properties({"segment.bytes": str(2**31 - 1)})
 
 
 def recover(*, repeat: int, scale: int) -> list[Result]:
-    """Recover one segment, from the page cache as far as the system keeps it there."""
+    """Measure recovering one segment, which is in the page cache as far as the system keeps it there."""
     data = sets.segment(scale).path
     size = data.stat().st_size
     with sets.scratch() as folder:

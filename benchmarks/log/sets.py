@@ -13,8 +13,8 @@ from benchmarks.data import FOLDER, DataSet
 from octavo.records import read_batches
 from octavo.records.layout import BATCH_HEADER
 
-SMALL: Final = {100: 138, 1000: 16}  # records for a batch of 16 KiB, by the size of their values
-LARGE: Final = {100: 8_830, 1000: 1_025}  # and for one of 1 MiB
+SMALL: Final = {100: 138, 1000: 16}  # number of records in a batch of 16 KiB, by the size of their values
+LARGE: Final = {100: 8_830, 1000: 1_025}  # number of records in a batch of 1 MiB, by the size of their values
 
 
 def small(codec: str = "none", value_size: int = 100) -> DataSet:
@@ -42,14 +42,14 @@ def all_of_them(scale: int) -> list[DataSet]:
 
 
 def as_sent(data_set: DataSet) -> list[bytes]:
-    """Return the batches one by one, each with the base offset 0 that a producer gives it."""
+    """Return the batches of a data set as a producer sends them, each with base offset 0."""
     base_offset = BATCH_HEADER.at("length")
     return [bytes(base_offset) + bytes(batch.data[base_offset:]) for batch in read_batches(data_set.read())]
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Create a folder on the disk of the project; it is removed at the end."""
+    """Create a temporary folder on the same disk as the project; it is removed at the end."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=FOLDER, prefix="log-"))
     try:

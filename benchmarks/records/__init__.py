@@ -1,4 +1,4 @@
-"""Compare `octavo.records` with kafka-python, aiokafka and Apache Kafka's own reader; see docs/benchmarks.md."""
+"""Compare `octavo.records` with kafka-python, aiokafka and Apache Kafka's own reader (see docs/benchmarks.md)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.records import checksums, reading, resources, shapes, writing
 
 
 def run(*, repeat: int, quick: bool = False) -> list[Result]:
-    """Run all parts; `quick` uses a tenth of the data."""
+    """Run all parts of this benchmark; `quick` uses a tenth of the data."""
     scale = 10 if quick else 1
     prepare([*shapes.usual(scale), *shapes.to_encode(scale), *shapes.unusual(scale), *shapes.segments(scale)])
     return [

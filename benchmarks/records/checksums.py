@@ -1,4 +1,4 @@
-"""Compare verifying checksums with the bare library that computes them."""
+"""Compare verifying the checksums of batches with the checksum library alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALL: Final = (-(2**63), 2**63 - 1)
 
 
 def verify(*, repeat: int, scale: int) -> list[Result]:
-    """Find all batches of a buffer and verify their checksums, as `to_arrow` does."""
+    """Measure finding all batches of a buffer and verifying their checksums, as `to_arrow` does."""
     data_set = DataSet(count=1_000_000 // scale)
     data = data_set.read()
     pieces = [memoryview(data)[at : at + _PIECE] for at in range(0, len(data), _PIECE)]

@@ -1,4 +1,4 @@
-"""Measure decoding to Arrow and to objects."""
+"""Measure decoding batches to Arrow and to `Record` objects."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from octavo.records import read_batches, to_arrow
 
 UNIT: Final = "records/s"
 
-# Targets by codec: the least ratio to aiokafka, and to Kafka's reader when it copies.
+# Targets by codec: the ratio to reach against aiokafka, and against Kafka's reader when it copies keys and values.
 _AIOKAFKA: Final = {"none": 6, "lz4": 3, "snappy": 3, "zstd": 3, "gzip": 2}
 _KAFKA: Final = {"none": 1.0, "lz4": 1.2, "zstd": 1.2}
 
 _WARM_SECONDS: Final = 6.0
-_SLOW_PEER: Final = 50_000  # kafka-python gets only the first records: its speed does not depend on their number
+_SLOW_PEER: Final = 50_000  # number of records for kafka-python, which is slow; its speed does not depend on the number
 
 
 def decode(data: bytes, offsets: tuple[int, int] | None = None) -> int:
-    """Decode once to Arrow: all columns, checksums verified."""
+    """Decode all columns to Arrow once, verifying checksums; return the number of records."""
     return sum(chunk.num_rows for chunk in to_arrow(data, offsets=offsets))
 
 
 def decode_codecs(*, repeat: int, scale: int) -> list[Result]:
-    """Compare the usual shape with all peers, for each codec."""
+    """Compare decoding the usual data sets with all peers, for each codec."""
     return [result for data_set in usual(scale) for result in _decode_codec(data_set, repeat)]
 
 
@@ -56,7 +56,7 @@ def _decode_codec(data_set: DataSet, repeat: int) -> list[Result]:
 
 
 def decode_shapes(*, repeat: int, scale: int) -> list[Result]:
-    """Compare the other shapes with aiokafka, for each codec."""
+    """Compare decoding the unusual data sets with aiokafka, for each codec."""
     results = []
     for data_set in unusual(scale):
         data = data_set.read()
@@ -80,7 +80,7 @@ def ranges(*, repeat: int, scale: int) -> list[Result]:
 
 
 def objects(*, repeat: int, scale: int) -> list[Result]:
-    """Compare iterating over `Record` objects, which need neither Numba nor pyarrow."""
+    """Compare iterating over `Record` objects, which need neither Numba nor pyarrow, with kafka-python."""
     data, count = _first(DataSet(count=1_000_000 // scale).read(), _SLOW_PEER)
     peer = Peer(_python("kafka-python", clients.read_with_kafka_python, data, count), 1.0)
     ours = _python("octavo", clients.read_objects, data, count)
@@ -88,7 +88,7 @@ def objects(*, repeat: int, scale: int) -> list[Result]:
 
 
 def _python(name: str, read: Callable[[bytes], int], data: bytes, count: int) -> Contender:
-    """Make a contender of a Python reader, which must see `count` records."""
+    """Make a contender of a Python reader, and check that each pass sees `count` records."""
 
     def one_pass() -> None:
         seen = read(data)
@@ -98,7 +98,7 @@ def _python(name: str, read: Callable[[bytes], int], data: bytes, count: int) ->
 
 
 def _count_and_bytes(data: bytes) -> tuple[int, int]:
-    """Count the records, and the bytes of keys and values: all contenders must find the same."""
+    """Return the number of records, and of bytes in keys and values. All contenders must find the same."""
     count = size = 0
     for chunk in to_arrow(data, columns=("key", "value")):
         count += chunk.num_rows

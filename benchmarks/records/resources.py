@@ -14,7 +14,7 @@ _MAX_RESIDENT_MIB: Final = 256
 
 
 def resident_memory(*, scale: int) -> list[Result]:
-    """Measure how much memory decoding a mapped segment chunk by chunk adds, not counting the file's own pages."""
+    """Measure how much memory it takes to decode a mapped segment in chunks, not counting the pages of the file."""
     results = []
     for data_set in segments(scale):
         size = data_set.path.stat().st_size

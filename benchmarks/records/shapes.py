@@ -1,4 +1,4 @@
-"""The data sets that are decoded and encoded."""
+"""The data sets for decoding and encoding: the usual sizes of batches and values, and unusual ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks.data import CODECS, DataSet
 
-# Besides the usual shape: few and many records in a batch, small and large values.
+# Unusual shapes: few and many records in a batch, small and large values.
 UNUSUAL: Final = (
     DataSet(count=100_000, batch_count=1),
     DataSet(count=300_000, batch_count=10_000),
@@ -17,17 +17,17 @@ UNUSUAL: Final = (
 
 
 def usual(scale: int) -> list[DataSet]:
-    """Return a million records in batches of 200, for each codec."""
+    """Return data sets of a million records in batches of 200, one for each codec."""
     return [DataSet(codec=codec, count=1_000_000 // scale) for codec in CODECS]
 
 
 def to_encode(scale: int) -> list[DataSet]:
-    """Return the same shape for encoding. Compressed sets have fewer records, since compressing takes long."""
+    """Return the usual data sets for encoding. With compression, which is slow, they have fewer records."""
     return [DataSet(codec=codec, count=(1_000_000 if codec == "none" else 200_000) // scale) for codec in CODECS]
 
 
 def unusual(scale: int) -> list[DataSet]:
-    """Return the other shapes, for each codec."""
+    """Return data sets of all unusual shapes, for each codec."""
     return [replace(shape, codec=codec, count=shape.count // scale) for shape in UNUSUAL for codec in CODECS]
 
 

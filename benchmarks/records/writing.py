@@ -14,14 +14,14 @@ from benchmarks.measure import Contender, Peer, Result, compare, timed
 from benchmarks.records.shapes import to_encode, unusual
 from octavo.records import Codec, from_arrow, to_arrow
 
-_UNCOMPRESSED: Final = 10  # the target, as a ratio to aiokafka; with compression the target is 1
+_UNCOMPRESSED: Final = 10  # the ratio to aiokafka to reach without compression; with compression it is 1
 _CHUNK_BYTES: Final = 6 << 20
 _CHUNK_ROWS: Final = 1 << 16
 _MAX_SIZE: Final = 2**31 - 1
 
 
 def encode_codecs(*, repeat: int, scale: int) -> list[Result]:
-    """Compare the usual shape, for each codec."""
+    """Compare encoding the usual data sets, for each codec."""
     results = []
     for data_set in to_encode(scale):
         target = _UNCOMPRESSED if data_set.codec == "none" else 1.0
@@ -30,7 +30,7 @@ def encode_codecs(*, repeat: int, scale: int) -> list[Result]:
 
 
 def encode_shapes(*, repeat: int, scale: int) -> list[Result]:
-    """Compare the other shapes, uncompressed."""
+    """Compare encoding the unusual data sets, uncompressed."""
     return [
         result for data_set in unusual(scale) if data_set.codec == "none" for result in _encode(data_set, 1.0, repeat)
     ]
@@ -42,7 +42,7 @@ def _encode(data_set: DataSet, target: float, repeat: int) -> list[Result]:
     chunks = _chunks(data, data_set)
     records = [record for chunk in chunks for record in _rows(chunk)]
     room = 1024 + data_set.batch_count * (max(len(record.value) for record in records) + 64)
-    if codec == Codec.NONE:  # without compression there is only one way to write them
+    if codec == Codec.NONE:  # without compression, the bytes must be the same as those that Kafka wrote
         assert b"".join(_written(chunks, codec, data_set.batch_count)) == data
     ours = Contender("octavo", data_set.count, timed(partial(encode, chunks, codec, data_set.batch_count)))
     build = partial(clients.build_with_aiokafka, records, codec, data_set.batch_count, room)
@@ -60,7 +60,7 @@ def _written(chunks: list[pa.RecordBatch], codec: Codec, batch_count: int) -> It
 
 
 def _chunks(data: bytes, data_set: DataSet) -> list[pa.RecordBatch]:
-    """Divide the records into chunks of some megabytes that hold whole batches."""
+    """Divide the records into chunks of a few megabytes, each a whole number of batches."""
     columns = ("offset", "timestamp", "key", "value")
     (batch,) = pa.Table.from_batches(list(to_arrow(data, columns=columns))).combine_chunks().to_batches()
     batches = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // data_set.value_size) // data_set.batch_count)
@@ -70,7 +70,7 @@ def _chunks(data: bytes, data_set: DataSet) -> list[pa.RecordBatch]:
 
 
 def _rows(chunk: pa.RecordBatch) -> list[clients.Row]:
-    """Convert the records to Python objects, before the clock starts."""
+    """Convert the records to Python objects. This is not part of the measured time."""
     timestamps_ms = chunk["timestamp"].cast(pa.int64()).to_numpy() // 1000
     columns = (timestamps_ms.tolist(), chunk["key"].to_pylist(), chunk["value"].to_pylist())
     return [clients.Row(*row) for row in zip(*columns, strict=True)]

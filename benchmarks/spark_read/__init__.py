@@ -1,7 +1,7 @@
 """Compare `format("octavo")` with ready-made Arrow batches, and with Spark's Kafka connector and a broker.
 
-Rows go into the JVM and no further, to Spark's `noop` sink. Contenders take turns in one Spark session, whose first
-rounds do not count.
+All rows go into the JVM, to Spark's `noop` sink, which drops them. Contenders take turns in one Spark session. Its
+first rounds are for warming up, and are not measured.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tests.kafka.releases import KafkaUnavailable
 from tests.spark import sessions
 
 CODECS = ("none", "lz4", "zstd")
-SEGMENTS = 10  # gigabytes, and 87 million records
+SEGMENTS = 10  # number of segments: 10 gigabytes, and 87 million records
 
 
 def run(*, repeat: int, quick: bool = False) -> Outcome:
-    """Run all parts; `quick` uses a tenth of the data."""
+    """Run all parts of this benchmark; `quick` uses a tenth of the data."""
     scale = 10 if quick else 1
     repeat = min(repeat, 5)  # a round takes a minute
     results: list[Result] = []
@@ -77,7 +77,7 @@ def _scan(codec: str, *, scale: int, repeat: int) -> list[Result]:
 
 @contextmanager
 def _connector(folder: Path) -> Iterator[str | None]:
-    """Yield the address of a broker that serves the log; None where Kafka is not available."""
+    """Yield the address of a broker that serves the log; None if Kafka is not available."""
     try:
         sessions.connector_path()
         with served(folder) as address:
@@ -128,7 +128,7 @@ def _offsets(offset: int) -> str:
 
 
 def _times(folder: Path, scale: int) -> tuple[int, int]:
-    """Return the timestamps of about a hundredth of the log's time, from its middle on."""
+    """Return the first and last timestamp of about a hundredth of the log, from its middle on."""
     from octavo.log.segment.index import TimeIndex
     from octavo.log.storage import DISK
 
@@ -143,7 +143,7 @@ def _times(folder: Path, scale: int) -> tuple[int, int]:
 
 
 def _growth(folder: Path, *, scale: int) -> tuple[list[Result], dict[str, object]]:
-    """Measure how time and memory grow from one segment to ten."""
+    """Measure how the time and memory of a query grow from one segment to ten."""
     count = logs.RECORDS // scale
     seconds = {}
     memory = {}
@@ -167,7 +167,7 @@ def _growth(folder: Path, *, scale: int) -> tuple[list[Result], dict[str, object
 
 
 def _cores(*, scale: int, repeat: int) -> list[Result]:
-    """Compare two cores with one."""
+    """Compare a full scan on two cores with one on one core."""
     tell("one core and two")
     query = Query("full", {"path": str(logs.make("none", 1, scale))})
     one = ask([query], repeat=repeat, session=Session(cores=1)).seconds("full")

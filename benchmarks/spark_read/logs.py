@@ -1,4 +1,4 @@
-"""Make logs for Spark to read: segments of a gigabyte, copied from batches that Apache Kafka wrote.
+"""Make logs for Spark to read: segments of a gigabyte, made of copies of batches that Apache Kafka wrote.
 
 Offsets and timestamps continue from segment to segment, so that ranges of both make sense. Indexes are like Kafka's.
 """
@@ -15,9 +15,9 @@ from octavo.records import read_batches
 from octavo.records.checksum import crc32c
 from octavo.records.layout import BATCH_HEADER
 
-RECORDS: Final = 8_720_000  # in a segment: a gigabyte, uncompressed
+RECORDS: Final = 8_720_000  # number of records in a segment: a gigabyte, uncompressed
 TOPIC: Final = "events"
-_INTERVAL: Final = 4096  # bytes between two index entries
+_INTERVAL: Final = 4096  # number of bytes between two index entries
 _CRC_AT: Final = BATCH_HEADER.at("crc")
 _COVERED_FROM: Final = BATCH_HEADER.at("attributes")
 _BASE_TIME_AT: Final = BATCH_HEADER.at("base_timestamp_ms")
@@ -25,7 +25,7 @@ _MAX_TIME_AT: Final = BATCH_HEADER.at("max_timestamp_ms")
 
 
 def make(codec: str, segments: int, scale: int) -> Path:
-    """Make a data directory with one partition of so many segments, unless it exists; return its path."""
+    """Make a data directory with one partition of this many segments, unless it exists; return its path."""
     data_set = DataSet(codec=codec, count=RECORDS // scale)
     folder = FOLDER / "spark" / f"{codec}-{data_set.count}-{segments}"
     if folder.exists():
@@ -44,7 +44,7 @@ def make(codec: str, segments: int, scale: int) -> Path:
 
 
 def _length_ms(data: bytes) -> int:
-    """Return how much later the next segment begins."""
+    """Return how many milliseconds a segment covers: the next one begins that much later."""
     batches = list(read_batches(data, verify=False))
     return batches[-1].max_timestamp_ms - batches[0].max_timestamp_ms + 1
 

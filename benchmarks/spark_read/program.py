@@ -1,9 +1,9 @@
-"""Run queries in turns in a separate Spark, and print how long each took.
+"""Run queries in turns in a separate Spark process, and print how long each took.
 
     python -m benchmarks.spark_read.program < questions.json
 
-A question is the path of a log or the address of a broker, a format and its options. The answer has the seconds of each
-round after the warm-up rounds, and the peak memory of the Python workers, which is read at the end.
+Each query in the JSON has a name, a format and its options, such as the path of a log or the address of a broker. The
+output has the seconds of each round after the warm-up rounds, and the peak memory of the Python workers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.spark.processes import workers
 
 
 def main() -> None:
-    """Run the queries, and print the answer on the last line."""
+    """Run the queries, and print the measurements as JSON on the last line."""
     asked = json.load(sys.stdin)
     builder = SparkSession.builder.master(asked["master"]).appName("benchmark")
     for name, value in asked["settings"].items():
@@ -37,7 +37,7 @@ def main() -> None:
             name = query["name"]
             begin = perf_counter()
             frame = load(spark, query) if query["anew"] else frames[name]
-            frame.write.format("noop").mode("overwrite").save()  # all rows go into the JVM, and no further
+            frame.write.format("noop").mode("overwrite").save()  # all rows go into the JVM, which drops them
             taken = perf_counter() - begin
             print(f"    {name}: {taken:.2f} s", file=sys.stderr, flush=True)
             if turn >= asked["warm"]:
@@ -47,12 +47,12 @@ def main() -> None:
 
 
 def load(spark: SparkSession, query: dict[str, Any]) -> DataFrame:
-    """Load a query into a frame, as a user would keep it: Spark plans it once, in a warm-up round."""
+    """Return the data frame of a query. It is kept as a user would keep it: Spark plans it once, when it first runs."""
     return spark.read.format(query["format"]).options(**query["options"]).load()
 
 
 def peak_of_workers(root: int) -> float:
-    """Return the peak memory of any Python worker below this process, in MiB."""
+    """Return the highest peak memory of the Python workers below a process, in MiB."""
     peak = 0
     for process in workers(root):
         lines = Path(f"/proc/{process}/status").read_text().splitlines()

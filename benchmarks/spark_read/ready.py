@@ -1,7 +1,7 @@
-"""A data source that hands over ready-made Arrow batches and decodes nothing: the fastest that any can be.
+"""A data source that passes ready-made Arrow batches to Spark and decodes nothing. No data source can be faster.
 
 The batches are exactly those that our source makes, with the same tasks, rows and schema. `prepare` writes them to
-files in Arrow's own format, which the workers map into memory.
+files in Arrow's own format, and the workers map these files into memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReadySource(DataSource):
 
 
 class ReadyReader(DataSourceReader):
-    """A reader that decodes nothing."""
+    """A reader that reads the files of `prepare` and decodes nothing."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options = options
@@ -61,7 +61,7 @@ class ReadyReader(DataSourceReader):
 
 
 def prepare(options: Mapping[str, str]) -> None:
-    """Write the files that do not exist yet."""
+    """Write the batches of our source to files, unless the files exist."""
     source = OctavoSource(options)
     reader = source.reader(source.schema())
     for task in reader.partitions():

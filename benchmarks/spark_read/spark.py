@@ -1,4 +1,4 @@
-"""Run queries in a separate Spark, on a given number of cores."""
+"""Run queries in a separate Spark process, on a given number of cores."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.spark import sessions
 
 @dataclass(frozen=True)
 class Query:
-    """One query with its name."""
+    """A query: its name, format and options."""
 
     name: str
     options: Mapping[str, str]
     format: str = "octavo"
-    anew: bool = False  # whether it is planned again in each round
+    anew: bool = False  # whether the query is planned again in each round
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class Session:
 
 
 class Answer(NamedTuple):
-    """The times and memory that were measured."""
+    """The measured times of all queries, and the memory of the workers."""
 
     times: dict[str, list[float]]
     worker_mib: float  # the peak memory of a worker
 
     def seconds(self, name: str) -> float:
-        """Return the median of a query's rounds."""
+        """Return the median time of a query."""
         return median(self.times[name])
 
 
 def ask(queries: Sequence[Query], *, repeat: int, session: Session | None = None, warm: int = 3) -> Answer:
-    """Run queries in turns in a new Spark. Its compiler needs some warm-up rounds."""
+    """Run queries in turns in a new Spark process, after `warm` rounds in which the JVM compiles its code."""
     session = Session() if session is None else session
     settings = {
         "spark.ui.enabled": "false",
