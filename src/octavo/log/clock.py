@@ -1,4 +1,4 @@
-"""Where the time comes from. Whatever depends on the time takes a `Clock`, so that tests can set it."""
+"""Clocks. Code that depends on the time takes a `Clock`, so that tests can set the time."""
 
 from __future__ import annotations
 

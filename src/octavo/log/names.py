@@ -1,7 +1,7 @@
 """Kafka's names for files and folders, and its rules for topic names.
 
 A name is accepted only in the form in which Kafka writes it. Kafka would also read `topic-007` or `topic-+7` as
-partition 7. Here they are not partitions, so that no two folders can mean the same one.
+partition 7. Here they are not partitions, so that no two folders can mean the same partition.
 """
 
 from __future__ import annotations

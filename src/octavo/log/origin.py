@@ -1,4 +1,4 @@
-"""Where an append comes from: `Origin`."""
+"""The source of an append: `Origin`."""
 
 from __future__ import annotations
 

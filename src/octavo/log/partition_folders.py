@@ -31,9 +31,10 @@ def folder_paths(paths: Paths) -> list[Path]:
 
 
 def check_data_folder(path: Path, *, read_only: bool = False) -> None:
-    """Raise `BadDirectory` for a folder of a partition, or one inside another data directory.
+    """Check that a folder can be a data directory. It must not be a partition's, nor inside another data directory.
 
-    read_only: allow a directory inside another, because somebody may have put a copy there to read it
+    `read_only`: allow a directory inside another, because somebody may have put a copy there to read it. Raises
+    `BadDirectory`.
     """
     path = path.absolute()
     if not read_only and (path.parent / META_PROPERTIES).exists():

@@ -1,4 +1,4 @@
-"""Everything that a log asks of a file system, in one place.
+"""All file system operations of a log, in one place.
 
 `Storage` is the disk. Tests use another storage, which loses, tears and reorders what was not synced. So nothing else
 in `octavo.log` writes, renames, truncates or syncs. When a method returns, what it wrote is in the page cache. It is on

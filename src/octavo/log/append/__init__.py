@@ -1,1 +1,1 @@
-"""Decide whether a batch may be appended, and give it its place in the log."""
+"""Decide whether a batch may be appended, and assign its offsets and leader epoch."""

@@ -14,7 +14,7 @@ Some differences from Kafka are deliberate:
 - A batch whose records would take more than 256 MiB decompressed is `MESSAGE_TOO_LARGE`. Kafka has no such limit.
 - A record whose length varint never ends is an `INVALID_RECORD` in every batch. Kafka fails unexpectedly for some.
 - Records that are stored with another codec keep varints that are longer than needed. Kafka rewrites them.
-- If a batch is refused because of its records, the first 1,000 of them are listed, and the message gives their number.
+- If a batch is refused because of its records, the first 1,000 bad ones are listed, and the message gives their total.
   Kafka lists them all, even millions out of a kilobyte.
 - Offsets end at 2^63 - 2, and a record that would go beyond is an `INVALID_RECORD`. In Kafka offsets become negative.
 - A follower refuses batches that overlap or end before they begin. Kafka appends them.

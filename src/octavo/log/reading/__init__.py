@@ -1,1 +1,1 @@
-"""Reading a log, one that is open for writing or a watched one."""
+"""Read a log, whether it is open for writing or only watched."""
