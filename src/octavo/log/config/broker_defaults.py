@@ -87,7 +87,10 @@ class BrokerDefaults:
         LogConfig.from_stored(self._values)  # raises, before anything is changed
 
     def config_of(self, topic: Topic | None) -> TopicConfig:
-        """Return a topic's configuration as far as known. Pass None if the metadata lack it. Raises `InvalidConfig`."""
+        """Return the configuration of a topic, as far as it is known. Raises `InvalidConfig`.
+
+        `topic` is None for a topic that is not in the metadata.
+        """
         if topic is None:
             return UNKNOWN
         values = {**self._values, **topic.config}

@@ -38,7 +38,7 @@ class Kind(Protocol):
 
 
 class Integer:
-    """Whole numbers in a range, as Java's `int` or `long`."""
+    """The kind of whole numbers in a range, as Java's `int` or `long`."""
 
     def __init__(self, minimum: int, maximum: int, *, also: int | None = None) -> None:
         """`also`: one more valid number outside the range."""
@@ -71,7 +71,7 @@ def int64(minimum: int = -MAX_INT64 - 1) -> Integer:
 
 
 class Ratio:
-    """Numbers from 0 to 1. NaN is accepted, as in Kafka, because every comparison with it is false."""
+    """The kind of numbers from 0 to 1. NaN is accepted, as in Kafka, because every comparison with it is false."""
 
     allowed = "a number from 0 to 1"
 
@@ -92,7 +92,7 @@ class Ratio:
 
 
 class Switch:
-    """`true` or `false`."""
+    """The kind of the values `true` and `false`."""
 
     allowed = "true or false"
 
@@ -110,7 +110,7 @@ class Switch:
 
 
 class Text:
-    """Any text."""
+    """The kind of any text."""
 
     allowed = "a text"
 
@@ -125,7 +125,7 @@ class Text:
 
 
 class Name(Text):
-    """A text that is not empty, or None."""
+    """The kind of texts that are not empty; None is valid, too."""
 
     allowed = "a text that is not empty"
 
@@ -134,7 +134,7 @@ class Name(Text):
 
 
 class Word:
-    """One of a fixed set of words."""
+    """The kind of values that are one of a fixed set of words."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words: Final = tuple(words)
@@ -151,7 +151,7 @@ class Word:
 
 
 class Member(Generic[E]):
-    """A member of an enumeration, written as Kafka's word for it."""
+    """The kind of members of an enumeration, written as Kafka's words for them."""
 
     def __init__(self, members: dict[str, E]) -> None:
         self._members: Final = members
@@ -172,7 +172,7 @@ class Member(Generic[E]):
 
 
 class Words:
-    """A comma-separated list of words from a fixed set. The empty list is valid (KIP-1161)."""
+    """The kind of comma-separated lists of words from a fixed set. The empty list is valid (KIP-1161)."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words: Final = frozenset(words)
@@ -189,7 +189,7 @@ class Words:
 
 
 class Throttled:
-    """A list of the replicas whose replication is throttled."""
+    """The kind of lists of replicas whose replication is throttled."""
 
     allowed = "'*', or partition:broker pairs of numbers with commas in between"
 

@@ -1,4 +1,4 @@
-"""The logs that a consumer reads: their start and end offsets, as it sees them, and reads from a position on."""
+"""The logs that a consumer reads: their start and end offsets as it sees them, and reading from a position on."""
 
 from __future__ import annotations
 

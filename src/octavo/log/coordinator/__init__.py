@@ -1,4 +1,4 @@
-"""What Kafka's brokers do for producers and consumers besides keeping logs: `Coordinator`.
+"""`Coordinator` does for producers and consumers what Kafka's brokers do besides keeping logs.
 
     producer ids         allocated in blocks, by records of the metadata log
     committed offsets    in `__consumer_offsets`

@@ -1,4 +1,4 @@
-"""`Coordinator`: one object for what brokers do for producers and consumers besides keeping logs."""
+"""`Coordinator`: producer ids, committed offsets and transactions of a directory, in one object."""
 
 from __future__ import annotations
 

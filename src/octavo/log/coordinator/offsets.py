@@ -51,7 +51,7 @@ class OffsetState:
 
     def __init__(self) -> None:
         self._groups: Final[dict[str, dict[TopicPartition, _Stored]]] = {}
-        self._pending: Final[dict[int, dict[_Key, _Stored]]] = {}  # in open transactions, by producer id
+        self._pending: Final[dict[int, dict[_Key, _Stored]]] = {}  # of open transactions, by producer id
         self._next_offsets: Final[dict[TopicPartition, int]] = {}
 
     def read(self, partition: TopicPartition, log: ReadableLog) -> None:
@@ -103,7 +103,7 @@ class OffsetState:
             pending.pop((group, partition), None)
 
     def position(self, group: str, partition: TopicPartition, topic_id: UUID | None) -> OffsetAndMetadata | None:
-        """The committed offset of a group; None if there is none, or if it is for a topic that had the same name."""
+        """The committed offset of a group; None if there is none, or if it is for an earlier topic of that name."""
         stored = self._groups.get(group, {}).get(partition)
         if stored is None or (topic_id is not None and stored.topic_id not in (NO_UUID, topic_id)):
             return None

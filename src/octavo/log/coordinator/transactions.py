@@ -182,14 +182,17 @@ class Transactions:
     # --------------------------------------------------------------------------------------------------------- endings
 
     def _prepare(self, transaction: Transaction, value: TransactionLogValue, state: TransactionState) -> None:
-        """Write the decision. For a commit, flush the data before it, and flush it before anybody can see it."""
+        """Write the decision. For a commit, flush the data first, and then the decision, before anybody can see it."""
         commit = state is PREPARE_COMMIT
         if commit:
             self._flush(partitions_of(value))
         self._log.put(transaction, changed(value, state, self._later_than(value)), flush=commit)
 
     def _finish(self, transaction: Transaction, *, recovered: bool = False) -> None:
-        """Write markers and complete the transaction. `recovered`: there may be markers already, and data after."""
+        """Write the marker into every partition, and complete the transaction.
+
+        `recovered`: partitions may have the marker already, and data of the next transaction after it.
+        """
         value = transaction.value
         assert value is not None
         assert value.transaction_status in _PREPARED

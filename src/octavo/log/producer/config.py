@@ -49,7 +49,7 @@ _ELSEWHERE: Final = {
 
 
 class _Acks(Word):
-    """One of Kafka's words for `acks`. Those that are numbers may also be given as `int`."""
+    """The kind of Kafka's words for `acks`. Those that are numbers may also be given as `int`."""
 
     def accepts(self, value: Any) -> bool:
         return super().accepts(str(value))

@@ -157,7 +157,10 @@ class Encoder:
         return _batches(table[:count])
 
     def seal(self, batches: Sequence[Encoded], first: int) -> tuple[list[Sealed], Buffer]:
-        """Complete batches, compressed if configured; rows count from `first`. Return them and all their bytes."""
+        """Complete batches of one partition, and compress them if configured. Return them, and all their bytes.
+
+        `first`: the first row of the parcel, from which the rows of its batches are counted.
+        """
         view = self._memory.data
         if self._codec == Codec.NONE:
             data: Buffer = view[batches[0].start : batches[-1].end]

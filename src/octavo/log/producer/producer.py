@@ -262,7 +262,7 @@ class Producer(ClosedByWith):
         return partitions_of(self._data, topic)
 
     def _tend(self, inbox: Inbox) -> None:
-        """Start the `linger.ms` of an idle inbox, and append the records of a full one."""
+        """Start the wait for `linger.ms` in an idle inbox, and append the records of a full one."""
         if inbox.is_idle:
             inbox.since_ms = self._clock()
             inbox.set_idle(False)

@@ -59,7 +59,7 @@ class RecordColumns:
         return sum(len(part.data) for part in parts)
 
     def sizes(self) -> Int64s:
-        """The size of each record in a batch, or one or two bytes more."""
+        """Upper bounds for the size of each record in a batch, at most two bytes too large."""
         body = _nullable_sizes(self.values.lengths)
         body += 6
         body += _nullable_sizes(self.keys.lengths) if len(self.keys.data) else 1
@@ -105,7 +105,7 @@ def columns_of(inbox: Inbox, items: list[Any], clock_unit: int) -> RecordColumns
 
 
 def _take_special(times: list[Any]) -> list[tuple[int, Special]]:
-    """Return each `Special` in `times` with its row, and put its time in its place."""
+    """Replace each `Special` in `times` by its time. Return the rows and the `Special`s."""
     special = [(row, time) for row, time in enumerate(times) if type(time) is Special]
     for row, record in special:
         times[row] = record.time
