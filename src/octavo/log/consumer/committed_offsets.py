@@ -73,7 +73,7 @@ class WatchedPositions:
 
 
 def positions_of(data: DataDirectory | WatchedDirectory) -> Positions:
-    """Return the committed offsets in a directory."""
+    """Return the interface to the committed offsets in a directory."""
     return KeptPositions(data) if isinstance(data, DataDirectory) else WatchedPositions(data)
 
 

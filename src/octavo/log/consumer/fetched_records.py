@@ -107,7 +107,7 @@ class Fetched:
         self._at -= count
 
     def take(self, count: int) -> list[ConsumerRecord]:
-        """Return at most `count` records, the next ones. Raises `DeserializationFailed` if the first is not valid."""
+        """Return the next records, at most `count`. Raises `DeserializationFailed` if that fails for the first one."""
         if count >= _AT_ONCE:
             records = self._make(count)
         else:
