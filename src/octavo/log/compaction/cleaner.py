@@ -144,7 +144,7 @@ class Cleaner:
     def _filter_group(
         self, filtering: Filtering, group: Sequence[Segment], output: CleanedSegment, old_horizon_ms: int
     ) -> int:
-        """Write the batches and records to keep of a group. Return the modification time of its last segment."""
+        """Copy what is to be kept of a group to `output`. Return the modification time of the group's last segment."""
         filtering.transactions.index = output.txn_index
         last_batches = LastBatches(self._job.last_batches())
         ends = segment_ends(group, group[-1].end_offset()[0])

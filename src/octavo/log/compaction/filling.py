@@ -90,7 +90,7 @@ class Filling:
 
 
 def _start(segment: Segment, start_offset: int) -> int:
-    """Return the position in a segment at which to begin. Its index gives it, since most of the segment may be clean.
+    """Return the position at which to begin in a segment that may be mostly clean. The index gives the position.
 
     If the segment has aborted transactions, begin at its start. A pass that begins after a marker may take later
     batches for aborted as well, and miss the last value of a key. (This happens to Kafka.)

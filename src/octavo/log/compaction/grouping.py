@@ -13,7 +13,7 @@ from octavo.records.layout import MAX_INT32
 def group_segments(
     segments: Sequence[Segment], config: LogConfig, first_uncleanable_offset: int
 ) -> list[list[Segment]]:
-    """Group the segments, in order (Kafka's `groupSegmentsBySize`).
+    """Group adjacent segments to be merged, in order (Kafka's `groupSegmentsBySize`).
 
     A group's data fit into one segment, its indexes fit into the index limits, and its offsets fit into an index
     entry. A segment ends where the next one begins; the last one ends at `first_uncleanable_offset`.

@@ -46,7 +46,7 @@ class CompactionPlan(NamedTuple):
 
 
 def make_plan(view: View, config: LogConfig, checkpoint: int | None, now_ms: int) -> CompactionPlan:
-    """Make the plan for a log that is clean up to offset `checkpoint`; None if it was never cleaned."""
+    """Make the plan for a log that is clean up to offset `checkpoint` (None: it was never cleaned)."""
     first_dirty_offset = view.start_offset if checkpoint is None else checkpoint
     is_wrong = not view.start_offset <= first_dirty_offset <= view.end_offset
     if is_wrong:

@@ -40,7 +40,7 @@ class Block(NamedTuple):
     size: int  # total size of the batches in the table
 
     def broken(self, rule: int, row: int, at: int) -> FormatError:
-        """Return the error for a batch that breaks a rule at `at`, or, if it is compressed, at the batch's position."""
+        """Return the error for a batch that breaks a rule at `at`. For a compressed batch, it has the batch's start."""
         if self.table[row, scan.INFLATED]:
             at = int(self.table[row, scan.POSITION])
         return rules.broken(rule, self.position + at)

@@ -47,6 +47,6 @@ class CompactionProgress(NamedTuple):
     bytes_total: int
 
 
-OnCompaction = Callable[[CompactionProgress], None]  # called with the progress of a clean
+OnCompaction = Callable[[CompactionProgress], None]  # called with the progress of the cleaner
 
 GoOn = Callable[[int, int], None]  # called with the bytes read and written; raises to stop

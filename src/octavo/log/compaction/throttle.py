@@ -22,7 +22,7 @@ class Throttle:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Raises `InvalidInput` for a rate that is not above 0."""
+        """Limit the rate to `bytes_per_second`. Raises `InvalidInput` if that is not above 0."""
         if not bytes_per_second > 0:
             raise InvalidInput(f"nothing can be done at {bytes_per_second} bytes per second")
         self.bytes_per_second: Final = bytes_per_second

@@ -141,7 +141,7 @@ class Topics:
         self._half_deleted = None
 
     def _put_away(self, name: str) -> None:
-        """Rename the folders of all partitions of a topic for deletion, even if this fails for some of them."""
+        """Rename the folders of a topic's partitions for deletion. If one cannot be renamed, the others still are."""
         attempts = Attempts()
         for folder, partition in self._partitions_of(name):
             with attempts:

@@ -28,7 +28,7 @@ _MAX_SIZE: Final = 4096
 
 
 def was_clean(folder: Path) -> bool:
-    """Whether the last process that wrote to this directory closed it cleanly."""
+    """Return whether the last process that wrote to this directory closed it cleanly."""
     return (folder / CLEAN_SHUTDOWN).exists()
 
 

@@ -70,7 +70,7 @@ class LeaderEpochs:
             return empty, error
 
     def is_cut(self) -> bool:
-        """Whether the checkpoint exists but ends before its number of entries. (Kafka creates such a file at first.)"""
+        """Return whether the checkpoint exists but lacks its number of entries. (Kafka first creates such a file.)"""
         if self.entries or self._storage is None or self._path is None or not self._path.exists():
             return False
         return self._storage.open(self._path).read_at(64, 0).count(b"\n") < 2

@@ -53,7 +53,7 @@ def random_uuid() -> uuid.UUID:
 
 
 def is_reserved_directory(directory: uuid.UUID) -> bool:
-    """Whether an id is not that of a directory, but means that a replica is unassigned, lost or migrating."""
+    """Return whether an id is no directory's, but means that a replica is unassigned, lost or migrating."""
     return directory in _RESERVED
 
 

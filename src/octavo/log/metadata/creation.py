@@ -93,7 +93,7 @@ def _voters_snapshot(node_id: int, directory_id: UUID, timestamp_ms: int) -> byt
 def _quorum_state() -> bytes:
     """Return a quorum state without a leader, in the epoch of the log.
 
-    Without this file Kafka logs a warning, and finds out by itself.
+    Without this file Kafka logs a warning, and determines its state by itself.
     """
     state = {
         "leaderId": -1,

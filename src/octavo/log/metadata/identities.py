@@ -22,7 +22,7 @@ class Identities:
     """The `meta.properties` of each folder of a data directory."""
 
     def __init__(self, storage: Storage, folders: Sequence[Path]) -> None:
-        """Raises `BadDirectory` if the folders do not belong to one node, and `CorruptFile`."""
+        """Read the identities. Raises `CorruptFile`, and `BadDirectory` if the folders do not belong to one node."""
         self._storage = storage
         self._found = {folder: read_meta_properties(storage, folder) for folder in folders}
         check_one_node(self.known)

@@ -291,7 +291,7 @@ class MetadataStore:
             self._identify(known)
 
     def _create(self, node: MetaProperties, records: Sequence[MetadataRecord | UnknownRecord] = FEATURES) -> None:
-        """Create the metadata log, and then the identity: a directory with an identity always has a log."""
+        """Create the metadata log, and then the identity, so that a directory with an identity always has a log."""
         assert node.node_id is not None
         present = self.identity.get(self.metadata_folder)
         create_cluster_log(

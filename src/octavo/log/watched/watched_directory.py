@@ -26,7 +26,7 @@ class WatchedDirectory(ClosedByWith):
     """A data directory that is only read. `DataDirectory.open` returns it."""
 
     def __init__(self, folders: Sequence[Path], storage: Storage) -> None:
-        """Raises `BadDirectory` if a folder is missing, or if the folders do not belong to one node."""
+        """Check the folders. Raises `BadDirectory` if one is missing, or if they do not belong to one node."""
         for folder in folders:
             if not folder.is_dir():
                 raise BadDirectory(folder, "there is no such folder")
