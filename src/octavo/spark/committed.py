@@ -5,8 +5,8 @@ producer snapshot that the log's writer left, so that only the headers after it 
 one for each log. For a batch query the workers find the offset, each once for every partition that it reads.
 
 `Outcomes` is for the tasks. If a slice has a batch of a transaction, the task must know how that transaction ended, and
-the marker may be far behind the end of the slice. So the task reads headers ahead, no further than it has to. If there
-are no transactions, it does not read ahead at all.
+the marker may come long after the end of the slice. So the task reads headers ahead, no further than it has to. If
+there are no transactions, it does not read ahead at all.
 
 Both may find damage outside the offsets that the query reads, and a marker may be lost in it. With `onCorruption` =
 fail they fail. Otherwise they continue after the damage, and the next marker of the same producer ends the transaction.
@@ -100,8 +100,10 @@ class OpenTransactions:
         return stable
 
     def _begin(self, storage: Storage, log: WatchedLog, above: int, bound: int) -> FoundTransactions | None:
-        """Begin at the newest producer snapshot whose offset is above `above` and at most `bound`; None if there is
-        none."""
+        """Begin at the newest producer snapshot between two offsets: after `above`, and at most at `bound`.
+
+        Returns None if there is no such snapshot that can be read.
+        """
         offsets = (base_offset_of(name) for name in storage.files(log.folder, SNAPSHOT))
         for offset in sorted((each for each in offsets if each is not None and above < each <= bound), reverse=True):
             try:
@@ -187,7 +189,7 @@ class Outcomes:
 
         Batches of aborted transactions are dropped, and control batches unless `includeControlRecords` is set. If it
         cannot be found out how a transaction ended, raises `CorruptFile`, `BadDirectory` or `DataLoss`, unless the
-        options allow to skip damage or to lose data.
+        options allow skipping damage or losing data.
         """
         attributes = table[:, scan.ATTRIBUTES]
         new = table[:, scan.MAGIC] == 2
@@ -225,8 +227,7 @@ class Outcomes:
         return False
 
     def _give_up(self, producer_id: int, first_offset: int) -> None:
-        """Report a transaction whose marker is not in the log: raise an error, or warn if its batches are to be left
-        out."""
+        """Report a transaction whose marker is not in the log: raise an error, or warn that its data are left out."""
         problem = (
             f"how the transaction ended that producer {producer_id} wrote in at offset {first_offset} is not in the log"
         )

@@ -38,7 +38,7 @@ class Skipped(NamedTuple):
     rule: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return all fields, for a JSON file."""
+        """Return the fields of the JSON file that describes the damage."""
         return {
             "topic": self.piece.partition.topic,
             "partition": self.piece.partition.partition,

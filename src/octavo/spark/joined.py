@@ -51,7 +51,7 @@ def group_small(slices: Iterable[Slice], room: int) -> Iterator[list[Slice]]:
 
 
 class Window:
-    """Where several slices are in memory, one after the other."""
+    """The positions of several slices that are in memory, one after the other."""
 
     def __init__(self, slices: Sequence[Slice]) -> None:
         self.slices: Final = slices

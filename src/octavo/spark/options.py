@@ -310,7 +310,7 @@ def _read_limit(options: Mapping[str, str], which: str) -> Limit | None:
 
 
 def _check_order(starting: Limit, ending: Limit) -> None:
-    """Raises `InvalidInput` if a partition's limits cannot form a range, whatever the log contains."""
+    """Check that starting and ending limits can form a range, whatever the logs contain. Raises `InvalidInput`."""
     for kind, starts, ends in (
         ("offset", starting.offsets, ending.offsets),
         ("timestamp", starting.timestamps, ending.timestamps),
@@ -338,7 +338,7 @@ def _read_isolation(values: Values) -> bool:
 
 
 def check_batch(options: Options) -> None:
-    """Raises `InvalidInput` for limits that only a stream can have.
+    """Check the limits of a batch query. Raises `InvalidInput` for those that only a stream can have.
 
     Spark does not say before a query runs whether it is a batch or a stream.
     """
@@ -366,7 +366,7 @@ def check_batch(options: Options) -> None:
 
 
 def check_stream(options: Options) -> None:
-    """Raises `InvalidInput` for limits that only a batch query can have."""
+    """Check the limits of a streaming query. Raises `InvalidInput` for those that only a batch query can have."""
     if options.ending is None:
         return
     if options.ending.timestamp_ms is not None:

@@ -68,9 +68,9 @@ class Logs:
     """The partitions that the options ask for. Their logs stay open from one look to the next."""
 
     def __init__(self, options: Options, *, decides: bool) -> None:
-        """Create it for these options.
+        """Open nothing yet: `look` finds and opens the logs.
 
-        `decides`: for `read_committed`, find the last stable offset when looking at a log; otherwise tasks find it.
+        `decides`: for `read_committed`, `look` finds the last stable offset of each log; otherwise tasks find it.
         """
         self._options: Final = options
         self._decides: Final = decides

@@ -1,4 +1,4 @@
-"""A batch query: planned on the driver, read by tasks."""
+"""Batch queries, which the driver plans and the tasks read."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class OctavoReader(DataSourceReader):
             logs.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read the batches of one task."""
+        """Yield the records of one task as Arrow batches."""
         return read_task(self._options, self._schema, partition)
 
 
 def read_task(options: Options, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Read the Arrow batches of a task, in exactly the types that Spark expects."""
+    """Yield the records of a task as Arrow batches, with exactly the types that Spark expects."""
     if not isinstance(partition, Task):  # Spark passes a partition of its own if there are no tasks
         return iter(())
     from pyspark.sql.pandas.types import to_arrow_schema

@@ -65,7 +65,7 @@ class ReplicaLogs:
     """The replicas of one partition. They stay open from one look to the next."""
 
     def __init__(self, checkpoints: dict[Place, WatchedCheckpoints]) -> None:
-        """Create it without any open replica. `checkpoints`: by data directory, shared with other partitions."""
+        """Open nothing yet: `look` opens the replicas. `checkpoints` are shared with other partitions."""
         self._checkpoints: Final = checkpoints
         self._opened: dict[Place, ReplicaLog] = {}
         self._told: set[tuple[Place, int]] = set()  # divergences that were reported, so that each is reported once
@@ -141,7 +141,7 @@ class Clusters:
         self._known: dict[Place, MetaProperties | None] = {}
 
     def check(self, found: Replicas) -> None:
-        """Raises `BadDirectory` if a topic is found in data directories of different clusters.
+        """Check the cluster ids. Raises `BadDirectory` if a topic is found in directories of different clusters.
 
         Partitions of two clusters are neither replicas of each other nor parts of one topic, whatever their names.
         """

@@ -1,4 +1,4 @@
-"""Tasks and the slices that they read, as they are sent to the workers."""
+"""Tasks and the slices that they read. Spark sends them to the workers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Slice(NamedTuple):
     head: bytes = b""  # the batch header at `position`, which contains a checksum; empty if not known
 
     def folder_path(self) -> Path:
-        """Return the folder as a path of its file system."""
+        """Return the folder of the partition as a path of its file system."""
         return Path(self.folder) if self.root.is_local else cast(Path, PurePosixPath(self.folder))
 
     @property

@@ -139,7 +139,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ------------------------------------------------------------------------------------------------------- reading
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read the batches of one task."""
+        """Yield the records of one task as Arrow batches."""
         return read_task(self._options, self._schema, partition)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -162,8 +162,8 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _latest(self, sources: Sources, before: Offsets) -> Offsets:
         """Return the end of each partition, but at least its offset in `before`.
 
-        The recorded high watermark may be lower than what was read earlier. Only if the log itself ends earlier, data
-        were lost, and its end is returned.
+        The recorded high watermark may be below that. If even the log end offset is below that, data were lost: then
+        the log end offset is returned.
         """
         ends = {}
         for partition, source in sources.items():
@@ -186,7 +186,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @staticmethod
     def _not_beyond(target: Offsets, sources: Sources, before: Offsets, latest: Offsets) -> Offsets:
-        """Limit `latest` to `target`, but never go back behind the offsets that were already read."""
+        """Limit `latest` to `target`, but not to less than what was already read."""
         ends = {}
         for partition, end in latest.items():
             if partition in target or partition in before:

@@ -55,8 +55,7 @@ def _largest(segment: Segment, *, skips: bool) -> int:
 def _is_whole(segment: Segment) -> bool:
     """Whether the segment's largest timestamp takes all its batches into account.
 
-    It does if the last entry of the time index has the same timestamp, or if batches follow one another up to the end
-    of the file.
+    It does if the last entry of the time index is the same, or if batches follow one another up to the end of the file.
     """
     return segment.time_index.last == segment.largest or segment.sound_end_offset() is not None
 
