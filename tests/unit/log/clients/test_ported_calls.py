@@ -370,7 +370,7 @@ def test_signatures_show_what_is_taken_and_not_what_is_refused() -> None:
     assert len(named) == 4
     assert list(shown[Consumer.poll].parameters) == ["self", "timeout", "max_records"]
     assert Producer.send.__name__ == "send"
-    assert (Producer.send.__doc__ or "").startswith("Send a record.")
+    assert (Producer.send.__doc__ or "").startswith("Send a record")
 
 
 def test_poll_waits_for_ever_if_the_time_out_is_none(data: DataDirectory) -> None:
