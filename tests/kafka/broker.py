@@ -37,8 +37,11 @@ _TROUBLE: Final = re.compile(
     r"stray|recovering|corrupt|invalid messages|truncating|could not find offset index|index file .* rebuil|^ERROR",
     re.IGNORECASE,
 )
-# The last two where the machine is busy: a heartbeat comes too late, and the node is not the leader for a while.
-_USUAL: Final = re.compile("__cluster_metadata|ExpiredBrokerHeartbeat|Stopped loading records")
+# The last three where the machine is busy: a heartbeat comes too late, the node is not the leader for a while, and a
+# broker that is stopped soon has not registered its controller yet.
+_USUAL: Final = re.compile(
+    "__cluster_metadata|ExpiredBrokerHeartbeat|Stopped loading records|ControllerApis.*CONTROLLER_REGISTRATION"
+)
 _ASK_AGAIN_S: Final = 0.05  # how long to wait for the process to end before it is asked again
 _PR_SET_PDEATHSIG: Final = 1
 _LEVELS: Final = {
