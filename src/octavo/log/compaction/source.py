@@ -18,14 +18,11 @@ from octavo.log.storage import File
 from octavo.records.compression import Inflater
 from octavo.records.kernels import Kernels, rules, scan
 from octavo.records.kernels.batch_checksums import first_mismatch, mismatch
-from octavo.records.kernels.message import walk_message
-from octavo.records.layout import BATCH_HEADER, Attributes
+from octavo.records.kernels.batch_inflation import BatchInflation, has_stream
 
 BLOCK: Final = 4 << 20  # bytes: many batches per call, and still in the processor's cache when they are filtered
 _ROWS: Final = 1 << 14
 _INFLATED: Final = 8 << 20  # bytes to decompress at once; the last batch may exceed this
-_CODEC: Final = int(Attributes.CODEC)
-_TO_INFLATE: Final = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -80,33 +77,15 @@ class Source:
         """
         self._inflater.clear()
         table = block.table
-        compressed = np.flatnonzero((table[first:, scan.ATTRIBUTES] & _CODEC != 0) & (unwanted[first:] == 0)) + first
-        size = 0
-        for row, batch in zip(compressed.tolist(), table[compressed][:, _TO_INFLATE].tolist(), strict=True):
-            if size >= _INFLATED:
-                return row
-            position, batch_size, magic, attributes, count = batch
-            if magic == 2 and count <= 0:
-                continue  # an empty batch has no compressed stream
-            start, end = self._inflate(block, position, batch_size, magic, attributes & _CODEC)
-            table[row, scan.INFLATED : scan.END + 1] = (1, start, end)
-            size += end - start
-        return len(table)
-
-    def _inflate(self, block: Block, position: int, size: int, magic: int, codec: int) -> tuple[int, int]:
-        view = block.memory.data
-        start, end = position + BATCH_HEADER.size, position + size
-        if magic < 2:
-            next_at, _, _, _, _, start, length = walk_message(view, position, end)
-            if next_at < 0 or length < 0:
-                raise rules.broken(-next_at if next_at < 0 else rules.WRAPPER_NULL, block.position + position)
-            end = start + length
-        return self._inflater.add(codec, view[start:end], magic, block.position + position)
+        rows = first + np.flatnonzero(has_stream(table[first:]) & (unwanted[first:] == 0))
+        inflation = BatchInflation(self._kernels, self._inflater, block.memory, table, rows, shift=block.position)
+        inflation.go_on(_INFLATED)
+        if inflation.error is not None:
+            raise inflation.error
+        next_row = inflation.next_row
+        return len(table) if next_row is None else next_row
 
     @property
     def inflated(self) -> Bytes:
         """The records that the last call of `inflate` decompressed."""
         return np.frombuffer(self._inflater.buffer, np.uint8)
-
-
-assert (scan.INFLATED, scan.START, scan.END) == (scan.END - 2, scan.END - 1, scan.END)

@@ -23,10 +23,10 @@ from octavo.records.compression import DEFAULT_LIMIT, Inflater
 from octavo.records.fields import check_range
 from octavo.records.kernels import decode, kernels, rules, scan
 from octavo.records.kernels.batch_checksums import checksum_tables, first_mismatch, mismatch
+from octavo.records.kernels.batch_inflation import BatchInflation, has_stream
 from octavo.records.kernels.message import walk_message
 from octavo.records.kernels.record import MIN_RECORD_SIZE, walk_record
 from octavo.records.layout import (
-    HEADER_SIZE,
     MAX_INT64,
     MAX_SEQUENCE,
     MAX_SIZE,
@@ -46,9 +46,9 @@ MAX_BYTES: Final = 8 << 20
 Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # takes a table of batches (`kernels.scan`), returns which to read
 
 _TABLE_ROWS = 8192
+_TILE = 512 << 10  # bytes that are decompressed before they are decoded
 _EVERYTHING = (MIN_INT64, MAX_INT64)  # range of all offsets or of all timestamps
 _CODEC = int(Attributes.CODEC)
-_TO_INFLATE = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES, scan.COUNT]
 
 
 class _Range(NamedTuple):
@@ -251,39 +251,22 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             self._give_up_at(row, mismatch(self._data, self._table[row]))
 
     def _load(self) -> None:
-        """Decompress batches of the table until there is enough for a chunk.
-
-        Looking up a number in an array costs more than the rest of the work for a batch, so the numbers are read as
-        lists and written back as lists.
-        """
+        """Decompress the next batches of the table: a few, so that they are decoded from the processor's cache."""
         first = self._loaded
+        if first == 0 or self._whole_batches:
+            self._inflation = self._new_inflation(first)
         self._inflater.clear()
-        last = self._rows
-        rows = first + np.flatnonzero(self._table[first:last, scan.ATTRIBUTES] & _CODEC)
-        inflated: list[tuple[int, int, int]] = []  # row, and the range of its decompressed records
-        size = 0
-        for row, batch in zip(rows.tolist(), self._table[rows][:, _TO_INFLATE].tolist(), strict=True):
-            if size >= self._max_bytes:
-                last = row
-                break
-            position, batch_size, magic, attributes, count = batch
-            if magic == 2 and count <= 0:
-                continue  # an empty batch has no stream, and a negative count is refused later
-            try:
-                start, end = self._inflate(position, batch_size, magic, attributes & _CODEC)
-            except FormatError as error:
-                self._give_up_at(row, error)
-                last = row
-                break
-            inflated.append((row, start, end))
-            size += end - start
-        if inflated:
-            done, starts, ends = zip(*inflated, strict=True)
-            which = np.array(done)
-            self._table[which, scan.INFLATED] = 1
-            self._table[which, scan.START] = starts
-            self._table[which, scan.END] = ends
+        self._inflation.go_on(self._max_bytes if self._whole_batches else min(self._max_bytes, _TILE))
+        row = self._inflation.next_row
+        last = self._rows if row is None else row
+        if self._inflation.error is not None:
+            self._give_up_at(last, self._inflation.error)
         self._loaded = self._within_limits(first, last)
+
+    def _new_inflation(self, first: int) -> BatchInflation:
+        table = self._table[: self._rows]
+        rows = first + np.flatnonzero(has_stream(table[first:]))
+        return BatchInflation(self._kernels, self._inflater, self._data, table, rows)
 
     def _within_limits(self, first: int, last: int) -> int:
         """Return the end of the batches that fit into one chunk; the offsets of an Arrow array are limited to 2 GiB."""
@@ -299,35 +282,30 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self.torn_tail = None
         self._scanned_to = int(self._table[row, scan.POSITION])
 
-    def _inflate(self, position: int, size: int, magic: int, codec: int) -> tuple[int, int]:
-        """Decompress one batch, and return the range of its records among the decompressed bytes."""
-        start, end = position + HEADER_SIZE, position + size
-        if magic < 2:
-            next_at, _, _, _, _, start, length = walk_message(self._view, position, end)
-            if next_at < 0:
-                raise rules.broken(-next_at, position)
-            if length < 0:
-                raise rules.broken(rules.WRAPPER_NULL, position)
-            end = start + length
-        return self._inflater.add(codec, self._view[start:end], magic, position)
-
     def _decode(self) -> pa.RecordBatch | None:
         """Decode one chunk from the loaded batches; None if the ranges exclude all their records."""
-        before = self._loaded_bytes()
-        chunk = self._fill(self._room())
+        chunk = self._new_chunk(self._room())
+        done = self._fill(chunk)
+        while not self._whole_batches and self._cursor[decode.BATCH] == self._loaded < self._rows:
+            self._load()
+            done += self._fill(chunk)
         if self._cursor[decode.ROWS] == 0 and self._cursor[decode.BATCH] < self._loaded:
             # The very next record, or its headers, is larger than a chunk should be, so it gets a chunk of its own.
-            chunk = self._fill(self._room_for_next())
+            chunk = self._new_chunk(self._room_for_next())
+            done += self._fill(chunk)
         self._headers_room = max(self._headers_room, 2 * int(self._cursor[decode.HEADERS]))
-        done = max(1, before - self._loaded_bytes())
-        self._key_share = int(self._cursor[decode.KEY_BYTES]) / done
-        self._value_share = int(self._cursor[decode.VALUE_BYTES]) / done
+        self._key_share = int(self._cursor[decode.KEY_BYTES]) / max(1, done)
+        self._value_share = int(self._cursor[decode.VALUE_BYTES]) / max(1, done)
         rows = int(self._cursor[decode.ROWS])
         return self._record_batch(chunk, rows) if rows else None
 
-    def _fill(self, room: Room) -> Chunk:
-        chunk = Chunk(self._columns, room, self._loaded)
+    def _new_chunk(self, room: Room) -> Chunk:
         self._cursor[decode.ROWS :] = 0
+        return Chunk(self._columns, room, self._rows)
+
+    def _fill(self, chunk: Chunk) -> int:
+        """Decode loaded batches until the chunk is full. Returns how many bytes of theirs are done."""
+        before = self._loaded_bytes()
         inflated = np.frombuffer(self._inflater.buffer, np.uint8)
         good = self._kernels.decode(
             checksum_tables(),
@@ -343,7 +321,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             batch = int(self._cursor[decode.BATCH])
             self._give_up_at(batch, self._broken(self._table[batch]))
             self._loaded = batch
-        return chunk
+        return before - self._loaded_bytes()
 
     def _broken(self, row: Int64s) -> FormatError:
         """Return the error for the rule that the kernel found broken in the batch of `row`."""
@@ -370,16 +348,20 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         return int((rest[:, scan.END] - rest[:, scan.START]).sum())
 
     def _room(self) -> Room:
-        """Return the most that the loaded batches can need, within the limits of a chunk."""
-        rest = self._table[int(self._cursor[decode.BATCH]) : self._loaded]
-        sizes = rest[:, scan.END] - rest[:, scan.START]
-        smallest = np.where(rest[:, scan.MAGIC] == 2, MIN_RECORD_SIZE, MIN_SIZE)
+        """Return the most that the batches of the table can need, within the limits of a chunk."""
+        rest = self._table[int(self._cursor[decode.BATCH]) : self._rows]
+        loaded = self._loaded - int(self._cursor[decode.BATCH])
+        sizes = rest[:loaded, scan.END] - rest[:loaded, scan.START]
+        smallest = np.where(rest[:loaded, scan.MAGIC] == 2, MIN_RECORD_SIZE, MIN_SIZE)
         most = sizes // smallest
-        counted = (rest[:, scan.COUNT] >= 0) & (rest[:, scan.COUNT] < most)
-        total = int(np.where(counted, rest[:, scan.COUNT], most).sum())
+        counted = (rest[:loaded, scan.COUNT] >= 0) & (rest[:loaded, scan.COUNT] < most)
+        total = int(np.where(counted, rest[:loaded, scan.COUNT], most).sum())
         size = int(sizes.sum())
         if self._whole_batches:
             return Room(total, size, size, size // 2 + 1, size)
+        if loaded < len(rest):  # these are like the rest, as far as anybody can tell before it is decompressed
+            share = 1.1 * float(rest[:, scan.SIZE].sum()) / max(1, int(rest[:loaded, scan.SIZE].sum()))
+            total, size = int(share * total) + 1, int(share * size) + 1
         rows = min(total, self._max_rows)
         allowed = min(size, self._max_bytes)
         likely = 1.25 * size * rows / max(1, total)  # if these records are like those of the last chunk

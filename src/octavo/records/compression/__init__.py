@@ -91,6 +91,24 @@ class Inflater:
         return start, out.end
 
     @property
+    def limit(self) -> int:
+        """The most bytes of one buffer."""
+        return self._out.limit
+
+    @property
+    def end(self) -> int:
+        """The end of what was added. A kernel that wrote to what `reserve` returned moves it."""
+        return self._out.end
+
+    @end.setter
+    def end(self, end: int) -> None:
+        self._out.end = end
+
+    def reserve(self, size: int) -> memoryview:
+        """Return all memory, of which at least `size` bytes after `end` are free."""
+        return self._out.reserve(size)
+
+    @property
     def buffer(self) -> memoryview:
         """Everything that was added since `clear`, writable. `add` may move it; after `clear` it may be overwritten."""
         return self._out.view()

@@ -54,6 +54,12 @@ class Output:
             self._grow(needed)
         return self._view[self.end : needed]
 
+    def reserve(self, size: int) -> memoryview:
+        """Return all memory, of which at least `size` bytes after `end` are free."""
+        if self.end + size > len(self._memory):
+            self._grow(self.end + size)
+        return self._view
+
     def wrote(self, size: int) -> None:
         """Make the first `size` bytes of the room part of the output. Raises `LimitExceeded` if they are too many."""
         if size > self.start + self.limit - self.end:

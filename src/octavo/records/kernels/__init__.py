@@ -42,6 +42,12 @@ class Kernels:
         return self._made(decode.decode)
 
     @property
+    def inflate(self) -> Kernel:
+        from octavo.records.kernels import inflate
+
+        return self._made(inflate.inflate)
+
+    @property
     def encode(self) -> Kernel:
         from octavo.records.kernels import encode
 

@@ -16,7 +16,7 @@ _OFFSET = 2  # the offset plus one
 
 
 def slot_of(slots: Array, first: int) -> int:
-    """Return the index of the slot at which the search for a hash begins."""
+    """Return the index in `slots` of the first word of the slot at which the search for a hash begins."""
     count = len(slots) // WORDS
     return WORDS * ((first >> 33 & 0x7FFFFFFF) * count >> 31)
 

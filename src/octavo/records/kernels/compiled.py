@@ -35,6 +35,7 @@ from octavo.records.kernels import (
     decode,
     encode,
     index,
+    inflate,
     machine,
     message,
     partition,
@@ -88,6 +89,39 @@ def _copy(target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
     return checked_copy if CHECKED else copy
 
 
+def _copy_block(function: Callable[..., Any], size: int) -> None:
+    """Compile `function` of `machine` to one load and one store of `size` bytes."""
+
+    @intrinsic
+    def move(_context: Any, target: Any, at: Any, source: Any, start: Any) -> Any:
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+            kind = ir.VectorType(ir.IntType(8), size).as_pointer()
+            into = context.make_array(signature.args[0])(context, builder, args[0])
+            out_of = context.make_array(signature.args[2])(context, builder, args[2])
+            block = builder.load(builder.bitcast(builder.gep(out_of.data, [args[3]]), kind), align=1)
+            builder.store(block, builder.bitcast(builder.gep(into.data, [args[1]]), kind), align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.int64, source, types.int64), generate
+
+    def copy(target: Any, at: Any, source: Any, start: Any) -> Any:
+        def block(target: Any, at: Any, source: Any, start: Any) -> Any:
+            move(target, numba.int64(at), source, numba.int64(start))
+
+        def checked_block(target: Any, at: Any, source: Any, start: Any) -> Any:
+            if at < 0 or at + size > len(target) or start < 0 or start + size > len(source):
+                raise IndexError("a kernel would copy outside its arrays")
+            move(target, numba.int64(at), source, numba.int64(start))
+
+        return checked_block if CHECKED else block
+
+    overload(function, jit_options=_OPTIONS)(copy)
+
+
+_copy_block(machine.copy8, 8)
+_copy_block(machine.copy16, 16)
+
+
 def _read_number(function: Callable[..., Any], bits: int, *, signed: bool, swapped: bool = True) -> None:
     """Compile `function` of `machine` to one load and, if `swapped`, a byte swap."""
 
@@ -124,6 +158,7 @@ _read_number(machine.read_i16, 16, signed=True)
 _read_number(machine.read_i32, 32, signed=True)
 _read_number(machine.read_u32, 32, signed=False)
 _read_number(machine.read_i64, 64, signed=True)
+_read_number(machine.read_le32, 32, signed=False, swapped=sys.byteorder == "big")
 _read_number(machine.read_le64, 64, signed=True, swapped=sys.byteorder == "big")
 
 
@@ -223,6 +258,7 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         decode.put_row,
         encode.timestamp_ms,
         skim.quick_record,
+        inflate.copy_match,
         compaction_hash.sip_round,
         compaction_hash.last_word,
         compaction_hash.sip_hash,
@@ -292,7 +328,7 @@ def _register(module: ModuleType) -> None:
             register_jitable(forceinline=function in _INLINED, **_OPTIONS)(function)
 
 
-_OF_RECORDS = (varint, scan, checksum, record, message, index, decode, encode, skim, partition, validate)
+_OF_RECORDS = (varint, scan, checksum, record, message, index, inflate, decode, encode, skim, partition, validate)
 _OF_COMPACTION = (
     compaction_hash,
     compaction_map,
@@ -319,6 +355,7 @@ _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     scan.scan: types.UniTuple(_INT, 4)(_BYTES_IN, _INT, _INT, _TABLE, _INT, _INT, _INT, _INT, _INT),
     decode.decode: types.boolean(_TABLES, _BYTES_IN, _BYTES_IN, _TABLE, _INT, _INT64, _WANTED, _SINK),
     encode.encode: _INT(_TABLES, _ROWS, _INT, _TABLE, _INT, _INT, _INT, _INT, _BYTES, _TABLE),
+    inflate.inflate: types.UniTuple(_INT, 3)(_BYTES_IN, _TABLE, _INT64_IN, _INT, _INT, _BYTES, _INT, _INT, _INT),
     checksum.verify: _INT(_TABLES, _BYTES_IN, _TABLE),
     partition.partition: types.void(_BYTES_IN, _INT32_IN, _INT32_IN, _INT, _INT32),
     index.index_batches: _INT(_TABLE, _INT, _INT, _INT, _INT, _INT64, _TABLE, _TABLE, _TABLE),

@@ -20,12 +20,23 @@ _I16 = struct.Struct(">h").unpack_from
 _I32 = struct.Struct(">i").unpack_from
 _U32 = struct.Struct(">I").unpack_from
 _I64 = struct.Struct(">q").unpack_from
+_LE32 = struct.Struct("<I").unpack_from
 _LE64 = struct.Struct("<q").unpack_from
 
 
 def copy(target: Array, at: int, source: Array, start: int, size: int) -> None:
     """Copy `size` bytes; the caller has checked that both ranges are inside their arrays."""
     target[at : at + size] = source[start : start + size]
+
+
+def copy8(target: Array, at: int, source: Array, start: int) -> None:
+    """Copy eight bytes, all read before any is written; the caller has checked that both arrays have them."""
+    target[at : at + 8] = bytes(source[start : start + 8])
+
+
+def copy16(target: Array, at: int, source: Array, start: int) -> None:
+    """Copy sixteen bytes, all read before any is written; the caller has checked that both arrays have them."""
+    target[at : at + 16] = bytes(source[start : start + 16])
 
 
 def wrap64(number: int) -> int:
@@ -54,6 +65,12 @@ def read_u32(data: Array, position: int) -> int:
 def read_i64(data: Array, position: int) -> int:
     """Read a signed big-endian 64-bit number."""
     number: int = _I64(data, position)[0]
+    return number
+
+
+def read_le32(data: Array, position: int) -> int:
+    """Read an unsigned little-endian 32-bit number; the caller checks the bounds."""
+    number: int = _LE32(data, position)[0]
     return number
 
 

@@ -109,7 +109,8 @@ def next_extent(data: Array, position: int, end: int) -> tuple[int, int, int]:
     """Return the extent of a batch to append: like `entry_extent`, but with more distinctions, as in Kafka.
 
     An incomplete batch is a torn tail even if its declared size is too small for a batch. A complete batch that is too
-    small to hold the last offset delta breaks the rule `UNREADABLE`, and so does one that is too large for Java.
+    small to hold the last offset delta breaks the rule `UNREADABLE`. So does a batch whose declared size is too large
+    for Java, even if it is incomplete.
     """
     outcome, size, rule = entry_extent(data, position, end)
     if outcome == BROKEN and rule == rules.BATCH_LENGTH:
