@@ -35,7 +35,7 @@ run: $(VENV)/ready-to-run ## show what Octavo does
 	@$(BIN)/octavo demo
 
 check: lint ## lint, types, layers, unit and damage tests: two minutes, and no Java
-	$(BIN)/pytest $(TESTS) -m 'not java and not soak' tests/unit tests/corruption
+	$(BIN)/pytest $(TESTS) -m 'not java and not long and not soak' tests/unit tests/corruption
 
 test: lint kafka ## lint, types, layers, then all tests
 	$(BIN)/pytest $(TESTS)

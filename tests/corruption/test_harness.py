@@ -49,6 +49,7 @@ def hanging() -> Iterator[Case]:
     yield "endless", lambda: time.sleep(60)
 
 
+@pytest.mark.long
 def test_a_case_without_end_is_ended_and_named_and_the_next_goes_on(throwaway: Child) -> None:
     with pytest.raises(Died, match="no end") as caught:
         throwaway.run(hanging)

@@ -270,6 +270,7 @@ def test_the_search_takes_no_more_than_a_fixed_time_for_each_byte(name: str) -> 
     assert spent < 3, f"{spent:.1f} seconds for half a megabyte"
 
 
+@pytest.mark.long
 def test_twenty_megabytes_of_plausible_headers_are_searched_in_seconds() -> None:
     buffer = ADVERSARIES["small batches"](20 << 20)
     begin = time.process_time()

@@ -45,6 +45,7 @@ def test_every_chapter_fits_and_is_plain_in_a_pipe(
     assert re.search(r"^ +compacted +20 ", out, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
     """On a machine without Java. What Spark answers, where there is one: `tests/spark/test_demo.py`."""
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}

@@ -176,6 +176,7 @@ def test_a_thousand_refused_old_messages_are_listed_and_all_are_counted() -> Non
     assert "is refused for 1200 of its records" in str(error)
 
 
+@pytest.mark.long
 def test_refused_records_take_no_memory_beside_their_bytes() -> None:
     count = 100_000
     data = forge.batch(

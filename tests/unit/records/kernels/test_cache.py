@@ -41,6 +41,8 @@ SOMEBODY = 4321  # a user id that has no name and owns nothing
 TEMPORARY = tempfile.gettempdir()
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
+pytestmark = pytest.mark.long  # kernels are compiled, which takes several seconds
+
 
 def python(script: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run it as an ordinary user, with these variables."""
