@@ -20,7 +20,7 @@ _CODEC: Final = int(Attributes.CODEC)
 _OF_KERNEL: Final = (int(Codec.SNAPPY), int(Codec.LZ4))
 _COLUMNS: Final = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES]
 _RATIO: Final = 4  # at first, room is made for so many times the compressed bytes
-_MORE: Final = 64 << 10  # and then for one block more
+_MORE: Final = 64 << 10  # and then at least for one block more
 _FEW: Final = 64  # rows
 
 
@@ -77,19 +77,21 @@ class BatchInflation:
     def _by_kernel(self, last: int, enough: int) -> None:
         """Decompress batches with a kernel, and those with a library that it leaves to one."""
         inflater = self._inflater
+        left = self._rows[self._done : last]
         room = enough - inflater.end
-        if self._done + _FEW > last:
-            room = min(room, _RATIO * int(self._table[self._rows[self._done : last], scan.SIZE].sum()))
-        more = 0
+        if len(left) < _FEW:
+            room = min(room, _RATIO * int(self._table[left, scan.SIZE].sum()))
+        room = max(room, min(_RATIO * int(self._table[left[0], scan.SIZE]), inflater.limit))
         while self._done < last and inflater.end < enough and self.error is None:
             memory = np.frombuffer(inflater.reserve(room + inflate.SLACK), np.uint8)
             self._done, inflater.end, outcome = self._kernels.inflate(
                 self._data, self._table, self._rows, self._done, last, memory, inflater.end, enough, inflater.limit
             )
+            free = len(memory) - inflate.SLACK - inflater.end
             del memory  # so that it can grow where it is
             room = 0
             if outcome == inflate.NO_ROOM:
-                room = more = max(2 * more, _MORE)
+                room = max(2 * free, _MORE)
             elif outcome == inflate.OTHER:
                 self._by_library(self._done + 1, enough)
 
