@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -19,12 +20,12 @@ def keeping(error: BaseException | None) -> Iterator[None]:
         error.add_note(f"closing failed as well: {type(another).__name__}: {another}")
 
 
-class ClosedByWith:
+class ClosedByWith(ABC):
     """Base class of objects that are closed at the end of a `with`."""
 
+    @abstractmethod
     def close(self) -> None:
         """Close the object."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

@@ -56,4 +56,4 @@ def test_no_module_has_the_name_of_something_else() -> None:
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"module 'octavo.records' has no attribute 'arrows'"):
-        _ = records.arrows  # type: ignore[attr-defined]
+        _ = records.arrows  # type: ignore[attr-defined]  # that is the point

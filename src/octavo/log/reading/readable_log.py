@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -24,7 +24,7 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int  # -1 if it has none
 
 
-class ReadableLog(ClosedByWith, ABC):
+class ReadableLog(ClosedByWith):
     """A log to read from. Any thread may read at any time, while another thread changes the log."""
 
     @property

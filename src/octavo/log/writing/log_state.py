@@ -79,7 +79,8 @@ class LogState:
         self.is_ending = False  # the log is about to be closed
         self._is_closed = False  # closing is complete
         high_watermark = checkpoints.high_watermark(partition) or 0  # Kafka takes a missing one for 0
-        self.view = self._make_view(loaded.segments, loaded.start_offset, loaded.end_offset, high_watermark, 0)
+        self.view: View  # what readers see; always replaced as a whole
+        self.publish(loaded.segments, loaded.start_offset, loaded.end_offset, high_watermark, 0)
 
     @classmethod
     def load(
@@ -188,26 +189,11 @@ class LogState:
 
         `is_cut`: it is not known yet which transactions remain, so none counts as decided.
         """
-        self.view = self._make_view(
-            segments, start_offset, end_offset, high_watermark, generation, size=size, is_cut=is_cut
-        )
-
-    def _make_view(
-        self,
-        segments: Sequence[Segment],
-        start_offset: int,
-        end_offset: int,
-        high_watermark: int,
-        generation: int,
-        *,
-        size: int | None = None,
-        is_cut: bool = False,
-    ) -> View:
         high_watermark = end_offset if self.follows_end else min(high_watermark, end_offset)
         high_watermark = max(high_watermark, start_offset)
         self.producers.on_high_watermark(high_watermark)
         is_undecided = is_cut and self.producers.has_any
-        return View(
+        self.view = View(
             tuple(segments),
             tuple([segment.base_offset for segment in segments]),
             segments[-1].size if size is None else size,

@@ -318,7 +318,7 @@ def check_missing(thing: object, name: str) -> None:
 
 def test_an_error_inside_of_a_method_is_left_as_it_is(consumer: Wrong) -> None:
     def breaks(value: bytes) -> int:
-        return len(value) + "1"  # type: ignore[operator]
+        return len(value) + "1"  # type: ignore[operator]  # that is the point
 
     consumer._fetcher._deserializers = (None, breaks)
     with pytest.raises(OctavoError, match="cannot be deserialized"):

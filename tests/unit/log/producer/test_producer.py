@@ -219,7 +219,7 @@ def test_an_on_delivery_that_fails_harms_nobody(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(threading, "excepthook", told.append)
     with producing(tmp_path) as (data, producer):
         producer.send("t", b"1", on_delivery=lambda *_: 1 // 0)
-        producer.send("t", b"2", on_delivery=lambda: None)  # type: ignore[arg-type, misc]
+        producer.send("t", b"2", on_delivery=lambda: None)  # type: ignore[arg-type, misc]  # that is the point
         producer.flush()
         assert values(data) == [b"1", b"2"]
         assert [each.exc_type for each in told] == [ZeroDivisionError, TypeError]
