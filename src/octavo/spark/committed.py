@@ -33,7 +33,7 @@ from octavo.log.segment.header_scan import BlockFile, scan_headers
 from octavo.log.storage import File, Storage
 from octavo.log.watched.found_transactions import FoundTransactions
 from octavo.log.watched.watched_log import WatchedLog
-from octavo.records.arrow.reader import Keep
+from octavo.records.arrow.selection import Keep
 from octavo.records.kernels import scan
 from octavo.records.kernels.batch_table import Table
 from octavo.records.layout import MAX_INT64, Attributes

@@ -7,64 +7,33 @@ large.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from mmap import mmap
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.errors import FormatError, InvalidInput
-from octavo.records.arrow.schema import COLUMNS, FIELDS, schema_for
+from octavo.records.arrow.batch_columns import batch_column
+from octavo.records.arrow.ranges import closed
+from octavo.records.arrow.schema import COLUMNS, schema_for
+from octavo.records.arrow.selection import BatchSelection, Keep
 from octavo.records.arrow.sink import Chunk, Int64s, Room
 from octavo.records.compression import DEFAULT_LIMIT, Inflater
 from octavo.records.fields import check_range
 from octavo.records.kernels import decode, kernels, rules, scan
-from octavo.records.kernels.batch_checksums import checksum_tables, first_mismatch, mismatch
+from octavo.records.kernels.batch_checksums import checksum_tables, mismatch
 from octavo.records.kernels.batch_inflation import BatchInflation, has_stream
 from octavo.records.kernels.message import walk_message
 from octavo.records.kernels.record import MIN_RECORD_SIZE, walk_record
-from octavo.records.layout import (
-    MAX_INT64,
-    MAX_SEQUENCE,
-    MAX_SIZE,
-    MIN_INT64,
-    MIN_SIZE,
-    NO_SEQUENCE,
-    Attributes,
-    Buffer,
-    Codec,
-    TimestampType,
-)
-from octavo.records.offset_order import base_offset_at, first_misplaced, misplaced
+from octavo.records.layout import MAX_SIZE, MIN_SIZE, Buffer
 
 MAX_ROWS: Final = 1 << 17
 MAX_BYTES: Final = 8 << 20
 
-Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # takes a table of batches (`kernels.scan`), returns which to read
-
 _TABLE_ROWS = 8192
 _TILE = 512 << 10  # bytes that are decompressed before they are decoded
-_EVERYTHING = (MIN_INT64, MAX_INT64)  # range of all offsets or of all timestamps
-_CODEC = int(Attributes.CODEC)
-
-
-class _Range(NamedTuple):
-    """A range of numbers, both ends included."""
-
-    first: int
-    last: int
-
-
-def _closed(name: str, half_open: tuple[int | None, int | None] | None) -> _Range:
-    start, stop = half_open or (None, None)
-    if start is not None and stop is not None and stop < start:
-        raise InvalidInput(f"the range of {name} ends at {stop}, before it begins at {start}")
-    first = MIN_INT64 if start is None else max(start, MIN_INT64)
-    last = MAX_INT64 if stop is None else min(stop - 1, MAX_INT64)
-    return _Range(first, last) if first <= last else _Range(1, 0)
 
 
 class ArrowReader(Iterator[pa.RecordBatch]):
@@ -97,58 +66,63 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         if not columns:
             raise InvalidInput("no columns are asked for")
         self.schema: Final = schema_for(columns)
-        self.torn_tail: int | None = None
         try:
-            self._view = memoryview(buffer).cast("B")
+            self._view: Final = memoryview(buffer).cast("B")
         except TypeError as error:
             raise InvalidInput(f"the buffer cannot be read: {error}") from None
-        self._end = len(self._view) if end is None else end
-        if not 0 <= start <= self._end <= len(self._view):
-            raise InvalidInput(f"start {start} and end {self._end} do not lie in a buffer of {len(self._view)} bytes")
-        self._data = np.frombuffer(self._view, np.uint8)
+        end = len(self._view) if end is None else end
+        if not 0 <= start <= end <= len(self._view):
+            raise InvalidInput(f"start {start} and end {end} do not lie in a buffer of {len(self._view)} bytes")
         self._columns: Final = frozenset(columns)
-        self._offsets: Final = _closed("offsets", offsets)
-        self._timestamps: Final = _closed("timestamps", timestamps)
         self._max_rows: Final = max_rows
         self._max_bytes: Final = max_bytes
-        self._verify: Final = verify
         self._whole_batches: Final = whole_batches
-        self._keep: Final = keep
-        self._is_log: Final = follows is not None
-        self._last_offset = MIN_INT64 if follows is None else follows  # last offset of the last batch scanned
-        self._last_before = self._last_offset  # the same, before the table was last filled
-        self._kernels: Final = kernels(self._end - start)
+        self._kernels: Final = kernels(end - start)
         self._inflater: Final = Inflater(limit=max_decompressed)
         self._headers_room = 1024
         self._key_share = self._value_share = 1.0  # share of keys and of values in the last chunk's bytes
-        self._scanned_to = start
-        self._scan_is_over = False
-        self._error: FormatError | None = None  # the error found after the last row of the table
         self._table: Final = np.empty((_TABLE_ROWS, scan.COLUMNS), np.int64)
-        self._rows = 0  # filled rows of the table
         self._loaded = 0  # number of rows that are checked and decompressed
         self._cursor: Final = np.zeros(decode.CURSOR_SIZE, np.int64)  # the decoder's place in the loaded rows
+        within = closed("offsets", offsets), closed("timestamps", timestamps)
+        self._selection: Final = BatchSelection(
+            self._kernels,
+            self._view,
+            self._table,
+            start=start,
+            end=end,
+            offsets=within[0],
+            timestamps=within[1],
+            verify=verify,
+            keep=keep,
+            follows=follows,
+        )
         self._wanted: Final = decode.Wanted(
             int("offset" in self._columns),
             int("timestamp" in self._columns),
             int("key" in self._columns),
             int("value" in self._columns),
             int("headers" in self._columns),
-            int(verify and keep is None and self._kernels.checks_fast),
-            *self._offsets,
-            *self._timestamps,
+            int(self._selection.decoder_verifies),
+            *within[0],
+            *within[1],
         )
 
     @property
     def position(self) -> int:
         """The start of the first batch that is not completely returned yet."""
         batch = int(self._cursor[decode.BATCH])
-        return int(self._table[batch, scan.POSITION]) if batch < self._rows else self._scanned_to
+        return int(self._table[batch, scan.POSITION]) if batch < self._selection.rows else self._selection.position
+
+    @property
+    def torn_tail(self) -> int | None:
+        """The position of the incomplete batch at the end, or None."""
+        return self._selection.torn_tail
 
     @property
     def last_offset(self) -> int:
         """The last offset of the batch before `position`; valid once all records before `position` are returned."""
-        return self._last_offset
+        return self._selection.last_offset
 
     def __next__(self) -> pa.RecordBatch:
         while True:
@@ -156,99 +130,19 @@ class ArrowReader(Iterator[pa.RecordBatch]):
                 chunk = self._decode()
                 if chunk is not None:
                     return chunk
-            elif self._loaded < self._rows:
+            elif self._loaded < self._selection.rows:
                 self._load()
-            elif self._error is not None:
-                raise self._error
-            elif self._scan_is_over:
+            elif self._selection.error is not None:
+                raise self._selection.error
+            elif self._selection.is_over:
                 raise StopIteration
             else:
                 self._scan()
 
     def _scan(self) -> None:
-        """Fill the table with the next batches, and check them."""
-        begin = self._scanned_to
-        is_limited = (self._offsets, self._timestamps) != (_EVERYTHING, _EVERYTHING)
-        looks_at_all = self._verify or self._is_log
-        ranges = (*_EVERYTHING, *_EVERYTHING) if looks_at_all else (*self._offsets, *self._timestamps)
-        self._scanned_to, self._rows, outcome, rule = self._kernels.scan(
-            self._data, begin, self._end, self._table, self._max_bytes, *ranges
-        )
+        self._selection.scan(self._max_bytes)
         self._loaded = 0
         self._cursor[decode.BATCH] = self._cursor[decode.RECORD] = 0
-        self._scan_is_over = outcome != scan.MORE
-        if outcome == scan.TORN:
-            self.torn_tail = self._scanned_to
-        elif outcome == scan.BROKEN:
-            self._error = rules.broken(rule, self._scanned_to)
-        behind = self._base_offset_behind()
-        self._last_before = self._last_offset
-        if self._is_log:
-            wrong = first_misplaced(self._table[: self._rows], self._last_offset, behind)
-            if wrong is not None:
-                self._give_up_at(wrong, misplaced(int(self._table[wrong, scan.POSITION])))
-        if self._verify and self._keep is not None:
-            self._check(np.arange(self._rows))
-        if self._rows:
-            self._last_offset = int(self._table[self._rows - 1, scan.LAST_OFFSET])
-        if is_limited and looks_at_all:
-            self._leave_out_of_range(begin, behind)
-        if self._keep is not None and self._rows:
-            self._leave_out(self._keep(self._table[: self._rows]))
-        elif self._verify:
-            # A fast kernel verifies uncompressed batches just before it decodes them.
-            compressed = np.flatnonzero(self._table[: self._rows, scan.ATTRIBUTES] & Attributes.CODEC)
-            self._check(compressed if self._wanted.verify else np.arange(self._rows))
-
-    def _base_offset_behind(self) -> int | None:
-        """Return the base offset of the batch after those of the table, if there is one; it may be beyond `end`."""
-        return base_offset_at(self._view, self._scanned_to)
-
-    def _leave_out_of_range(self, begin: int, behind: int | None) -> None:
-        """Drop the batches of the table that are outside the ranges.
-
-        A header's offsets are believed if the batches around it agree with them: the next batch begins where this one
-        ends, or this batch is after the range and begins where the previous one ends. Otherwise its checksum is
-        verified first. A batch that is dropped because of its timestamps is always verified.
-        """
-        table = self._table[: self._rows]
-        if not len(table):
-            return
-        inside = np.empty((len(table), scan.COLUMNS), np.int64)
-        end = int(table[-1, scan.POSITION] + table[-1, scan.SIZE])
-        _, rows, _, _ = self._kernels.scan(self._data, begin, end, inside, MAX_INT64, *self._offsets, *self._timestamps)
-        if rows == len(table):
-            return
-        kept = np.zeros(len(table), bool)
-        kept[np.searchsorted(table[:, scan.POSITION], inside[:rows, scan.POSITION])] = True
-        if self._verify and self._keep is None:
-            self._check(np.flatnonzero(~kept & ~self._is_agreed_on(table, behind)))
-        self._leave_out(kept[: self._rows])
-
-    def _is_agreed_on(self, table: Int64s, behind: int | None) -> npt.NDArray[np.bool_]:
-        """Return for each batch whether the batches around it agree that it is outside the offset range."""
-        if self._timestamps != _EVERYTHING:
-            return np.zeros(len(table), bool)
-        bases, ends = table[:, scan.BASE_OFFSET], table[:, scan.LAST_OFFSET] + 1
-        goes_on = bases[1:] == ends[:-1]
-        begins_behind = np.insert(goes_on, 0, False) & (bases > self._offsets.last)
-        return np.append(goes_on, behind == int(ends[-1])) | begins_behind
-
-    def _leave_out(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Keep only the wanted batches in the table."""
-        rows = int(np.count_nonzero(kept))
-        if rows < self._rows:
-            self._table[:rows] = self._table[: self._rows][kept]
-            self._rows = rows
-
-    def _check(self, rows: Int64s) -> None:
-        """Verify these batches of the table, and end the table before the first damaged one."""
-        if not len(rows):
-            return
-        wrong = first_mismatch(self._kernels, self._data, self._table[rows])
-        if wrong is not None:
-            row = int(rows[wrong])
-            self._give_up_at(row, mismatch(self._data, self._table[row]))
 
     def _load(self) -> None:
         """Decompress the next batches of the table: a few, so that they are decoded from the processor's cache."""
@@ -258,15 +152,15 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self._inflater.clear()
         self._inflation.go_on(self._max_bytes if self._whole_batches else min(self._max_bytes, _TILE))
         row = self._inflation.next_row
-        last = self._rows if row is None else row
+        last = self._selection.rows if row is None else row
         if self._inflation.error is not None:
-            self._give_up_at(last, self._inflation.error)
+            self._selection.give_up_at(last, self._inflation.error)
         self._loaded = self._within_limits(first, last)
 
     def _new_inflation(self, first: int) -> BatchInflation:
-        table = self._table[: self._rows]
+        table = self._table[: self._selection.rows]
         rows = first + np.flatnonzero(has_stream(table[first:]))
-        return BatchInflation(self._kernels, self._inflater, self._data, table, rows)
+        return BatchInflation(self._kernels, self._inflater, self._selection.data, table, rows)
 
     def _within_limits(self, first: int, last: int) -> int:
         """Return the end of the batches that fit into one chunk; the offsets of an Arrow array are limited to 2 GiB."""
@@ -275,18 +169,11 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             return last
         return first + max(1, int(np.searchsorted(np.cumsum(sizes), MAX_SIZE, side="right")))
 
-    def _give_up_at(self, row: int, error: FormatError) -> None:
-        self._rows = row
-        self._last_offset = int(self._table[row - 1, scan.LAST_OFFSET]) if row else self._last_before
-        self._error = error
-        self.torn_tail = None
-        self._scanned_to = int(self._table[row, scan.POSITION])
-
     def _decode(self) -> pa.RecordBatch | None:
         """Decode one chunk from the loaded batches; None if the ranges exclude all their records."""
         chunk = self._new_chunk(self._room())
         done = self._fill(chunk)
-        while not self._whole_batches and self._cursor[decode.BATCH] == self._loaded < self._rows:
+        while not self._whole_batches and self._cursor[decode.BATCH] == self._loaded < self._selection.rows:
             self._load()
             done += self._fill(chunk)
         if self._cursor[decode.ROWS] == 0 and self._cursor[decode.BATCH] < self._loaded:
@@ -301,7 +188,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
 
     def _new_chunk(self, room: Room) -> Chunk:
         self._cursor[decode.ROWS :] = 0
-        return Chunk(self._columns, room, self._rows)
+        return Chunk(self._columns, room, self._selection.rows)
 
     def _fill(self, chunk: Chunk) -> int:
         """Decode loaded batches until the chunk is full. Returns how many bytes of theirs are done."""
@@ -309,7 +196,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         inflated = np.frombuffer(self._inflater.buffer, np.uint8)
         good = self._kernels.decode(
             checksum_tables(),
-            self._data,
+            self._selection.data,
             inflated,
             self._table,
             self._loaded,
@@ -319,7 +206,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         )
         if not good:
             batch = int(self._cursor[decode.BATCH])
-            self._give_up_at(batch, self._broken(self._table[batch]))
+            self._selection.give_up_at(batch, self._broken(self._table[batch]))
             self._loaded = batch
         return before - self._loaded_bytes()
 
@@ -327,7 +214,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         """Return the error for the rule that the kernel found broken in the batch of `row`."""
         rule = int(self._cursor[decode.RULE])
         if rule == rules.CHECKSUM:
-            return mismatch(self._data, row)
+            return mismatch(self._selection.data, row)
         # Inside a compressed stream, the position of its batch is the most exact position there is.
         where = row[scan.POSITION] if row[scan.INFLATED] else self._cursor[decode.WHERE]
         return rules.broken(rule, int(where))
@@ -349,7 +236,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
 
     def _room(self) -> Room:
         """Return the most that the batches of the table can need, within the limits of a chunk."""
-        rest = self._table[int(self._cursor[decode.BATCH]) : self._rows]
+        rest = self._table[int(self._cursor[decode.BATCH]) : self._selection.rows]
         loaded = self._loaded - int(self._cursor[decode.BATCH])
         sizes = rest[:loaded, scan.END] - rest[:loaded, scan.START]
         smallest = np.where(rest[:loaded, scan.MAGIC] == 2, MIN_RECORD_SIZE, MIN_SIZE)
@@ -375,71 +262,13 @@ class ArrowReader(Iterator[pa.RecordBatch]):
 
     def _record_batch(self, chunk: Chunk, rows: int) -> pa.RecordBatch:
         stored = chunk.record_columns(self._cursor)
+        counts = chunk.batch_rows
+        batches = self._table[: len(counts)], counts, chunk.offsets.array[:rows]
         arrays = []
         for name in self.schema.names:
             make = stored.get(name)
-            arrays.append(make() if make is not None else self._batch_column(name, chunk, rows))
+            arrays.append(make() if make is not None else batch_column(name, *batches))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _batch_column(self, name: str, chunk: Chunk, rows: int) -> pa.Array:
-        """Return a column that has one value for all records of a batch, or is computed from such values."""
-        counts = chunk.batch_rows
-        table = self._table[: len(counts)]
-
-        def spread(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            if len(values) and (values == values[0]).all():
-                return np.full(rows, values[0])
-            return np.repeat(values, counts)
-
-        attributes = table[:, scan.ATTRIBUTES]
-        flags = attributes & _V2_ONLY[table[:, scan.MAGIC]]
-        match name:
-            case "timestampType":
-                kinds = np.where(table[:, scan.MAGIC] == 0, int(TimestampType.NONE), attributes >> 3 & 1)
-                return _array(spread(kinds.astype(np.int32)), pa.int32())
-            case "sequence":
-                base = spread(table[:, scan.BASE_SEQUENCE])
-                delta = chunk.offsets.array[:rows] - spread(table[:, scan.BASE_OFFSET])
-                # 0 follows the largest sequence. No writer writes a negative delta; Java's 32 bits give this result.
-                after = np.where(delta < 0, base + delta + 2**31, (base + delta) & MAX_SEQUENCE)
-                return _array(np.where(base < 0, NO_SEQUENCE, after).astype(np.int32), pa.int32())
-            case "isTransactional":
-                return _truths(spread((flags & Attributes.TRANSACTIONAL) != 0))
-            case "isControl":
-                return _truths(spread((flags & Attributes.CONTROL) != 0))
-            case "compression":
-                codes = _array(spread((attributes & Attributes.CODEC).astype(np.int8)), pa.int8())
-                return pa.DictionaryArray.from_arrays(codes, _codec_names()).dictionary_decode()
-            case _:
-                kind = FIELDS[name].type
-                return _array(spread(table[:, _TABLE_COLUMNS[name]].astype(f"i{kind.bit_width // 8}")), kind)
-
-
-# `pa.array` is avoided: it imports pandas, if installed, to check whether its argument is a pandas object.
-
-
-def _array(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
-
-
-def _truths(values: npt.NDArray[np.bool_]) -> pa.Array:
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
-
-
-@cache
-def _codec_names() -> pa.Array:
-    return pa.array([codec.name.lower() for codec in Codec], pa.string())
-
-
-_V2_ONLY = np.array([0, 0, 0xFF], np.int64)  # mask by magic: those flags exist in magic 2 only
-
-_TABLE_COLUMNS: Final = {
-    "leaderEpoch": scan.LEADER_EPOCH,
-    "producerId": scan.PRODUCER_ID,
-    "producerEpoch": scan.PRODUCER_EPOCH,
-    "magic": scan.MAGIC,
-    "position": scan.POSITION,
-}
 
 
 def to_arrow(

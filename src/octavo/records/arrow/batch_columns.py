@@ -1,0 +1,79 @@
+"""Make the Arrow columns that have one value for all records of a batch, or are computed from such values."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from octavo.records.arrow.schema import FIELDS
+from octavo.records.arrow.sink import Int64s
+from octavo.records.kernels import scan
+from octavo.records.layout import MAX_SEQUENCE, NO_SEQUENCE, Attributes, Codec, TimestampType
+
+_V2_ONLY = np.array([0, 0, 0xFF], np.int64)  # mask by magic: those flags exist in magic 2 only
+
+_TABLE_COLUMNS: Final = {
+    "leaderEpoch": scan.LEADER_EPOCH,
+    "producerId": scan.PRODUCER_ID,
+    "producerEpoch": scan.PRODUCER_EPOCH,
+    "magic": scan.MAGIC,
+    "position": scan.POSITION,
+}
+
+
+def batch_column(name: str, table: Int64s, counts: Int64s, offsets: Int64s) -> pa.Array:
+    """Return one of these columns.
+
+    table: the batches of which records were taken
+    counts: how many records were taken from each of them
+    offsets: the offsets of these records
+    """
+    rows = len(offsets)
+
+    def spread(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if len(values) and (values == values[0]).all():
+            return np.full(rows, values[0])
+        return np.repeat(values, counts)
+
+    attributes = table[:, scan.ATTRIBUTES]
+    flags = attributes & _V2_ONLY[table[:, scan.MAGIC]]
+    match name:
+        case "timestampType":
+            kinds = np.where(table[:, scan.MAGIC] == 0, int(TimestampType.NONE), attributes >> 3 & 1)
+            return _array(spread(kinds.astype(np.int32)), pa.int32())
+        case "sequence":
+            base = spread(table[:, scan.BASE_SEQUENCE])
+            delta = offsets - spread(table[:, scan.BASE_OFFSET])
+            # 0 follows the largest sequence. No writer writes a negative delta; Java's 32 bits give this result.
+            after = np.where(delta < 0, base + delta + 2**31, (base + delta) & MAX_SEQUENCE)
+            return _array(np.where(base < 0, NO_SEQUENCE, after).astype(np.int32), pa.int32())
+        case "isTransactional":
+            return _truths(spread((flags & Attributes.TRANSACTIONAL) != 0))
+        case "isControl":
+            return _truths(spread((flags & Attributes.CONTROL) != 0))
+        case "compression":
+            codes = _array(spread((attributes & Attributes.CODEC).astype(np.int8)), pa.int8())
+            return pa.DictionaryArray.from_arrays(codes, _codec_names()).dictionary_decode()
+        case _:
+            kind = FIELDS[name].type
+            return _array(spread(table[:, _TABLE_COLUMNS[name]].astype(f"i{kind.bit_width // 8}")), kind)
+
+
+# `pa.array` is avoided: it imports pandas, if installed, to check whether its argument is a pandas object.
+
+
+def _array(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def _truths(values: npt.NDArray[np.bool_]) -> pa.Array:
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+
+
+@cache
+def _codec_names() -> pa.Array:
+    return pa.array([codec.name.lower() for codec in Codec], pa.string())
