@@ -10,6 +10,7 @@ import numpy.typing as npt
 from octavo.errors import FormatError
 from octavo.records.compression import Inflater
 from octavo.records.kernels import Kernels, inflate, rules, scan
+from octavo.records.kernels.inflate_copy import SLACK
 from octavo.records.kernels.message import walk_message
 from octavo.records.layout import HEADER_SIZE, Attributes, Codec
 
@@ -83,11 +84,11 @@ class BatchInflation:
             room = min(room, _RATIO * int(self._table[left, scan.SIZE].sum()))
         room = max(room, min(_RATIO * int(self._table[left[0], scan.SIZE]), inflater.limit))
         while self._done < last and inflater.end < enough and self.error is None:
-            memory = np.frombuffer(inflater.reserve(room + inflate.SLACK), np.uint8)
+            memory = np.frombuffer(inflater.reserve(room + SLACK), np.uint8)
             self._done, inflater.end, outcome = self._kernels.inflate(
                 self._data, self._table, self._rows, self._done, last, memory, inflater.end, enough, inflater.limit
             )
-            free = len(memory) - inflate.SLACK - inflater.end
+            free = len(memory) - SLACK - inflater.end
             del memory  # so that it can grow where it is
             room = 0
             if outcome == inflate.NO_ROOM:

@@ -36,6 +36,9 @@ from octavo.records.kernels import (
     encode,
     index,
     inflate,
+    inflate_copy,
+    inflate_lz4,
+    inflate_snappy,
     machine,
     message,
     partition,
@@ -158,6 +161,8 @@ _read_number(machine.read_i16, 16, signed=True)
 _read_number(machine.read_i32, 32, signed=True)
 _read_number(machine.read_u32, 32, signed=False)
 _read_number(machine.read_i64, 64, signed=True)
+_read_number(machine.read_u8, 8, signed=False, swapped=False)
+_read_number(machine.read_le16, 16, signed=False, swapped=sys.byteorder == "big")
 _read_number(machine.read_le32, 32, signed=False, swapped=sys.byteorder == "big")
 _read_number(machine.read_le64, 64, signed=True, swapped=sys.byteorder == "big")
 
@@ -258,7 +263,9 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         decode.put_row,
         encode.timestamp_ms,
         skim.quick_record,
-        inflate.copy_match,
+        inflate_copy.copy_match,
+        inflate_copy.copy_literals,
+        inflate_lz4.lz4_size,
         compaction_hash.sip_round,
         compaction_hash.last_word,
         compaction_hash.sip_hash,
@@ -328,7 +335,8 @@ def _register(module: ModuleType) -> None:
             register_jitable(forceinline=function in _INLINED, **_OPTIONS)(function)
 
 
-_OF_RECORDS = (varint, scan, checksum, record, message, index, inflate, decode, encode, skim, partition, validate)
+_OF_INFLATE = (inflate_copy, inflate_lz4, inflate_snappy, inflate)
+_OF_RECORDS = (varint, scan, checksum, record, message, index, decode, encode, skim, partition, validate)
 _OF_COMPACTION = (
     compaction_hash,
     compaction_map,
@@ -337,7 +345,7 @@ _OF_COMPACTION = (
     compaction_fill,
     compaction_filter,
 )
-for _module in (*_OF_RECORDS, *_OF_COMPACTION):
+for _module in (*_OF_INFLATE, *_OF_RECORDS, *_OF_COMPACTION):
     _register(_module)
 
 _TABLES = types.NamedUniTuple(_INT64, len(checksum.Tables._fields), checksum.Tables)

@@ -20,6 +20,7 @@ _I16 = struct.Struct(">h").unpack_from
 _I32 = struct.Struct(">i").unpack_from
 _U32 = struct.Struct(">I").unpack_from
 _I64 = struct.Struct(">q").unpack_from
+_LE16 = struct.Struct("<H").unpack_from
 _LE32 = struct.Struct("<I").unpack_from
 _LE64 = struct.Struct("<q").unpack_from
 
@@ -65,6 +66,18 @@ def read_u32(data: Array, position: int) -> int:
 def read_i64(data: Array, position: int) -> int:
     """Read a signed big-endian 64-bit number."""
     number: int = _I64(data, position)[0]
+    return number
+
+
+def read_u8(data: Array, position: int) -> int:
+    """Read one byte; the caller checks the bounds. Compiled, it is faster than an index, which may be negative."""
+    number: int = data[position]
+    return number
+
+
+def read_le16(data: Array, position: int) -> int:
+    """Read an unsigned little-endian 16-bit number; the caller checks the bounds."""
+    number: int = _LE16(data, position)[0]
     return number
 
 
