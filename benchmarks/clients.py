@@ -5,7 +5,7 @@ Checksums are verified, and the key and value of every record are accessed. Each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aiokafka.record import default_records, memory_records
@@ -78,13 +78,13 @@ class Row(NamedTuple):
     value: bytes
 
 
-def build_with_aiokafka(records: Sequence[Row], codec: Codec, batch_count: int, room: int) -> int:
-    """Build batches of `batch_count` records with aiokafka, each of at most `room` bytes; return their total size."""
-    size = 0
+def build_with_aiokafka(
+    records: Sequence[Row], codec: Codec, batch_count: int, room: int
+) -> Iterator[bytes | bytearray]:
+    """Build batches of `batch_count` records with aiokafka, each of at most `room` bytes."""
     for first in range(0, len(records), batch_count):
         builder = default_records.DefaultRecordBatchBuilder(2, int(codec), 0, -1, -1, -1, room)
         append = builder.append
         for delta, (timestamp_ms, key, value) in enumerate(records[first : first + batch_count]):
             append(delta, timestamp_ms, key, value, [])
-        size += len(builder.build())
-    return size
+        yield builder.build()

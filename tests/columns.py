@@ -97,7 +97,7 @@ def write_columns(spec: BatchSpec) -> bytes:
     table = table_of(records)
     if spec.control and spec.transactional:  # else each marker gets a batch of its own, as from Kafka's coordinator
         table = table.append_column(FIELDS["position"], pa.repeat(pa.scalar(0, pa.int64()), len(records)))
-    return from_arrow(
+    data = from_arrow(
         table,
         magic=spec.magic,
         codec=Codec[spec.codec.upper()],
@@ -113,3 +113,4 @@ def write_columns(spec: BatchSpec) -> bytes:
         delete_horizon_ms=None if spec.delete_horizon_ms == -1 else spec.delete_horizon_ms,
         max_size=2**31 - 1,
     )
+    return bytes(data)

@@ -242,7 +242,7 @@ def _rebuilt(
     level: int | None,
     lost: Lost,
     max_decompressed: int,
-) -> Iterator[bytes]:
+) -> Iterator[memoryview]:
     """Yield the records of a run as batches or messages of another magic, or in other wrappers."""
     from octavo.records.arrow.reader import to_arrow
     from octavo.records.arrow.schema import ALL_COLUMNS

@@ -72,9 +72,10 @@ def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
 
 
 def test_speeds_are_those_of_the_better_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = iter([(b"data", 9.0, 2.0), (b"data", 3.0, 4.0)])
+    data = memoryview(b"data")
+    rounds = iter([(data, 9.0, 2.0), (data, 3.0, 4.0)])
     monkeypatch.setattr(million, "_round_trip", lambda *_: next(rounds))
-    assert million._best_round_trip(None, Codec.ZSTD) == (b"data", 3.0, 2.0)
+    assert million._best_round_trip(None, Codec.ZSTD) == (data, 3.0, 2.0)
 
 
 def test_chunks_are_as_large_as_the_demo_says() -> None:

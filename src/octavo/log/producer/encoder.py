@@ -16,6 +16,7 @@ from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
 from octavo.records.kernels import Kernels, encode
 from octavo.records.kernels.batch_checksums import checksum_tables
+from octavo.records.kernels.machine import SLACK
 from octavo.records.layout import (
     ATTRIBUTES_AT,
     BATCH_HEADER,
@@ -142,7 +143,7 @@ class Encoder:
         # A batch ends with its share, or where the next record does not fit. In the second case, the batch and that
         # record together exceed the maximum size.
         most = min(columns.count, len(shares) + 2 * size // max(1, max_size - HEADER_SIZE) + 2)
-        out = self._room(size + most * HEADER_SIZE)
+        out = self._room(size + most * HEADER_SIZE + SLACK)
         table = np.empty((most, encode.BATCH_COLUMNS), np.int64)
         checks = kernels.checks_fast and self._codec == Codec.NONE
         count = kernels.encode(checksum_tables(), rows, 0, groups, 2, int(checks), max_size, MAX_SIZE, out, table)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from octavo.log.producer.future import Delivery
 from octavo.log.producer.inbox import FUTURE, ITEMS, KEY, TIME, VALUE, Inbox, Special
 from octavo.records.kernels import Kernel
-from octavo.records.kernels.encode import Rows
+from octavo.records.kernels.encode import ByteColumn, Rows
 
 Bytes = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
@@ -32,11 +32,11 @@ class Part(NamedTuple):
     lengths: Int32s
     data: Bytes
 
-    def taken(self, order: Int64s | None) -> Part:
-        """Return the column in this order; None keeps it as it is."""
-        if order is None:
-            return self
-        return Part(_read_only(self.starts[order]), _read_only(self.lengths[order]), self.data)
+    def taken(self, order: Int64s | None) -> ByteColumn:
+        """Return the column for the kernel `encode`, in this order; None keeps it as it is."""
+        starts, lengths = (self.starts, self.lengths) if order is None else (self.starts[order], self.lengths[order])
+        limits = np.concatenate((starts, starts + lengths))
+        return ByteColumn(_read_only(limits), len(starts), _NO_BYTES, 0, self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ class RecordColumns:
         return Rows(
             _numbers(self.count),
             _read_only(timestamps[:]),
-            *self.keys.taken(order),
-            *self.values.taken(order),
-            self.header_ends,
-            *self.header_keys,
-            *self.header_values,
+            self.keys.taken(order),
+            self.values.taken(order),
+            self.header_ends if self.header_ends[-1] else _NO_NUMBERS,
+            self.header_keys.taken(None),
+            self.header_values.taken(None),
         )
 
 

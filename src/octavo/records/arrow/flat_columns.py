@@ -18,40 +18,42 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 
-class ByteRows(NamedTuple):
-    """A column of nullable byte strings: the start and length of each (-1 for null), and the bytes."""
-
-    starts: Int32s
-    lengths: Int32s
-    data: npt.NDArray[np.uint8]
-
-
 class FlatColumns(NamedTuple):
     """The columns of a RecordBatch, in the form that the encoding kernel takes."""
 
     rows: encode.Rows
     micros: bool  # whether the timestamps are microseconds
+    header_count: int
+    size: int  # an upper bound for the bytes of all keys, values and headers
 
     def timestamps_ms(self) -> Int64s:
         """Return the timestamps in milliseconds, rounded down."""
         stored: Int64s = self.rows.timestamps
+        if not len(stored):
+            return np.full(len(self.rows.offsets), NO_TIMESTAMP, np.int64)
         return stored // 1000 if self.micros else stored
 
 
 def columns_of(batch: pa.RecordBatch, base_offset: int) -> FlatColumns:
-    """Return the columns of `batch`. Missing columns are null or empty; missing offsets count from `base_offset`."""
+    """Return the columns of `batch`. Missing columns are empty; missing offsets count from `base_offset`."""
     timestamps, micros = _timestamps(batch)
-    header_ends, header_keys, header_values = _headers(batch)
-    arrays: tuple[npt.NDArray[Any], ...] = (
-        _offsets(batch, base_offset),
-        timestamps,
-        *_byte_column(batch, "key"),
-        *_byte_column(batch, "value"),
-        header_ends,
-        *header_keys,
-        *header_values,
+    header_ends, *header_columns = _headers(batch)
+    rows = encode.Rows(
+        _read_only(_offsets(batch, base_offset)),
+        _read_only(timestamps),
+        _byte_column(column(batch, "key"), "key"),
+        _byte_column(column(batch, "value"), "value"),
+        _read_only(header_ends),
+        *header_columns,
     )
-    return FlatColumns(encode.Rows(*map(_read_only, arrays)), micros)
+    header_count = max(0, len(rows.header_keys.limits) - 1)
+    size = sum(map(_extent, (rows.keys, rows.values, rows.header_keys, rows.header_values)))
+    return FlatColumns(rows, micros, header_count, size)
+
+
+def _extent(part: encode.ByteColumn) -> int:
+    """Return an upper bound for the bytes of a column, without reading every row."""
+    return int(part.limits[-1]) - int(part.limits[0]) if len(part.limits) else 0
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -97,37 +99,34 @@ def _aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array if array.flags.aligned else array.copy()
 
 
-def _byte_column(batch: pa.RecordBatch, name: str) -> ByteRows:
-    """Return a column of bytes or text; every row is null if there is no such column."""
-    array = column(batch, name)
-    if array is None or pa.types.is_null(array.type):
-        return ByteRows(np.zeros(batch.num_rows, np.int32), np.full(batch.num_rows, -1, np.int32), _NOTHING)
-    return _byte_rows(array, name)
-
-
 _INT64 = pa.int64()
 _MAX_SECONDS = (2**63 - 1) // 1000
 _PER_MS = {"ms": 1, "us": 1000, "ns": 1_000_000}
-_NOTHING: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
 
 
-def _byte_rows(array: pa.Array, name: str) -> ByteRows:
+def _bytes_of(buffer: pa.Buffer | None) -> npt.NDArray[np.uint8]:
+    return _read_only(np.frombuffer(b"" if buffer is None else buffer, np.uint8))
+
+
+_NO_TIMES = np.empty(0, np.int64)
+_NO_NUMBERS = _read_only(np.empty(0, np.int32))
+_ABSENT = encode.ByteColumn(_NO_NUMBERS, 0, _bytes_of(None), 0, _bytes_of(None))
+
+
+def _byte_column(array: pa.Array | None, name: str) -> encode.ByteColumn:
+    """Return a column of bytes or text for the kernel, which reads Arrow's own buffers."""
+    if array is None or pa.types.is_null(array.type) or not len(array):
+        return _ABSENT
     if not (pa.types.is_binary(array.type) or pa.types.is_string(array.type)):
         try:
             array = array.cast(pa.binary())
         except pa.ArrowException as error:
             raise InvalidInput(f"column {name!r} is {array.type}, which cannot be bytes: {error}") from None
-    _, ends, data = array.buffers()
-    if not len(array):
-        return ByteRows(np.empty(0, np.int32), np.empty(0, np.int32), _NOTHING)
-    content = _NOTHING if data is None else np.frombuffer(data, np.uint8)
-    limits = _limits(ends, array, len(content), name)
-    lengths = np.diff(limits)
-    if lengths.min() < 0:
-        raise InvalidInput(f"column {name!r} is no valid Arrow array: its values begin after they end")
-    if array.null_count:
-        lengths[pc.is_null(array).to_numpy(zero_copy_only=False)] = -1
-    return ByteRows(limits[:-1], lengths, content)
+    valid, ends, data = array.buffers()
+    content = _bytes_of(data)
+    limits = _read_only(_limits(ends, array, len(content), name))
+    bits = _bytes_of(valid if array.null_count else None)
+    return encode.ByteColumn(limits, 1, bits, array.offset, content)
 
 
 def _limits(ends: pa.Buffer, array: pa.Array, size: int, name: str) -> Int32s:
@@ -135,6 +134,8 @@ def _limits(ends: pa.Buffer, array: pa.Array, size: int, name: str) -> Int32s:
     limits = _aligned(np.frombuffer(ends, np.int32)[array.offset : array.offset + len(array) + 1])
     if limits[0] < 0 or limits[-1] > size:
         raise InvalidInput(f"column {name!r} is no valid Arrow array: its values lie outside its data")
+    if (limits[1:] < limits[:-1]).any():
+        raise InvalidInput(f"column {name!r} is no valid Arrow array: its values begin after they end")
     return limits
 
 
@@ -155,7 +156,7 @@ def _timestamps(batch: pa.RecordBatch) -> tuple[Int64s, bool]:
         return exact, False
     array = column(batch, "timestamp")
     if array is None:
-        return np.full(batch.num_rows, NO_TIMESTAMP, np.int64), False
+        return _NO_TIMES, False
     if not pa.types.is_timestamp(array.type):
         raise InvalidInput(f"column 'timestamp' is {array.type}, not a timestamp")
     if array.type.unit == "us" and not array.null_count:  # as `to_arrow` returns them; the kernel converts them
@@ -177,18 +178,15 @@ def _milliseconds(array: pa.Array) -> Int64s:
     return numbers
 
 
-def _headers(batch: pa.RecordBatch) -> tuple[Int32s, ByteRows, ByteRows]:
+def _headers(batch: pa.RecordBatch) -> tuple[Int32s, encode.ByteColumn, encode.ByteColumn]:
     array = column(batch, "headers")
-    none = ByteRows(np.empty(0, np.int32), np.empty(0, np.int32), _NOTHING)
     if array is None or pa.types.is_null(array.type) or not len(array):
-        return np.zeros(batch.num_rows + 1, np.int32), none, none
+        return _NO_NUMBERS, _ABSENT, _ABSENT
     if not pa.types.is_list(array.type) or not pa.types.is_struct(array.type.value_type):
         raise InvalidInput(f"column 'headers' is {array.type}, not a list of (key, value)")
     if array.null_count:  # a null list counts as empty, even if it has items
         array = pc.if_else(pc.is_null(array), pa.scalar([], array.type), array)
     ends = _limits(array.buffers()[1], array, len(array.values), "headers")
-    if np.diff(ends).min() < 0:
-        raise InvalidInput("column 'headers' is no valid Arrow array: its lists begin after they end")
     items = array.values.slice(int(ends[0]), int(ends[-1] - ends[0]))
     if items.null_count:
         raise InvalidInput("column 'headers' holds a header that is null")
@@ -198,4 +196,6 @@ def _headers(batch: pa.RecordBatch) -> tuple[Int32s, ByteRows, ByteRows]:
         raise InvalidInput(f"column 'headers' is {array.type}, not a list of (key, value)") from None
     if keys.null_count:
         raise InvalidInput("column 'headers' holds a key that is null")
-    return ends - ends[0], _byte_rows(keys, "headers.key"), _byte_rows(values, "headers.value")
+    if not len(items):
+        return _NO_NUMBERS, _ABSENT, _ABSENT
+    return ends - ends[0], _byte_column(keys, "headers.key"), _byte_column(values, "headers.value")

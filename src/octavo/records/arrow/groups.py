@@ -223,7 +223,7 @@ def _check_old(magic: int, rows: encode.Rows, groups: Int64s) -> None:
     codecs = groups[:, encode.GROUP_ATTRIBUTES] & Attributes.CODEC
     for name, present in (
         ("zstd", (codecs == Codec.ZSTD).any()),
-        ("headers", rows.header_ends[-1] > rows.header_ends[0]),
+        ("headers", len(rows.header_ends)),
         ("a leader epoch", (groups[:, encode.GROUP_LEADER_EPOCH] != NO_LEADER_EPOCH).any()),
         ("a producer", (groups[:, encode.GROUP_PRODUCER_ID] != NO_PRODUCER_ID).any()),
         ("transactions", attributes & Attributes.TRANSACTIONAL),

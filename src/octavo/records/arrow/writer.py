@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.errors import InvalidInput
-from octavo.records.arrow.flat_columns import FlatColumns, Int32s, Int64s, check_names, columns_of
+from octavo.records.arrow.flat_columns import FlatColumns, Int64s, check_names, columns_of
 from octavo.records.arrow.groups import BatchFields, check_arguments, groups_of
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
 from octavo.records.fields import check_range
 from octavo.records.kernels import encode, kernels
 from octavo.records.kernels.batch_checksums import checksum_tables
+from octavo.records.kernels.machine import SLACK
 from octavo.records.layout import (
     ATTRIBUTES_AT,
     BATCH_HEADER,
@@ -36,8 +36,6 @@ from octavo.records.layout import (
 )
 from octavo.records.legacy import write_message
 from octavo.records.v2 import write_batch
-
-Bytes = npt.NDArray[np.uint8]
 
 DEFAULT_MAX_SIZE: Final = 1 << 20  # just below Kafka's default for max.message.bytes
 
@@ -60,7 +58,7 @@ def from_arrow(
     delete_horizon_ms: int | None = None,
     max_size: int = DEFAULT_MAX_SIZE,
     max_count: int = MAX_SIZE,
-) -> bytes:
+) -> memoryview:
     """Write the records of `batch` as batches of `magic`, each at most `max_size` bytes before compression.
 
     The columns are those that `to_arrow` returns; all of them are optional. Without `offset`, offsets count from
@@ -68,6 +66,8 @@ def from_arrow(
     `isTransactional`, `isControl`, `compression`, `timestampType`) override the corresponding arguments. A new batch
     begins where one of them, or `position`, changes. A column `magic` is ignored: it says which magic the records had,
     and the argument says which they get. A record larger than `max_size` gets a batch of its own.
+
+    The result is a read-only memoryview that keeps its memory alive; `bytes(result)` is a copy.
 
     Raises `InvalidInput` for what the format cannot express.
     """
@@ -92,56 +92,55 @@ def from_arrow(
         raise InvalidInput(f"a pyarrow.RecordBatch is wanted, not {type(batch).__name__}")
     check_range("base_offset", base_offset, 0, MAX_INT64 - batch.num_rows)
     if not batch.num_rows:
-        return b""
+        return memoryview(b"")
     check_names(batch)
     columns = columns_of(batch, base_offset)
     groups = groups_of(batch, columns, fields)
-    out, batches = _encode(columns, groups, magic, max_size, max_count)
+    memory, batches = _encode(columns, groups, magic, max_size, max_count)
     if (groups[:, encode.GROUP_ATTRIBUTES] & Attributes.CODEC).any():
-        return _compressed(out, batches, groups, fields)
-    return out[: batches[-1, encode.BATCH_END]].tobytes()
+        return memoryview(_compressed(np.frombuffer(memory, np.uint8).data, batches, groups, fields))
+    memory.resize(int(batches[-1, encode.BATCH_END]))  # moves the batches if much more memory was taken than they need
+    return np.frombuffer(memory, np.uint8).data.toreadonly()
 
 
-def _encode(columns: FlatColumns, groups: Int64s, magic: int, max_size: int, max_count: int) -> tuple[Bytes, Int64s]:
-    """Encode all rows with the kernel; returns the uncompressed batches, and a table of their positions."""
+def _encode(
+    columns: FlatColumns, groups: Int64s, magic: int, max_size: int, max_count: int
+) -> tuple[pa.Buffer, Int64s]:
+    """Encode all rows with the kernel; returns memory with the uncompressed batches, and a table of their positions."""
     rows = columns.rows
     count = len(rows.offsets)
-    first, last = int(rows.header_ends[0]), int(rows.header_ends[-1])
     # The maximum size of a record's own fields: five varints of 5 bytes, one of 10, and the attributes.
-    size = count * 36 + (last - first) * 10
-    size += _extent(rows.key_starts, rows.key_lengths) + _extent(rows.value_starts, rows.value_lengths)
-    size += _extent(rows.header_key_starts[first:last], rows.header_key_lengths[first:last])
-    size += _extent(rows.header_value_starts[first:last], rows.header_value_lengths[first:last])
-    # A batch ends with its group, at `max_count`, where the next offset is out of range, or where the next record does
-    # not fit: then its records and that one are together larger than `max_size` without the header.
-    reach = 0
-    if rows.offsets.max() >> 31 > rows.offsets.min() >> 31:
-        begins = groups[:, encode.GROUP_FIRST_ROW]  # the kernel has not refused decreasing offsets yet
-        reach = int(((np.maximum.reduceat(rows.offsets, begins) >> 31) - (rows.offsets[begins] >> 31)).sum())
+    size = columns.size + count * 36 + columns.header_count * 10
+    # A batch ends with its group, at `max_count`, or where the next record does not fit: then its records and that one
+    # are together larger than `max_size` without the header. It also ends where the next offset is out of range, which
+    # is so rare that it is worth a second attempt.
     full = 2 * size // max(1, max_size - BATCH_HEADER.size)
-    most = min(count, len(groups) + count // max_count + reach + full + 2)
-    # Arrow's pool reuses warm memory. Pages that are never written to take no memory.
-    out = np.frombuffer(pa.allocate_buffer(size + most * BATCH_HEADER.size), np.uint8)
-    batches = np.empty((most, encode.BATCH_COLUMNS), np.int64)
+    most = min(count, len(groups) + count // max_count + full + 2)
     kernel_set = kernels(size)
-    made = kernel_set.encode(
-        checksum_tables(),
-        rows,
-        int(columns.micros),
-        groups,
-        magic,
-        int(kernel_set.checks_fast),
-        max_size,
-        max_count,
-        out,
-        batches,
-    )
+    for room in (most, count):
+        # Arrow's pool reuses warm memory. Pages that are never written to take no memory.
+        memory = pa.allocate_buffer(size + room * BATCH_HEADER.size + SLACK, resizable=True)
+        batches = np.empty((room, encode.BATCH_COLUMNS), np.int64)
+        made = kernel_set.encode(
+            checksum_tables(),
+            rows,
+            int(columns.micros),
+            groups,
+            magic,
+            int(kernel_set.checks_fast),
+            max_size,
+            max_count,
+            np.frombuffer(memory, np.uint8),
+            batches,
+        )
+        if made != encode.NO_ROOM:
+            break
     assert made != encode.NO_ROOM, "the room for batches was computed too small"
     if made < 0:
         raise _refused(columns, -1 - made)
     if magic == 2 and not kernel_set.checks_fast:
-        _fill_checksums(out, batches[:made])
-    return out, batches[:made]
+        _fill_checksums(np.frombuffer(memory, np.uint8).data, batches[:made])
+    return memory, batches[:made]
 
 
 def _refused(columns: FlatColumns, row: int) -> InvalidInput:
@@ -156,21 +155,14 @@ def _refused(columns: FlatColumns, row: int) -> InvalidInput:
     return InvalidInput(f"the record of row {row} does not fit into a batch of at most {MAX_SIZE:,} bytes")
 
 
-def _extent(starts: Int32s, lengths: Int32s) -> int:
-    """Return an upper bound for the bytes of a column, without reading every row."""
-    return int(starts[-1]) + max(0, int(lengths[-1])) - int(starts[0]) if len(starts) else 0
-
-
-def _fill_checksums(out: Bytes, batches: Int64s) -> None:
+def _fill_checksums(view: memoryview, batches: Int64s) -> None:
     """Compute and store the checksum of every batch of magic 2."""
-    view = out.data
     for start, end in batches[:, [encode.BATCH_START, encode.BATCH_END]].tolist():
         view[start + CRC_AT : start + ATTRIBUTES_AT] = crc_of(view[start:end], 2).to_bytes(4, "big")
 
 
-def _compressed(out: Bytes, batches: Int64s, groups: Int64s, fields: BatchFields) -> bytes:
+def _compressed(view: memoryview, batches: Int64s, groups: Int64s, fields: BatchFields) -> bytes:
     """Compress the records of every batch that has a codec, and return all batches."""
-    view = out.data
     pieces: list[bytes | memoryview] = []
     for start, end, group, last_offset, max_timestamp in batches.tolist():
         attributes = int(groups[group, encode.GROUP_ATTRIBUTES])

@@ -123,6 +123,49 @@ def _copy_block(function: Callable[..., Any], size: int) -> None:
 
 _copy_block(machine.copy8, 8)
 _copy_block(machine.copy16, 16)
+_copy_block(machine.copy32, 32)
+
+
+@overload(machine.copy_loosely, jit_options=_OPTIONS)
+def _copy_loosely(target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
+    # Whole blocks: a call of memcpy, or a branch for every possible size, takes longer than copying too much.
+    def copy_loosely(target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
+        if size > machine.SLACK or start > len(source) - machine.SLACK:
+            machine.copy(target, at, source, start, size)
+            return
+        machine.copy16(target, at, source, start)
+        if size > 16:
+            machine.copy16(target, at + 16, source, start + 16)
+            for block in range(32, machine.SLACK, 32):
+                machine.copy32(target, at + block, source, start + block)
+
+    return copy_loosely
+
+
+@intrinsic
+def _store_le32(_context: Any, target: Any, at: Any, number: Any) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        kind = ir.IntType(32)
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        half = builder.trunc(args[2], kind)
+        half = half if sys.byteorder == "little" else builder.bswap(half)
+        builder.store(half, builder.bitcast(builder.gep(array.data, [args[1]]), kind.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, types.int64), generate
+
+
+@overload(machine.write_le32, jit_options=_OPTIONS)
+def _write_le32(target: Any, position: Any, number: Any) -> Any:
+    def write_le32(target: Any, position: Any, number: Any) -> Any:
+        _store_le32(target, numba.int64(position), numba.int64(number))
+
+    def checked_write_le32(target: Any, position: Any, number: Any) -> Any:
+        if position < 0 or position + 4 > len(target):
+            raise IndexError("a kernel would write outside its array")
+        _store_le32(target, numba.int64(position), numba.int64(number))
+
+    return checked_write_le32 if CHECKED else write_le32
 
 
 def _read_number(function: Callable[..., Any], bits: int, *, signed: bool, swapped: bool = True) -> None:
@@ -249,6 +292,7 @@ _INLINED: Final[frozenset[Any]] = frozenset(
     {
         varint.read_varint,
         varint.read_varlong,
+        varint.zigzag,
         varint.varint_size,
         varint.write_varint,
         checksum.after_zeros,
@@ -261,7 +305,12 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         decode.has_room,
         decode.put_bytes,
         decode.put_row,
+        encode.natural,
         encode.timestamp_ms,
+        encode.length_at,
+        encode.place_of,
+        encode.put_short,
+        encode.put_plain_records,
         skim.quick_record,
         inflate_copy.copy_match,
         inflate_copy.copy_literals,
@@ -354,10 +403,8 @@ _BYTE_COLUMN = (_INT32, _BYTES, _BYTES)
 _SINK = types.NamedTuple(
     (_INT64, _INT64, _INT64, _INT64, *_BYTE_COLUMN, *_BYTE_COLUMN, _INT32, _INT32, _BYTES, *_BYTE_COLUMN), decode.Sink
 )
-_BYTE_ROWS = (_INT32_IN, _INT32_IN, _BYTES_IN)
-_ROWS = types.NamedTuple(
-    (_INT64_IN, _INT64_IN, *_BYTE_ROWS, *_BYTE_ROWS, _INT32_IN, *_BYTE_ROWS, *_BYTE_ROWS), encode.Rows
-)
+_BYTE_ROWS = types.NamedTuple((_INT32_IN, _INT, _BYTES_IN, _INT, _BYTES_IN), encode.ByteColumn)
+_ROWS = types.NamedTuple((_INT64_IN, _INT64_IN, _BYTE_ROWS, _BYTE_ROWS, _INT32_IN, _BYTE_ROWS, _BYTE_ROWS), encode.Rows)
 
 _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     scan.scan: types.UniTuple(_INT, 4)(_BYTES_IN, _INT, _INT, _TABLE, _INT, _INT, _INT, _INT, _INT),

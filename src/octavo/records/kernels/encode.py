@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from octavo.records.kernels.checksum import Tables, crc32c
-from octavo.records.kernels.machine import Array, copy, crc32, wrap64
+from octavo.records.kernels.machine import SLACK, Array, copy, copy_loosely, crc32, wrap64, write_le32
 from octavo.records.kernels.record import (
+    MIN_RECORD_SIZE,
     nullable_size,
     record_body_size,
     write_nullable,
     write_record_start,
 )
-from octavo.records.kernels.varint import varint_size, write_i16, write_i64, write_u32, write_varint
+from octavo.records.kernels.varint import varint_size, write_i16, write_i64, write_u32, write_varint, zigzag
 from octavo.records.layout import (
     ATTRIBUTES_AT,
     BASE_SEQUENCE_AT,
@@ -31,6 +32,7 @@ from octavo.records.layout import (
     LOG_OVERHEAD,
     MAGIC_AT,
     MAX_INT32,
+    MAX_INT64,
     MAX_SEQUENCE,
     MAX_SIZE,
     MAX_TIMESTAMP_AT,
@@ -43,27 +45,30 @@ from octavo.records.layout import (
 )
 
 
-class Rows(NamedTuple):
-    """The columns to encode.
+class ByteColumn(NamedTuple):
+    """A column of nullable byte strings, in Arrow's own buffers or in similar ones.
 
-    A length of -1 means null. Starts and lengths are int32; starts are positions in the column's bytes.
+    A value is null if it ends before it starts, if its bit is not set, or if there are no limits: the column is absent.
+    The caller has checked that all others lie inside the data.
     """
 
+    limits: Array  # int32: the position of each value in the data, and where it ends
+    ends_at: int  # a value begins at limits[row] and ends at limits[row + ends_at]; this is 1 in Arrow's arrays
+    valid: Array  # Arrow's bitmap of the values that are not null; empty if it has none
+    first_bit: int  # the bit of the first row
+    data: Array
+
+
+class Rows(NamedTuple):
+    """The columns to encode."""
+
     offsets: Array
-    timestamps: Array  # milliseconds, or microseconds
-    key_starts: Array
-    key_lengths: Array
-    keys: Array
-    value_starts: Array
-    value_lengths: Array
-    values: Array
-    header_ends: Array  # one more than rows: the headers of row i are ends[i] to ends[i + 1]
-    header_key_starts: Array
-    header_key_lengths: Array
-    header_keys: Array
-    header_value_starts: Array
-    header_value_lengths: Array
-    header_values: Array
+    timestamps: Array  # milliseconds, or microseconds; empty if no row has one
+    keys: ByteColumn
+    values: ByteColumn
+    header_ends: Array  # one more than rows: the headers of row i are ends[i] to ends[i + 1]; empty if there are none
+    header_keys: ByteColumn
+    header_values: ByteColumn
 
 
 # Columns of the table of groups.
@@ -92,6 +97,9 @@ _CODEC = int(Attributes.CODEC)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 _DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
 
+_NOT_12_BITS = ~0xFFF
+_NOT_14_BITS = ~0x3FFF
+
 _MESSAGE_CRC_AT = MESSAGE_V0.at("crc")
 _MESSAGE_ATTRIBUTES_AT = MESSAGE_V0.at("attributes")
 _TIMESTAMP_AT = MESSAGE_V1.at("timestamp_ms")
@@ -99,30 +107,127 @@ _SIZE_V0 = MESSAGE_V0.size
 _SIZE_V1 = MESSAGE_V1.size
 
 
+def natural(number: int) -> int:
+    """Return a number that is not negative. The compiler then knows this too, and looks for no negative indexes."""
+    return number & MAX_INT64
+
+
 def timestamp_ms(rows: Rows, row: int, micros: int) -> int:
     """Return a row's timestamp in milliseconds, rounded down."""
+    if not len(rows.timestamps):
+        return NO_TIMESTAMP
     timestamp: int = rows.timestamps[row]
-    return timestamp // 1000 if micros else timestamp
+    if not micros:
+        return timestamp
+    return natural(timestamp) // 1000 if timestamp >= 0 else timestamp // 1000  # the first is faster
+
+
+def place_of(column: ByteColumn, row: int) -> tuple[int, int]:
+    """Return where a value begins, and its length, which is -1 for null."""
+    if not len(column.limits):
+        return 0, -1
+    if len(column.valid):
+        bit = natural(column.first_bit + row)
+        if not column.valid[bit >> 3] >> (bit & 7) & 1:
+            return 0, -1
+    start: int = column.limits[row]
+    return start, column.limits[natural(row + column.ends_at)] - start
+
+
+def length_at(column: ByteColumn, row: int) -> int:
+    """Return the length of a value, or -1 for null."""
+    _, length = place_of(column, row)
+    return length
+
+
+def put_short(out: Array, at: int, raw: int) -> int:
+    """Write a zig-zag number below 2**14 as a varint, with a zero after it; one more byte may change."""
+    longer = 1 if raw >= 0x80 else 0
+    write_le32(out, at, raw + (raw & 0x3F80) + (longer << 7))
+    return at + 1 + longer
+
+
+def put_plain_records(
+    rows: Rows,
+    micros: int,
+    row: int,
+    stop: int,
+    base_offset: int,
+    base_timestamp: int,
+    last_offset: int,
+    max_timestamp: int,
+    out: Array,
+    at: int,
+    limit: int,
+) -> tuple[int, int, int, int]:
+    """Write the records before the row `stop` as long as they are plain, and end at `limit` at the latest.
+
+    A plain record has no headers, short fields, small deltas, and an offset and a timestamp that are allowed. Returns
+    the next row, the position after the last record, its offset, and the largest timestamp.
+    """
+    while row < stop:
+        row = natural(row)
+        offset = rows.offsets[row]
+        timestamp = timestamp_ms(rows, row, micros)
+        key_start, key_length = place_of(rows.keys, row)
+        value_start, value_length = place_of(rows.values, row)
+        raw_offset = (offset - base_offset) << 1
+        raw_delta = zigzag(wrap64(timestamp - base_timestamp))
+        raw_key = zigzag(key_length)
+        raw_value = zigzag(value_length)
+        if (raw_delta | raw_offset) & _NOT_14_BITS or (raw_key | raw_value) & _NOT_12_BITS:
+            break
+        if offset <= last_offset or timestamp < NO_TIMESTAMP:
+            break
+        if len(rows.header_ends) and rows.header_ends[row] != rows.header_ends[row + 1]:
+            break
+        key_length = max(key_length, 0)
+        value_length = max(value_length, 0)
+        body = MIN_RECORD_SIZE - 1 + key_length + value_length
+        body += (raw_delta >= 0x80) + (raw_offset >= 0x80) + (raw_key >= 0x80) + (raw_value >= 0x80)
+        if at + 2 + body > limit:
+            break
+        at = put_short(out, at, body << 1) + 1  # the attributes are 0
+        at = put_short(out, at, raw_delta)
+        at = put_short(out, at, raw_offset)
+        at = put_short(out, at, raw_key)
+        if key_length:
+            copy_loosely(out, at, rows.keys.data, key_start, key_length)
+            at += key_length
+        at = put_short(out, at, raw_value)
+        if value_length:
+            copy_loosely(out, at, rows.values.data, value_start, value_length)
+            at += value_length
+        at = put_short(out, at, 0)  # the number of headers
+        max_timestamp = max(max_timestamp, timestamp)
+        last_offset = offset
+        row += 1
+    return row, at, last_offset, max_timestamp
+
+
+def put_value(column: ByteColumn, row: int, out: Array, at: int) -> int:
+    """Write the value of a row with its length; returns the position after it."""
+    start, length = place_of(column, row)
+    return write_nullable(out, at, column.data, start, length)
 
 
 def headers_size(rows: Rows, row: int) -> int:
     """Return the number of bytes that the headers of a row take, without their count."""
     size = 0
     for header in range(rows.header_ends[row], rows.header_ends[row + 1]):
-        size += nullable_size(rows.header_key_lengths[header]) + nullable_size(rows.header_value_lengths[header])
+        size += nullable_size(length_at(rows.header_keys, header))
+        size += nullable_size(length_at(rows.header_values, header))
     return size
 
 
-def write_headers(rows: Rows, row: int, out: Array, at: int) -> int:
+def put_headers(rows: Rows, row: int, out: Array, at: int) -> int:
     """Write the headers of a row with their count; returns the position after them."""
     first = rows.header_ends[row]
     last = rows.header_ends[row + 1]
     at = write_varint(out, at, last - first)
     for header in range(first, last):
-        at = write_nullable(out, at, rows.header_keys, rows.header_key_starts[header], rows.header_key_lengths[header])
-        at = write_nullable(
-            out, at, rows.header_values, rows.header_value_starts[header], rows.header_value_lengths[header]
-        )
+        at = put_value(rows.header_keys, header, out, at)
+        at = put_value(rows.header_values, header, out, at)
     return at
 
 
@@ -171,27 +276,33 @@ def encode_batch(
     """
     start = at
     first = row
-    last_row = groups[group, GROUP_LAST_ROW]
+    stop = min(groups[group, GROUP_LAST_ROW], row + max_count)
     attributes = groups[group, GROUP_ATTRIBUTES]
     base_offset = rows.offsets[row]
-    last_offset = base_offset
+    last_offset = base_offset - 1
     max_timestamp = timestamp_ms(rows, row, micros)
     base_timestamp = groups[group, GROUP_DELETE_HORIZON] if attributes & _DELETE_HORIZON else max_timestamp
+    limit = min(start + min(max_size, MAX_SIZE), len(out) - SLACK)
     at += HEADER_SIZE
-    while row < last_row and row - first < max_count:
+    while row < stop:
+        row, at, last_offset, max_timestamp = put_plain_records(
+            rows, micros, row, stop, base_offset, base_timestamp, last_offset, max_timestamp, out, at, limit
+        )
+        if row == stop:
+            break
         offset = rows.offsets[row]
         timestamp = timestamp_ms(rows, row, micros)
-        if (row > first and offset <= last_offset) or timestamp < NO_TIMESTAMP:
+        if offset <= last_offset or timestamp < NO_TIMESTAMP:
             return at, -1 - row, 0, 0
         if offset - base_offset > MAX_INT32:
             break
         delta = wrap64(timestamp - base_timestamp)
-        headers = rows.header_ends[row + 1] - rows.header_ends[row]
+        headers = rows.header_ends[row + 1] - rows.header_ends[row] if len(rows.header_ends) else 0
         body = record_body_size(
             delta,
             offset - base_offset,
-            rows.key_lengths[row],
-            rows.value_lengths[row],
+            length_at(rows.keys, row),
+            length_at(rows.values, row),
             headers,
             headers_size(rows, row) if headers else 0,
         )
@@ -200,16 +311,12 @@ def encode_batch(
             break
         if at - start + size > MAX_SIZE:
             return at, -1 - row, 0, 0
-        if at + size > len(out):
+        if at + size > len(out) - SLACK:
             return at, NO_ROOM, 0, 0
         at = write_record_start(out, at, body, delta, offset - base_offset)
-        at = write_nullable(out, at, rows.keys, rows.key_starts[row], rows.key_lengths[row])
-        at = write_nullable(out, at, rows.values, rows.value_starts[row], rows.value_lengths[row])
-        if headers:
-            at = write_headers(rows, row, out, at)
-        else:
-            out[at] = 0
-            at += 1
+        at = put_value(rows.keys, row, out, at)
+        at = put_value(rows.values, row, out, at)
+        at = put_headers(rows, row, out, at) if headers else write_varint(out, at, 0)
         max_timestamp = max(max_timestamp, timestamp)
         last_offset = offset
         row += 1
@@ -228,8 +335,8 @@ def write_message(
     rows: Rows, row: int, magic: int, attributes: int, offset: int, timestamp: int, tables: Tables, out: Array, at: int
 ) -> int:
     """Write one message of magic 0 or 1 with its checksum; returns the position after it."""
-    key_length = rows.key_lengths[row]
-    value_length = rows.value_lengths[row]
+    key_length = length_at(rows.keys, row)
+    value_length = length_at(rows.values, row)
     start = at
     write_i64(out, at, offset)
     out[at + MAGIC_AT] = magic
@@ -242,12 +349,12 @@ def write_message(
     write_u32(out, at, key_length)
     at += 4
     if key_length > 0:
-        copy(out, at, rows.keys, rows.key_starts[row], key_length)
+        copy(out, at, rows.keys.data, rows.keys.limits[row], key_length)
         at += key_length
     write_u32(out, at, value_length)
     at += 4
     if value_length > 0:
-        copy(out, at, rows.values, rows.value_starts[row], value_length)
+        copy(out, at, rows.values.data, rows.values.limits[row], value_length)
         at += value_length
     write_u32(out, start + LENGTH_AT, at - start - LOG_OVERHEAD)
     write_u32(out, start + _MESSAGE_CRC_AT, crc32(tables.ieee, out, start + MAGIC_AT, at))
@@ -256,7 +363,7 @@ def write_message(
 
 def message_size(rows: Rows, row: int, magic: int) -> int:
     """Return the number of bytes that `write_message` writes."""
-    size: int = max(0, rows.key_lengths[row]) + max(0, rows.value_lengths[row])
+    size: int = max(0, length_at(rows.keys, row)) + max(0, length_at(rows.values, row))
     return size + 8 + (_SIZE_V1 if magic == 1 else _SIZE_V0)
 
 
@@ -290,7 +397,7 @@ def encode_messages(
             break
         if size > MAX_SIZE:
             return at, -1 - row, 0, 0
-        if at + size > len(out):
+        if at + size > len(out) - SLACK:
             return at, NO_ROOM, 0, 0
         timestamp = timestamp_ms(rows, row, micros)
         if (row > first and rows.offsets[row] <= rows.offsets[row - 1]) or timestamp < NO_TIMESTAMP:
@@ -343,7 +450,7 @@ def encode(
                 return -1 - row
             if row > groups[group, GROUP_FIRST_ROW] and rows.offsets[row] <= rows.offsets[row - 1]:
                 return -1 - row
-            if count == len(batches) or at + HEADER_SIZE > len(out):
+            if count == len(batches) or at + HEADER_SIZE > len(out) - SLACK:
                 return NO_ROOM
             if magic == 2:
                 at, row, last_offset, max_timestamp = encode_batch(

@@ -16,18 +16,31 @@ from crc32c import crc32c
 # Any flat array of bytes or of 64-bit integers: a memoryview when interpreted, a NumPy array when compiled.
 Array = Any
 
+SLACK = 128  # how far after the end of a copy `copy_loosely` may write
+
 _I16 = struct.Struct(">h").unpack_from
 _I32 = struct.Struct(">i").unpack_from
 _U32 = struct.Struct(">I").unpack_from
 _I64 = struct.Struct(">q").unpack_from
 _LE16 = struct.Struct("<H").unpack_from
 _LE32 = struct.Struct("<I").unpack_from
+_PUT_LE32 = struct.Struct("<I").pack_into
 _LE64 = struct.Struct("<q").unpack_from
 
 
 def copy(target: Array, at: int, source: Array, start: int, size: int) -> None:
     """Copy `size` bytes; the caller has checked that both ranges are inside their arrays."""
     target[at : at + size] = source[start : start + size]
+
+
+def copy_loosely(target: Array, at: int, source: Array, start: int, size: int) -> None:
+    """Copy `size` bytes like `copy`, but up to `SLACK` bytes after them may change, which the target must have."""
+    target[at : at + size] = source[start : start + size]
+
+
+def copy32(target: Array, at: int, source: Array, start: int) -> None:
+    """Copy 32 bytes, all read before any is written; the caller has checked that both arrays have them."""
+    target[at : at + 32] = bytes(source[start : start + 32])
 
 
 def copy8(target: Array, at: int, source: Array, start: int) -> None:
@@ -91,6 +104,11 @@ def read_le64(data: Array, position: int) -> int:
     """Read a signed little-endian 64-bit number; the caller checks the bounds."""
     number: int = _LE64(data, position)[0]
     return number
+
+
+def write_le32(target: Array, position: int, number: int) -> None:
+    """Write an unsigned 32-bit number, little-endian; the caller checks the bounds."""
+    _PUT_LE32(target, position, number)
 
 
 def rotate_left(number: int, bits: int) -> int:

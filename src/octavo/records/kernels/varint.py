@@ -67,9 +67,14 @@ def read_varlong(data: Array, position: int, end: int) -> tuple[int, int]:
     return 0, CUT
 
 
+def zigzag(number: int) -> int:
+    """Return the unsigned number that stands for a signed one in a varint; its topmost bit may make it negative."""
+    return (number << 1) ^ (number >> 63)
+
+
 def varint_size(number: int) -> int:
     """Return the number of bytes that `write_varint` writes for `number`."""
-    raw = (number << 1) ^ (number >> 63)
+    raw = zigzag(number)
     if raw < 0:  # compiled only: the topmost of the 64 bits is set
         return 10
     if raw < 0x80:  # the usual case
@@ -86,7 +91,7 @@ def write_varint(out: Array, position: int, number: int) -> int:
 
     A varint and a varlong of the same number are the same bytes.
     """
-    low = (number << 1) ^ (number >> 63)
+    low = zigzag(number)
     if 0 <= low < 0x80:
         out[position] = low
         return position + 1

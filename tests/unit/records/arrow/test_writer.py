@@ -11,6 +11,7 @@ import pytest
 
 from octavo.errors import InvalidInput
 from octavo.records import (
+    BatchBuilder,
     Codec,
     Header,
     Record,
@@ -21,7 +22,9 @@ from octavo.records import (
     to_arrow,
 )
 from octavo.records.arrow.schema import ALL_COLUMNS
+from octavo.records.layout import Buffer
 from tests.batches import build, generate
+from tests.columns import table_of
 
 pytestmark = pytest.mark.usefixtures("each_kind_of_kernel")
 
@@ -30,7 +33,7 @@ def table(**columns: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def records(data: bytes) -> list[Record]:
+def records(data: Buffer) -> list[Record]:
     return [record for batch in read_batches(data) for record in batch]
 
 
@@ -198,7 +201,7 @@ def test_what_the_format_cannot_express_is_refused(
 
 
 def test_no_rows_give_no_bytes() -> None:
-    assert from_arrow(table(value=keys).slice(0, 0)) == b""
+    assert bytes(from_arrow(table(value=keys).slice(0, 0))) == b""
     with pytest.raises(InvalidInput, match="no magic 9"):
         from_arrow(table(value=keys).slice(0, 0), magic=9)
 
@@ -268,3 +271,62 @@ def test_there_is_room_for_batches_of_any_size(max_size: int) -> None:
     )
     data = from_arrow(rows, max_size=max_size, delete_horizon_ms=0)
     assert [record.offset for record in records(data)] == offsets
+
+
+# Lengths and deltas at which a varint takes one byte more, or the kernel copies in another way.
+_LENGTHS = [-1, 0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 111, 127, 128, 129, 255, 2047, 2048, 4096, 8200]
+_DELTAS = [0, 1, -1, 63, -64, 64, -65, 8191, -8192, 8192, -8193, 2**20, 2**27, 2**40]
+
+
+def _built(rows: list[Record]) -> bytes:
+    builder = BatchBuilder(base_offset=rows[0].offset, max_size=1 << 30)
+    for record in rows:
+        builder.append_record(record)
+    return builder.build()
+
+
+@pytest.mark.parametrize("headers", [(), (Header("trace", b"\1"), Header("", None))])
+def test_every_length_and_delta_is_written_as_the_builder_does(headers: tuple[Header, ...]) -> None:
+    """Each value is also the last one, after which its column ends."""
+    text = bytes(range(256)) * 33
+    offset = 5
+    rows: list[Record] = []
+    for turn, length in enumerate(_LENGTHS):
+        for delta in _DELTAS:
+            key = None if length < 0 else text[turn : turn + length]
+            other = _LENGTHS[-1 - turn]
+            value = None if other < 0 else text[-other:] if other else b""
+            kept = headers if turn % 2 else ()
+            rows.append(Record(offset, 2**41 + delta if rows else 2**41, key, value, kept))
+            offset += 1 + abs(delta) % 1000
+    assert from_arrow(table_of(rows)) == _built(rows)
+    for record in rows:
+        assert from_arrow(table_of([record])) == _built([record])
+
+
+def test_nulls_are_found_wherever_a_slice_begins() -> None:
+    values = [None if number % 3 == 0 else b"%d" % number for number in range(40)]
+    whole = table(key=pa.array(values, pa.binary()), value=pa.array(values[::-1], pa.binary()))
+    for start in range(20):
+        part = records(from_arrow(whole.slice(start, 17)))
+        assert [record.key for record in part] == values[start : start + 17]
+        assert [record.value for record in part] == values[::-1][start : start + 17]
+
+
+def test_columns_of_nulls_are_like_none() -> None:
+    nulls = table(
+        key=pa.nulls(3), value=pa.nulls(3, pa.binary()), headers=pa.nulls(3), timestamp=pa.nulls(3, pa.timestamp("us"))
+    )
+    assert from_arrow(nulls) == from_arrow(table(value=pa.nulls(3)))
+
+
+def test_the_result_is_a_buffer_like_bytes() -> None:
+    data = from_arrow(table(value=keys))
+    assert bytes(data[:8]) == bytes(8)
+    assert data.readonly
+    assert data.format == "B"
+    assert data.contiguous
+    assert b"".join([data, data]) == bytes(data) * 2
+    kept = bytes(data)
+    again = [from_arrow(table(value=keys), base_offset=9) for _ in range(3)]  # takes memory of its own
+    assert data == kept != again[0]
