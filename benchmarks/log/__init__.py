@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.data import prepare
-from benchmarks.log import appending, memory, opening, reading, recovering, sets
+from benchmarks.log import appending, memory, opening, reading, recovering, rolling, sets
 from benchmarks.measure import Result
 
 
@@ -13,6 +13,7 @@ def run(*, repeat: int, quick: bool = False) -> list[Result]:
     prepare(sets.all_of_them(scale))
     return [
         *appending.append(repeat=repeat, scale=scale),
+        *rolling.roll(repeat=repeat, scale=scale),
         *recovering.recover(repeat=repeat, scale=scale),
         *reading.read(scale=scale),
         *opening.open_many(repeat=repeat, scale=scale),

@@ -20,6 +20,7 @@ from tests.clock import Clock
 from tests.crash.crashes import Cut
 from tests.crash.model import Expectations, History, Key, Transaction
 from tests.crash.storage import CrashStorage, FastStorage
+from tests.crash.workload import BACKGROUND
 
 IDS: Final = ("x", "y")
 GROUP: Final = "group"
@@ -79,6 +80,8 @@ class CoordinatorWorkload:
             self.clock.now_ms += self.random.choice((0, 1, 5, 40))
             action = self.random.choices([one for one, _ in actions], [weight for _, weight in actions])[0]
             action(self.random.choice(IDS))
+            if self.random.random() < BACKGROUND:
+                self._storage.run_tasks()
 
     def close(self) -> None:
         """Come to an end in good order."""

@@ -31,7 +31,7 @@ from tests.crash.knowledge import Line, check_knowledge, check_producers, check_
 from tests.crash.model import Expectations, History, Key, Partition, Stored, Topic
 from tests.crash.storage import CrashStorage
 from tests.crash.truth import SEQUENCES, read, tell
-from tests.crash.workload import stored, unassigned
+from tests.crash.workload import BACKGROUND, stored, unassigned
 
 PARTITION: Final = TopicPartition("t", 0)
 KEY: Final[Key] = ("t", 0)
@@ -102,6 +102,7 @@ class ProducerWorkload:
         self._storage = storage
         self._now = Expectations()
         self._count = self.random.randrange(1 << 30)  # makes every batch another
+        self._leader_epoch = 0
         self._decided_to = 0  # what compaction goes by is before
         self._note_all(_begin(config))
         self.data = self._open()
@@ -141,6 +142,8 @@ class ProducerWorkload:
         for _ in range(steps):
             self.clock.now_ms += self.random.choice((0, 1, 5, 40))
             self.random.choices([one for one, _ in actions], [weight for _, weight in actions])[0]()
+            if self.random.random() < BACKGROUND:
+                self._storage.run_tasks()
             self.look()
 
     def close(self) -> None:
@@ -335,7 +338,8 @@ class ProducerWorkload:
 
     def become_leader(self) -> None:
         """Of the next epoch."""
-        self.log.become_leader(self.log.leader_epoch + 1)
+        self._leader_epoch = self.log.leader_epoch + 1
+        self.log.become_leader(self._leader_epoch)
 
     def write_checkpoints(self) -> None:
         """As is done every minute."""
@@ -363,7 +367,10 @@ class ProducerWorkload:
         check_stable(log)
 
     def _open(self) -> DataFolder:
-        return open_log(self._folder, self._storage, self.clock, self.config)
+        data = open_log(self._folder, self._storage, self.clock, self.config)
+        if data.logs[PARTITION].leader_epoch < self._leader_epoch:  # of a log that was cut to nothing; the leader knows
+            data.logs[PARTITION].become_leader(self._leader_epoch)
+        return data
 
     def _note(self, event: Callable[[Partition], object]) -> None:
         self._note_all(lambda all_: event(all_.partitions[KEY]))

@@ -11,7 +11,8 @@ program gives the images of a cut at each of its operations. Where the program i
 raises `PowerCut` at one operation, before it, in the middle of it or right after it, and at whatever is tried later.
 After `restart` another program goes on with what the first left in the page cache, as when only a process died.
 
-Nothing is really synced: that would only take time.
+Nothing is really synced: that would only take time. What is to be done in the background waits until `run_tasks`. So
+the same seed gives the same journal, and a crash may come long before the background would have begun.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
+from octavo.log.flusher import Task
 from octavo.log.ownership.lock import _held
 from octavo.log.storage import File, Storage
 from octavo.records.layout import Buffer
@@ -108,6 +110,7 @@ class CrashStorage(Storage):
         self._stop_at: tuple[int, Moment] | None = None
         self._stopped = False
         self._lock: Final = RLock()
+        self._tasks: dict[Task, None] = {}
         self._inodes: dict[Slot, int] = {}
         self._next_inode = ROOT
         self._before: list[tuple[Slot, int, bytes | None]] = []
@@ -124,6 +127,7 @@ class CrashStorage(Storage):
         """Go on after a stop, for another program. Of a dead process no lock is left."""
         self._stop_at = None
         self._stopped = False
+        self._tasks.clear()
         for lock in list(_held.values()):
             if lock.folder.is_relative_to(self.folder):
                 lock.release()
@@ -147,6 +151,14 @@ class CrashStorage(Storage):
                 disk.apply(operation)
                 yield number, disk
         yield len(journal), disk
+
+    def run_soon(self, task: Task) -> None:
+        self._tasks[task] = None
+
+    def run_tasks(self) -> None:
+        """What waits for the background."""
+        while self._tasks:
+            self._tasks.popitem()[0]()
 
     def disk(self) -> Disk:
         """The disk as it is now."""

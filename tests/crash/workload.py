@@ -32,6 +32,7 @@ CONFIGS: Final = (
     _COMMON | {"retention.ms": "200", "message.timestamp.after.max.ms": "9223372036854775807"},
     _COMMON | {"internal.segment.bytes": "5000", "index.interval.bytes": "0", "segment.index.bytes": "10000"},
 )
+BACKGROUND: Final = 0.3  # how often the background has its turn after a step
 _CODECS: Final = (Codec.NONE, Codec.NONE, Codec.NONE, Codec.NONE, Codec.LZ4)
 
 
@@ -101,6 +102,8 @@ class Workload:
             key = self.random.choice(sorted(self._now.partitions))
             action = self.random.choices([one for one, _ in actions], [weight for _, weight in actions])[0]
             action(key, self.directory.log(*key))
+            if self.random.random() < BACKGROUND:
+                self._storage.run_tasks()
             for each in self._now.partitions:
                 self._look(each)
 

@@ -58,6 +58,10 @@ class Checkpoints:
         """Return the offset below which the data of the partition are on the disk."""
         return self._offsets[RECOVERY_POINT].get(partition, 0)
 
+    def has_recovery_point(self, partition: TopicPartition) -> bool:
+        """Return whether a recovery point of the partition is recorded."""
+        return partition in self._offsets[RECOVERY_POINT]
+
     def start_offset(self, partition: TopicPartition) -> int:
         """Return the first offset of the partition that may be read."""
         return self._offsets[LOG_START].get(partition, 0)
@@ -83,6 +87,13 @@ class Checkpoints:
             known = self._offsets[CLEANER]
             if known.get(partition, 0) > offset or (partition in known and CLEANER in self._unsure):
                 self._write(CLEANER, {**known, partition: min(known[partition], offset)})
+
+    def raise_recovery_point(self, partition: TopicPartition, offset: int) -> None:
+        """Record a recovery point that is `offset` or larger. Everything before it is on the disk."""
+        with self._lock:
+            known = self._offsets[RECOVERY_POINT]
+            if known.get(partition, -1) < offset or RECOVERY_POINT in self._unsure:
+                self._write(RECOVERY_POINT, {**known, partition: max(known.get(partition, 0), offset)})
 
     def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
         """Lower the recorded recovery point to `offset`, unless it is lower already."""

@@ -131,6 +131,8 @@ class Log(ReadableLog):
 
     @config.setter
     def config(self, config: LogConfig) -> None:
+        if config.is_compacted != self._state.config.is_compacted:
+            self._state.flushing.expect_gaps()
         self._state.set_config(config, is_known=True)
 
     @property
@@ -167,8 +169,9 @@ class Log(ReadableLog):
 
         A batch is checked as Kafka checks a client's. Kafka accepts only one batch at a time; here several are allowed,
         and either all of them are appended or none. None is appended if an idempotent producer has sent them before.
-        Raises `AppendRefused`, with Kafka's error code, and `OSError`. After an `OSError` nothing was appended, with
-        one exception: if the flush after an append failed (`flush.messages`), the log has a `failure`.
+        Raises `AppendRefused`, with Kafka's error code, `LogError` if the log has a `failure`, and `OSError`. After an
+        `OSError` nothing was appended, with one exception: if the flush after an append failed (`flush.messages`), the
+        log has a `failure`.
         """
         state = self._state
         with state.lock:
@@ -182,7 +185,11 @@ class Log(ReadableLog):
             return self._appender.append_as_follower(batches)
 
     def roll(self) -> int:
-        """Begin a new segment, unless the active one is empty. Returns the base offset of the active segment."""
+        """Begin a new segment, unless the active one is empty. Returns the base offset of the active segment.
+
+        The old segment is flushed in the background, unless the log may have gaps between segments: then it is on the
+        disk when this returns.
+        """
         with self._state.lock:
             self._state.check_ready()
             roll_at_end(self._state, self._state.clock())
@@ -206,7 +213,7 @@ class Log(ReadableLog):
         Raises `OSError`. Then it is uncertain what was written, and the log has a `failure`.
         """
         self._state.change.check_open()
-        self._state.flush(self._state.clock())
+        self._state.flushing.flush(self._state.clock())
 
     # --------------------------------------------------------------------------------------------------------- epochs
 
@@ -366,7 +373,8 @@ class Log(ReadableLog):
         """Close the log: write everything to the disk, and seal the active segment. Reads that have begun may finish.
 
         Raises `OSError` and `LockLost`; the log is closed nevertheless. A log with a `failure` is left as it is:
-        opening it again repairs it. If another exception interrupts this call, call it again to finish. In a fork of
+        opening it again repairs it. If a flush in the background has failed, and no change was refused since, this call
+        raises its error. If another exception interrupts this call, call it again to finish. In a fork of
         the process that opened the log, nothing is written and nothing is raised.
         """
         self._close()

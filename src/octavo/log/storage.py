@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory
+from octavo.log.flusher import FLUSHER, Task
 from octavo.records.layout import Buffer
 
 TMP: Final = ".tmp"
@@ -187,6 +188,10 @@ class Storage:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def run_soon(self, task: Task) -> None:
+        """Run a task that writes to the disk in a background thread, once if it is given again before it begins."""
+        FLUSHER.run_soon(task)
 
     def replace_file(self, path: Path, data: bytes) -> None:
         """Replace the contents of a file, or make a new file, atomically. It is on the disk when this returns."""

@@ -94,7 +94,7 @@ class Compaction:
         # Records may be dropped because of batches after the part that is cleaned: markers, and newer batches of the
         # same producers. Those batches must be on the disk before the records are gone.
         last_batches = self._last_batches()
-        log.flush(now_ms)
+        log.flushing.flush(now_ms)
         for path in folder.iterdir():
             if path.name.endswith(CLEANED):
                 storage.remove(path)  # a leftover; after a crash it would undo the swap of another output

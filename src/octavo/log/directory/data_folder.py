@@ -46,6 +46,7 @@ class DataFolder:
         self._has_begun = False
         self._is_open = True
         self._is_loading = False  # a log is being opened, or an exception has interrupted its opening
+        self._with_gaps: Final[set[TopicPartition]] = set()  # what `check` was told
         self._deleted: list[tuple[int, Path]] = []  # renamed folders, each with the time at which to remove it
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise BadDirectory(path, "there is no permission to read and write in this folder")
@@ -71,13 +72,22 @@ class DataFolder:
 
     def check(self, partition: TopicPartition, *, may_have_gaps: bool) -> None:
         """Check a partition of this folder without changing it. Raises an error if something is wrong with it."""
+        if may_have_gaps:
+            self._with_gaps.add(partition)
+        checkpoints = self.checkpoints
+        recovery_point = checkpoints.recovery_point(partition)
         check_partition(
             self.storage,
             self.partitions[partition],
-            start_offset=self.checkpoints.start_offset(partition),
-            may_have_gaps=may_have_gaps or self.checkpoints.cleaner_offset(partition) is not None,
-            end_offset=(self.checkpoints.recovery_point(partition) or None) if self.was_clean else None,
+            start_offset=checkpoints.start_offset(partition),
+            may_have_gaps=self._may_have_gaps(partition),
+            end_offset=(recovery_point or None) if self.was_clean else None,
+            recovers_from=recovery_point if not self.was_clean and checkpoints.has_recovery_point(partition) else None,
         )
+
+    def _may_have_gaps(self, partition: TopicPartition) -> bool:
+        """Return whether offsets may be missing between two segments of a partition, other than by a crash."""
+        return partition in self._with_gaps or self.checkpoints.cleaner_offset(partition) is not None
 
     def open_log(
         self,
@@ -104,6 +114,7 @@ class DataFolder:
                 storage=self.storage,
                 clock=clock,
                 config_is_known=topic.is_known,
+                may_have_gaps=topic.may_be_compacted or self._may_have_gaps(partition),
                 on_progress=on_progress,
             )
             log = Log(state, self.close if is_for_log else state.close)
@@ -129,6 +140,12 @@ class DataFolder:
         opened = self._opened.get(partition)
         if opened is not None:
             opened.state.set_config(topic.config, is_known=topic.is_known)
+
+    def prepare_policy(self, partition: TopicPartition) -> None:
+        """Prepare an open log for another `cleanup.policy`; see `Flushing.expect_gaps`."""
+        opened = self._opened.get(partition)
+        if opened is not None:
+            opened.state.flushing.expect_gaps()
 
     def forget_files(self) -> None:
         """Close the files of all logs until they are needed again."""

@@ -169,6 +169,9 @@ class Topics:
             self._adopt(name, {key: value for key, value in config.items() if value is not None})
         merged = {**self._metadata.topics[name].config, **config}
         LogConfig.from_properties({key: value for key, value in merged.items() if value is not None})
+        if "cleanup.policy" in config:
+            for folder, partition in self._partitions_of(name):
+                folder.prepare_policy(partition)
         self._metadata.set_config(name, config)
         changed = self._defaults.config_of(self._metadata.topics[name])
         for folder, partition in self._partitions_of(name):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from octavo.log.flusher import Task
 from octavo.log.ownership.owner import Owner
 from octavo.log.storage import File, FileStatus, Storage
 
@@ -63,6 +64,10 @@ class OwnedStorage(Storage):
     def sync_folder(self, path: Path) -> None:
         self._owner.check()
         self._inner.sync_folder(path)
+
+    def run_soon(self, task: Task) -> None:
+        self._owner.check()
+        self._inner.run_soon(task)
 
     def replace_file(self, path: Path, data: bytes) -> None:
         self._owner.check()

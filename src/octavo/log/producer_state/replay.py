@@ -65,7 +65,7 @@ class Replay:
         self.states.clear()
         while usable:
             offset = usable.pop()
-            path = self._path(offset)
+            path = self.path(offset)
             try:
                 entries = self._read(offset)
             except CorruptFile as error:
@@ -80,7 +80,7 @@ class Replay:
 
     def _read(self, offset: int) -> dict[int, ProducerEntry]:
         """Read a snapshot. Raises `CorruptFile`, also if it names a batch at or above its own offset."""
-        path = self._path(offset)
+        path = self.path(offset)
         entries = read_snapshot(self._storage, path)
         latest = max((max(entry.last_offset, entry.txn_first_offset) for entry in entries.values()), default=NO_OFFSET)
         if latest >= offset:
@@ -128,7 +128,7 @@ class Replay:
         """Write a snapshot of the state at `offset`, unless one at or above it exists. Returns whether it did so."""
         if offset <= self.snapshot_offset:
             return False
-        write_snapshot(self._storage, self._path(offset), self.states.entries, sync=sync)
+        write_snapshot(self._storage, self.path(offset), self.states.entries, sync=sync)
         self.snapshot_offset = offset
         return True
 
@@ -155,9 +155,10 @@ class Replay:
                 self._remove(offset)
 
     def _remove(self, offset: int) -> None:
-        self._storage.remove(self._path(offset))
+        self._storage.remove(self.path(offset))
 
-    def _path(self, offset: int) -> Path:
+    def path(self, offset: int) -> Path:
+        """Return the path of the snapshot at `offset`."""
         return self._folder / file_name(offset, SNAPSHOT)
 
 

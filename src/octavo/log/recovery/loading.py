@@ -63,12 +63,19 @@ class Loaded(NamedTuple):
 
 
 def check_partition(
-    storage: Storage, folder: Path, *, start_offset: int, may_have_gaps: bool, end_offset: int | None = None
+    storage: Storage,
+    folder: Path,
+    *,
+    start_offset: int,
+    may_have_gaps: bool,
+    end_offset: int | None = None,
+    recovers_from: int | None = None,
 ) -> None:
     """Check a partition's folder for states that neither Kafka nor Octavo can have left. Nothing is changed.
 
-    `end_offset`: where the log ended when it was closed cleanly. A damaged header is no reason to refuse the folder:
-    it is damage in the data, which loading deals with. Raises `BadDirectory`, `Unsupported` or `CorruptFile`, and
+    `end_offset`: where the log ended when it was closed cleanly. `recovers_from`: the recovery point of a log that was
+    not closed cleanly. Loading cuts such a log where a power cut has taken something after that point, and cuts off
+    damage; neither is a reason to refuse the folder. Raises `BadDirectory`, `Unsupported` or `CorruptFile`, and
     `OSError` for files that cannot be read.
     """
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
@@ -91,6 +98,8 @@ def check_partition(
         return
     for segment, following in itertools.pairwise(segments):
         seen = segment.sound_end_offset()
+        if recovers_from is not None and following.base_offset > recovers_from:
+            break
         if (
             seen is not None
             and seen < following.base_offset > start_offset
@@ -114,6 +123,7 @@ class Loader:
         *,
         clean: bool,
         recovery_point: int,
+        may_have_gaps: bool,
         start_offset: int,
         index_interval: int,
         epochs: LeaderEpochs,
@@ -125,6 +135,7 @@ class Loader:
         self._folder = folder
         self._clean = clean
         self._recovery_point = recovery_point
+        self._may_have_gaps = may_have_gaps
         self._start_offset = start_offset
         self._index_interval = index_interval
         self._epochs = epochs
@@ -355,15 +366,27 @@ class Loader:
         scanner = self._scan(segment, replay)
         error = scanner.error
         if error is not None:
-            for behind in reversed(later):
-                for path in behind.files():
-                    self._remove(path.name)
-                self._storage.sync_folder(self._folder)
             reason = "a batch is not all there" if isinstance(error, Truncated) else error.rule
-            size = segment.size - scanner.position
-            self._report.cuts.append(Cut(segment.path.name, scanner.position, size, reason))
-            segment.cut(scanner.position)
-        return error is not None
+        elif self._has_lost_its_end(scanner.end_offset, later):
+            reason = f"the offsets {scanner.end_offset} to {later[0].base_offset - 1} are not there"
+        else:
+            return False
+        for behind in reversed(later):
+            for path in behind.files():
+                self._remove(path.name)
+            self._storage.sync_folder(self._folder)
+        size = segment.size - scanner.position
+        self._report.cuts.append(Cut(segment.path.name, scanner.position, size, reason))
+        segment.cut(scanner.position)
+        return True
+
+    def _has_lost_its_end(self, end_offset: int, later: Sequence[Segment]) -> bool:
+        """Return whether a segment whose batches end at `end_offset` had more of them before a power cut.
+
+        A segment is not on the disk yet when the next one begins (`writing.flushing`). A power cut may take whole
+        batches from its end, or all of them, and leave the next segment.
+        """
+        return not self._may_have_gaps and bool(later) and end_offset < later[0].base_offset > self._start_offset
 
     def _scan(self, segment: Segment, replay: Replay | None = None) -> Scanner:
         """Check batches up to the first bad one, and rebuild the indexes from them."""

@@ -84,6 +84,11 @@ class Segment:
         """Whether the names of some of its files may not be on the disk yet."""
         return self.name_count > self.synced_names
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether a file of the segment was written since its last sync."""
+        return any(file.is_dirty for file in self._lazy_files())
+
     # ------------------------------------------------------------------------------------------------------- writing
 
     def append(self, parts: Sequence[Buffer], size: int, spans: Sequence[BatchSpan], index_interval: int) -> None:

@@ -101,7 +101,7 @@ class Appender:
             raise
         change.unfinished = SETTLED
         if last.last_offset + 1 - log.segments.recovery_point >= log.config.flush_messages:
-            log.flush(now_ms)
+            log.flushing.flush(now_ms)
         return _NEW(Appended, (first.base_offset, last.last_offset, checked.append_time_ms, view.start_offset, False))
 
     def _is_ahead(self) -> bool:

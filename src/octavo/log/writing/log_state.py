@@ -30,6 +30,7 @@ from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import Storage
 from octavo.log.view import View
+from octavo.log.writing.flushing import Flushing
 from octavo.log.writing.rolling import RollLimits
 from octavo.log.writing.segments import LogSegments
 from octavo.log.writing.truncation import take_back
@@ -55,6 +56,7 @@ class LogState:
         leader_epoch: int,
         is_only_replica: bool,
         config_is_known: bool,
+        may_have_gaps: bool,
         clock: Clock,
     ) -> None:
         latest = epochs.latest
@@ -74,6 +76,7 @@ class LogState:
         self.config = config
         self.config_is_known = config_is_known  # if not, nothing is deleted
         self.limits = RollLimits(config)
+        self.flushing: Final = Flushing(self, may_have_gaps=may_have_gaps)
         self.follows_end = is_only_replica  # whether the high watermark follows the end of the log
         self.data_end: int | None = None  # where the data end, if a truncation inside a batch left them short
         self.is_ending = False  # the log is about to be closed
@@ -94,6 +97,7 @@ class LogState:
         leader_epoch: int,
         is_only_replica: bool,
         config_is_known: bool,
+        may_have_gaps: bool,
         storage: Storage,
         clock: Clock,
         on_progress: OnProgress | None,
@@ -102,6 +106,7 @@ class LogState:
 
         is_only_replica: let readers see everything, as Kafka's leader of such a partition does. Otherwise they see up
             to the recorded high watermark: what comes after it may be on no other replica
+        may_have_gaps: offsets may be missing between two segments, other than by a crash. See `Flushing`
         """
         epochs, damage = LeaderEpochs.open(storage, folder / LEADER_EPOCHS)
         loaded = Loader(
@@ -110,6 +115,7 @@ class LogState:
             partition,
             clean=clean,
             recovery_point=checkpoints.recovery_point(partition),
+            may_have_gaps=may_have_gaps or not checkpoints.has_recovery_point(partition),
             start_offset=checkpoints.start_offset(partition),
             index_interval=config.index_interval_bytes,
             epochs=epochs,
@@ -117,6 +123,8 @@ class LogState:
             now_ms=clock(),
             on_progress=on_progress,
         ).load()
+        if checkpoints.recovery_point(partition) > loaded.end_offset:  # flushed data were damaged, and cut off
+            checkpoints.lower_recovery_point(partition, loaded.end_offset)
         log = cls(
             partition,
             config,
@@ -127,6 +135,7 @@ class LogState:
             leader_epoch=leader_epoch,
             is_only_replica=is_only_replica,
             config_is_known=config_is_known,
+            may_have_gaps=may_have_gaps,
             clock=clock,
         )
         log.forget_files()
@@ -263,6 +272,8 @@ class LogState:
             unstable = states.first_unstable_offset
         fields = (segments, bases, segment.size, start_offset, end_offset, high_watermark, generation, unstable)
         self.view = _NEW(View, fields)
+        if segment.size >= self.flushing.due_size:
+            self.flushing.write_back()
 
     def fill_hole(self, start_offset: int) -> None:
         """Write an empty batch from `start_offset` to the end of the log, so that no segment seems to be missing."""
@@ -272,15 +283,6 @@ class LogState:
         batch = empty_batch(base_offset=start_offset, last_offset=end_offset - 1, leader_epoch=epoch)
         span = BatchSpan(len(batch), start_offset, end_offset - 1, NO_TIMESTAMP, epoch, 2)
         self.write((batch,), len(batch), (span,))
-
-    def flush(self, now_ms: int, *, also_active: bool = False) -> None:
-        """Sync what is beyond the recovery point, and raise that point. See `LogSegments.sync`."""
-        view = self.view
-        with self.change.or_fail():  # a system drops what it failed to write: a second sync would report success
-            synced = self.segments.sync(view, lambda: self.view, also_active=also_active)
-        with self.lock:
-            is_still_there = self.view.generation == view.generation  # otherwise it may be truncated and rewritten
-            self.segments.note_synced(synced, view.end_offset if is_still_there else 0, now_ms)
 
     # ---------------------------------------------------------------------------------------------------------- close
 
@@ -299,6 +301,7 @@ class LogState:
             try:
                 if change.unfinished != SETTLED:
                     self.settle()
+                change.raise_unseen()
                 if change.failure is None:
                     self._finish(self.clock())
             except (OctavoError, OSError):
@@ -314,7 +317,7 @@ class LogState:
         with self.change.or_fail():
             self._fill_hole_before_start()
             self.view.segments[-1].seal()
-            self.flush(now_ms, also_active=True)
+            self.flushing.flush(now_ms)
             if self.replay.take_snapshot(self.view.end_offset, sync=True):
                 self.segments.sync_folder()
         with contextlib.suppress(OSError):  # these have left the log, and are removed when it is opened again

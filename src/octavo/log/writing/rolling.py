@@ -1,7 +1,6 @@
 """Begin a new segment: when a log has to (`RollLimits`), and how (`roll`).
 
-A roll flushes the old segment to the disk before it creates the new one, so that a power cut leaves a prefix of what
-was written.
+`flushing` says when the old segment is written to the disk.
 """
 
 from __future__ import annotations
@@ -75,11 +74,10 @@ def base_for(log: LogState, first: BatchSpan) -> int:
 
 
 def roll(log: LogState, base_offset: int, now_ms: int) -> None:
-    """Seal the active segment, flush it to the disk, and create a new one.
+    """Seal the active segment, and create a new one.
 
-    The files are written in this order: the last entry of the old time index; then a sync of the old data and indexes;
-    a producer snapshot at `base_offset`; the empty files of the new segment. The last two are not synced here. The next
-    flush syncs the new segment, and the names of all files.
+    The files are written in this order: the last entry of the old time index; a producer snapshot at `base_offset`; the
+    empty files of the new segment. None of them is synced here, unless the roll has to wait (`Flushing.before_roll`).
     """
     log.owner.check_lock()
     active = log.view.segments[-1]
@@ -89,17 +87,20 @@ def roll(log: LogState, base_offset: int, now_ms: int) -> None:
     if log.data_end is not None:
         log.fill_hole(log.data_end)
     active.seal()
-    log.flush(now_ms, also_active=True)
-    log.replay.take_snapshot(base_offset)
+    log.flushing.before_roll(base_offset)
+    if log.replay.take_snapshot(base_offset):
+        log.segments.unsynced_snapshot = log.replay.path(base_offset)
     preallocate = log.config.segment_bytes if log.config.preallocate else 0
     try:
         new = log.segments.create(base_offset, created_ms=now_ms, preallocate=preallocate)
+        log.flushing.note_gap(base_offset)
     except OSError:
         with log.change.or_fail():
             log.segments.remove_half_made(base_offset)
+            log.checkpoints.lower_recovery_point(log.partition, log.segments.recovery_point)
         raise
     log.limits = RollLimits(log.config)
     view = log.view
     end_offset = max(view.end_offset, base_offset)
     log.publish([*view.segments, new], view.start_offset, end_offset, view.high_watermark, view.generation)
-    active.forget()
+    log.flushing.after_roll(active)

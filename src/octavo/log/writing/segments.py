@@ -6,11 +6,12 @@ after `file.delete.delay.ms`, or when the log is closed, they are removed. Until
 in their view can read it.
 
 The log's view says which segments belong to it. Retention (`Log.delete_oldest`), truncation and compaction decide which
-segments leave it. The log's lock is held for everything except `sync`.
+segments leave it. The log's lock is held for everything except `sync`, which one thread at a time calls.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -36,6 +37,7 @@ class LogSegments:
         self.folder: Final = folder
         self.recovery_point = recovery_point  # everything before it is on the disk
         self.last_flush_ms = now_ms
+        self.unsynced_snapshot: Path | None = None  # the last one that a roll has written
         self._leaving: list[Segment] = []  # segments that have left the log, files not yet renamed
         self._deleted: list[tuple[int, Segment]] = []  # renamed segments, each with the time of its removal
 
@@ -59,16 +61,15 @@ class LogSegments:
 
     # ----------------------------------------------------------------------------------------------------------- sync
 
-    def sync(self, view: View, current: Callable[[], View], *, also_active: bool) -> list[Synced]:
-        """Write the segments that reach beyond the recovery point to the disk. `current` returns the present view.
+    def sync(self, view: View, current: Callable[[], View], *, count: int) -> list[Synced]:
+        """Write the first `count` segments to the disk, as far as they are not. `current` returns the present view.
 
-        `also_active`: sync the active segment in any case, because its indexes have changed even if its data have not.
+        The data and indexes come first, then the producer snapshot, which must not be believed without them.
         """
-        active = view.segments[-1]
         behind = [
             Synced(segment, segment.name_count)  # before the sync: more files may be made meanwhile
-            for number, segment in enumerate(view.segments)
-            if view.segment_end(number) > self.recovery_point or segment.is_new or (also_active and segment is active)
+            for number, segment in enumerate(view.segments[:count])
+            if view.segment_end(number) > self.recovery_point or segment.is_new or segment.is_dirty
         ]
         for segment, _ in behind:
             try:
@@ -76,16 +77,31 @@ class LogSegments:
             except FileNotFoundError:
                 if segment in current().segments:
                     raise  # otherwise it was deleted meanwhile
+        snapshot = self.unsynced_snapshot
+        if snapshot is not None:
+            with contextlib.suppress(FileNotFoundError):  # deleted with its segment, or by a truncation
+                self.storage.open(snapshot).sync()
+            if self.unsynced_snapshot is snapshot:  # otherwise there was another roll meanwhile
+                self.unsynced_snapshot = None
         if any(segment.is_new for segment, _ in behind):
             self.sync_folder()
         return behind
 
-    def note_synced(self, synced: Iterable[Synced], end_offset: int, now_ms: int) -> None:
+    def note_synced(self, synced: Iterable[Synced], end_offset: int) -> None:
         """Record what `sync` has done: these segments, and everything before `end_offset`, are on the disk."""
         for segment, name_count in synced:
             segment.synced_names = name_count
         self.recovery_point = max(self.recovery_point, end_offset)
-        self.last_flush_ms = now_ms
+
+    def unflushed(self, view: View) -> tuple[int, int]:
+        """Return the number and the bytes of the segments before the active one that may not be on the disk yet."""
+        count = size = 0
+        for number in range(len(view.segments) - 2, -1, -1):
+            if view.bases[number + 1] <= self.recovery_point:
+                break
+            count += 1
+            size += view.segments[number].size
+        return count, size
 
     def sync_folder(self) -> None:
         """Write the names of the files to the disk."""

@@ -30,6 +30,7 @@ class ChangeNote:
 
     def __init__(self, partition: TopicPartition, owner: Owner) -> None:
         self.failure: BaseException | None = None  # the error of an unfinished change; no other change may follow
+        self._is_unseen = False  # nobody has been told of the failure yet
         self.unfinished = SETTLED  # set during a change, and left set by an exception from outside
         self.is_open = True  # false as soon as closing begins
         self._partition = partition
@@ -41,8 +42,25 @@ class ChangeNote:
             self._owner.check()
         if not self.is_open:
             raise Closed(f"{self._partition} is closed")
+        self.check_failure()
+
+    def check_failure(self) -> None:
+        """Raise `LogError` if a change, or a flush in the background, has failed."""
         if self.failure is not None:
+            self._is_unseen = False
             raise LogError(f"{self._partition} takes no more since {self.failure}: close it and open it again")
+
+    def fail_unseen(self, error: Exception) -> None:
+        """Let the log refuse changes because something has failed in the background, where nobody sees the error."""
+        if self.is_open:
+            self.failure = error
+            self._is_unseen = True
+
+    def raise_unseen(self) -> None:
+        """Raise the error of something that has failed in the background, if no change was refused because of it."""
+        if self.failure is not None and self._is_unseen:
+            self._is_unseen = False
+            raise self.failure
 
     @contextmanager
     def or_fail(self) -> Iterator[None]:

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from octavo.log.names import DELETED, LOG, file_name
+from octavo.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
 from octavo.log.storage import DISK
 from octavo.log.view import View
 from octavo.log.writing.segments import LogSegments
+from tests.unit.log.failing import FailingDisk
 
 
 @pytest.fixture
@@ -54,14 +55,58 @@ def test_a_segment_that_no_view_has_is_removed(segments: LogSegments, tmp_path: 
 def test_only_what_is_behind_the_recovery_point_is_synced(segments: LogSegments) -> None:
     made = tuple(segments.create(base_offset, created_ms=0) for base_offset in (0, 5, 9))
     view = View(made, (0, 5, 9), 0, 0, 12, 12, 0)
-    synced = segments.sync(view, lambda: view, also_active=False)
-    assert [segment.base_offset for segment, _ in synced] == [0, 5, 9]
-    segments.note_synced(synced, 9, now_ms=3)
-    assert (segments.recovery_point, segments.last_flush_ms) == (9, 3)
-    synced = segments.sync(view, lambda: view, also_active=False)
-    assert [segment.base_offset for segment, _ in synced] == [9]
-    segments.note_synced(synced, 0, now_ms=4)  # what was synced may have been truncated meanwhile
+    assert synced(segments, view, count=2) == [0, 5]
+    segments.note_synced([], 9)
     assert segments.recovery_point == 9
-    segments.note_synced(synced, 12, now_ms=5)
-    assert segments.sync(view, lambda: view, also_active=False) == []
-    assert [segment for segment, _ in segments.sync(view, lambda: view, also_active=True)] == [made[-1]]
+    assert synced(segments, view, count=3) == [9]
+    segments.note_synced([], 0)  # what was synced may have been truncated meanwhile
+    assert segments.recovery_point == 9
+    segments.note_synced([], 12)
+    assert synced(segments, view, count=3) == []
+
+
+def test_a_segment_that_was_written_since_is_synced_again(segments: LogSegments) -> None:
+    """Sealing changes the indexes of a segment whose data are on the disk."""
+    made = tuple(segments.create(base_offset, created_ms=0) for base_offset in (0, 5))
+    view = View(made, (0, 5), 0, 0, 5, 5, 0)
+    synced(segments, view, count=2)
+    segments.note_synced([], 5)
+    made[0].seal()
+    assert synced(segments, view, count=2) == [0]
+
+
+def test_the_snapshot_of_a_roll_is_synced_after_the_segments(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    asked: list[tuple[str, str]] = []
+    segments = LogSegments(disk, tmp_path, recovery_point=0, now_ms=0)
+    made = segments.create(0, created_ms=0)
+    segments.unsynced_snapshot = tmp_path / file_name(5, SNAPSHOT)
+    segments.unsynced_snapshot.touch()
+
+    def note(what: str, path: Path) -> bool:
+        asked.append((what, path.suffix))
+        return False
+
+    disk.fails = note
+    synced(segments, View((made,), (0,), 0, 0, 5, 5, 0), count=1)
+    assert asked == [("sync", LOG), ("sync", INDEX), ("sync", TIME_INDEX), ("sync", SNAPSHOT), ("sync folder", "")]
+    assert segments.unsynced_snapshot is None
+
+
+def synced(segments: LogSegments, view: View, *, count: int) -> list[int]:
+    """The segments that are synced, by their base offsets."""
+    found = segments.sync(view, lambda: view, count=count)
+    segments.note_synced(found, 0)
+    return [segment.base_offset for segment, _ in found]
+
+
+def test_what_is_unflushed_before_the_active_segment(segments: LogSegments) -> None:
+    made = tuple(segments.create(base_offset, created_ms=0) for base_offset in (0, 5, 9))
+    for segment in made:
+        segment.size = 100
+    view = View(made, (0, 5, 9), 100, 0, 12, 12, 0)
+    assert segments.unflushed(view) == (2, 200)
+    segments.recovery_point = 7
+    assert segments.unflushed(view) == (1, 100)
+    segments.recovery_point = 9
+    assert segments.unflushed(view) == (0, 0)
