@@ -40,10 +40,16 @@ class Ours:
 
     @classmethod
     def open(
-        cls, folder: Path, config: Mapping[str, str], *, clock: Callable[[], int], follows_end: bool = True
+        cls,
+        folder: Path,
+        config: Mapping[str, str],
+        *,
+        clock: Callable[[], int],
+        follows_end: bool = True,
+        may_have_gaps: bool = True,
     ) -> Self:
-        # Kafka does not mind gaps between segments, nor shall we here.
-        log = Log.open(folder, LogConfig.from_properties(config), clock=clock, may_have_gaps=True)
+        """Open a log. Kafka does not mind gaps between segments, nor do we, unless told so."""
+        log = Log.open(folder, LogConfig.from_properties(config), clock=clock, may_have_gaps=may_have_gaps)
         if not follows_end:
             log.advance_high_watermark(log.start_offset)  # as Kafka's is until it is told another
         return cls(log)

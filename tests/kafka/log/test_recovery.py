@@ -8,14 +8,18 @@ from random import Random
 
 import pytest
 
+from octavo.log import Log, LogConfig
 from octavo.records import read_batches
 from tests.batches import TIME_MS
+from tests.crash.disk import ANY_NAMES, POWER_CUTS, write_image
+from tests.crash.storage import CrashStorage
 from tests.kafka.judge import Judge
 from tests.kafka.log.conftest import OpenBoth
 from tests.kafka.log.damage import CONFIG, SETTINGS, bases_of, file_of, judged, start_at, unclean, write_source
 from tests.kafka.log.ours import Ours
 from tests.kafka.log.samples import batch, replicated
 from tests.kafka.log.side_by_side import FOLDER
+from tests.kafka.unified_log import Refused, UnifiedLog
 
 
 @pytest.fixture(scope="module")
@@ -221,3 +225,59 @@ def test_a_batch_of_old_messages(source: Path, open_both: OpenBoth) -> None:
             file.write(batch(3, magic=1, base_offset=500, codec="gzip") + batch(2, magic=0, base_offset=600))
 
     judged(open_both, source, damage)
+
+
+def test_a_power_cut_before_rolled_segments_are_flushed(kafka_broker: Judge, memory_path: Path) -> None:
+    """Kafka has all that we have, and after missing batches goes on where we cut.
+
+    It does not start where a segment is damaged and the index of a later one too: it reads the former for the sake of
+    the latter before it has checked either. What we have recovered it opens always.
+    """
+    storage = CrashStorage(_made(memory_path / "written"))
+    log = Log.open(storage.folder / FOLDER, LogConfig.from_properties(CONFIG), storage=storage, clock=lambda: TIME_MS)
+    for number in range(24):
+        log.append(batch(1 + number % 3, size=90, timestamp_ms=TIME_MS + number))
+    assert log.recovery_point == log.segments[1].base_offset  # only the first roll has waited
+    disk = storage.disk()
+    refused, ends = 0, set()
+    for number, way in enumerate((*POWER_CUTS, *ANY_NAMES) * 2):
+        ours, theirs = (memory_path / f"{name}-{number}" for name in ("ours", "theirs"))
+        for folder in (ours, theirs):
+            write_image(disk.image(way, Random(number)), folder)
+        recovered = Ours.open(ours / FOLDER, CONFIG, clock=lambda: TIME_MS, may_have_gaps=False)
+        end = recovered.state.end_offset
+        found = _batches(recovered, end)
+        recovered.close()
+        assert log.recovery_point <= end <= log.end_offset
+        assert found == _batches(Ours(log), end)
+        for folder in (ours, theirs):
+            try:
+                kafka = UnifiedLog.open(kafka_broker, folder / FOLDER, CONFIG, clock=lambda: TIME_MS)
+            except Refused:
+                assert folder is theirs
+                refused += 1
+            else:
+                assert kafka.end_offset == end if folder is ours else kafka.end_offset >= end
+                assert _batches(kafka, end) == found
+                ends.add(kafka.end_offset)
+                kafka.close()
+    assert refused < number // 2
+    assert len(ends) > 5
+    log.close()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _batches(log: Ours | UnifiedLog, end: int) -> list[bytes]:
+    """The batches before `end`."""
+    found: list[bytes] = []
+    offset = 0
+    while offset < end:
+        data = log.read(offset, 1, isolation="LOG_END")
+        found.append(data)
+        [read] = read_batches(data)
+        offset = read.last_offset + 1
+    return found
