@@ -13,9 +13,12 @@ import functools
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from octavo.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from octavo.records.kernels.machine_code import MachineCode
 
 Kernel = Callable[..., Any]
 
@@ -94,9 +97,9 @@ class Kernels:
         """Whether these kernels compute checksums faster than one library call per batch."""
         if not self.compiled:
             return False
-        from octavo.records.kernels.compiled import CHECKS_FAST
+        from octavo.records.kernels.machine_code import checks_fast
 
-        return CHECKS_FAST
+        return checks_fast()
 
     def _made(self, kernel: Kernel) -> Kernel:
         return _as_machine_code(kernel) if self.compiled else _on_views(kernel)
@@ -139,13 +142,54 @@ def _as_machine_code(kernel: Kernel) -> Kernel:
     """Return `kernel` compiled, or loaded from the cache."""
     made = _machine_code.get(kernel)
     if made is None:
-        from octavo.records.kernels.compiled import compile_kernel
-
         with _compiling:
             made = _machine_code.get(kernel)
             if made is None:
-                made = _machine_code[kernel] = compile_kernel(kernel)
+                made = _machine_code[kernel] = _loaded(kernel) or _compiled_here(kernel)
     return made
+
+
+def _loaded(kernel: Kernel) -> Kernel | None:
+    """Load `kernel` from the cache; None if it is not there."""
+    from octavo.records.kernels.keeping import kept
+
+    checked = _checked()
+    code = kept(kernel, checked=checked)
+    return None if code is None else _callable(code, kernel, checked)
+
+
+def _compiled_here(kernel: Kernel) -> Kernel:
+    """Compile `kernel` in this process, and keep it for others."""
+    from octavo.records.kernels.compiled import compile_kernel
+    from octavo.records.kernels.keeping import keep
+
+    checked = _checked()
+    code = compile_kernel(kernel)
+    keep(kernel, code, checked=checked)
+    return _callable(code, kernel, checked)
+
+
+def _callable(code: MachineCode, kernel: Kernel, checked: bool) -> Kernel:
+    from octavo.records.kernels.machine_code import load
+
+    function = load(code, kernel)
+    return _with_types_checked(function, kernel) if checked else function
+
+
+def _with_types_checked(function: Kernel, kernel: Kernel) -> Kernel:
+    from octavo.records.kernels.compiled import type_mismatch
+
+    def call(*arguments: Any) -> Any:
+        mismatch = type_mismatch(kernel, arguments)
+        if mismatch is not None:
+            raise TypeError(mismatch)
+        return function(*arguments)
+
+    return call
+
+
+def _checked() -> bool:
+    return os.environ.get("OCTAVO_KERNELS") == "checked"
 
 
 @functools.cache

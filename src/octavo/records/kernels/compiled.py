@@ -1,8 +1,10 @@
-"""Compile the kernels to machine code. Only this module and `keeping` import Numba.
+"""Compile the kernels to machine code. Only this module and `compiler` import Numba.
 
-A kernel is compiled for one fixed signature, or loaded from the cache that an earlier process left. The cache is our
-own. Numba's cache is bound to the path of the sources, and notices changes in the file of the kernel but not in the
-files of the functions that it calls.
+A kernel is compiled for one fixed signature. `keeping` saves the result. Numba's own cache is bound to the path of the
+sources, and notices changes in the file of the kernel but not in the files of the functions that it calls.
+
+Nothing checks the types of arguments when a kernel is called, except in the checked build, and only there are arrays
+read-only that kernels may not write to: Numba would compile what takes such an array once more for other arrays.
 
 The option `_nrt` is off, because no kernel allocates. If it were on, Numba would count references to
 arrays at every function call, which takes four times as long as the work itself.
@@ -12,17 +14,16 @@ from __future__ import annotations
 
 import inspect
 import os
-import platform
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
 import numba
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, is_jitted, overload, register_jitable
+from numba.extending import intrinsic, overload, register_jitable
 
 from octavo.records.kernels import (
     checksum,
@@ -48,17 +49,22 @@ from octavo.records.kernels import (
     validate,
     varint,
 )
-from octavo.records.kernels.keeping import KernelCache
+from octavo.records.kernels.compiler import generate
+from octavo.records.kernels.machine_code import MachineCode, checks_fast
 
-# Whether the processor has a known instruction for CRC-32C; without one, a library is faster than the kernels.
-CHECKS_FAST: Final = platform.machine() in ("x86_64", "AMD64") and bool(binding.get_host_cpu_features().get("sse4.2"))
 CHECKED: Final = os.environ.get("OCTAVO_KERNELS") == "checked"
-_OPTIONS: Final = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck": CHECKED}
+_OPTIONS: Final = {
+    "nogil": True,
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+    "error_model": "numpy",
+    "boundscheck": CHECKED,
+}
 
 _INT = types.int64
-_BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)  # outside a tuple, also takes writable arrays
-_INT32_IN = types.Array(types.int32, 1, "C", readonly=True)
-_INT64_IN = types.Array(types.int64, 1, "C", readonly=True)
+_BYTES_IN = types.Array(types.uint8, 1, "C", readonly=CHECKED)
+_INT32_IN = types.Array(types.int32, 1, "C", readonly=CHECKED)
+_INT64_IN = types.Array(types.int64, 1, "C", readonly=CHECKED)
 _BYTES = types.uint8[::1]
 _INT32 = types.int32[::1]
 _INT64 = types.int64[::1]
@@ -236,14 +242,14 @@ def _crc32c_step(value: Any, data: Any, at: Any) -> Any:
             raise IndexError("a kernel would read outside its array")
         return _crc32_instruction(numba.int64(value), data, numba.int64(at))
 
-    def bit_by_bit(value: Any, data: Any, at: Any) -> Any:  # correct but slow; `CHECKS_FAST` is then False
+    def bit_by_bit(value: Any, data: Any, at: Any) -> Any:  # correct but slow; `checks_fast` is then False
         for byte in range(at, at + 8):
             value ^= data[byte] & 0xFF
             for _ in range(8):
                 value = (value >> 1) ^ (checksum.CASTAGNOLI if value & 1 else 0)
         return value
 
-    if not CHECKS_FAST:
+    if not checks_fast():
         return bit_by_bit
     return checked_instruction if CHECKED else instruction
 
@@ -374,14 +380,14 @@ def _crc32c_of(tables: Any, data: Any, start: Any, end: Any, before: Any) -> Any
     def slicing(tables: Any, data: Any, start: Any, end: Any, before: Any) -> Any:
         return _slicing(tables.castagnoli, data, start, end, before ^ 0xFFFFFFFF) ^ 0xFFFFFFFF
 
-    return by_instruction if CHECKS_FAST else slicing
+    return by_instruction if checks_fast() else slicing
 
 
 def _register(module: ModuleType) -> None:
     """Make the functions of `module` callable from kernels."""
     for function in vars(module).values():
         if inspect.isfunction(function) and function.__module__ == module.__name__:
-            register_jitable(forceinline=function in _INLINED, **_OPTIONS)(function)
+            register_jitable(**_OPTIONS)(function)
 
 
 _OF_INFLATE = (inflate_copy, inflate_lz4, inflate_snappy, inflate)
@@ -438,12 +444,26 @@ _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
 }
 
 
-def compile_kernel(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `kernel` for its signature, or load it from the cache."""
-    dispatcher: Any = numba.njit(**_OPTIONS)(kernel)
-    if is_jitted(dispatcher):  # false if NUMBA_DISABLE_JIT is set
-        dispatcher._cache = KernelCache(kernel, checked=CHECKED)
-        dispatcher.compile(_SIGNATURES[kernel])
-        dispatcher.disable_compile()
-    compiled: Callable[..., Any] = dispatcher
-    return compiled
+def compile_kernel(kernel: Callable[..., Any]) -> MachineCode:
+    """Compile `kernel` for its signature."""
+    return generate(kernel, _SIGNATURES[kernel], _OPTIONS, _INLINED)
+
+
+def type_mismatch(kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> str | None:
+    """Say which of the arguments for `kernel` does not have the declared type, or None."""
+    declared = _SIGNATURES[kernel].args
+    if len(arguments) != len(declared):
+        return f"{kernel.__qualname__} takes {len(declared)} arguments, not {len(arguments)}"
+    for number, (kind, argument) in enumerate(zip(declared, arguments, strict=True)):
+        found = numba.typeof(argument)
+        if not _fits(found, kind):
+            return f"argument {number} of {kernel.__qualname__} is {found}, not {kind}"
+    return None
+
+
+def _fits(found: Any, kind: Any) -> bool:
+    if isinstance(kind, types.BaseTuple):
+        return len(found) == len(kind) and all(map(_fits, found, kind))
+    if isinstance(kind, types.Array):
+        return bool(found == kind or (not kind.mutable and found == kind.copy(readonly=False)))
+    return isinstance(found, types.Integer | types.Boolean)

@@ -14,25 +14,26 @@ import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numba
 import pytest
 
 import octavo
 from octavo.records.kernels import cache, keeping
+from octavo.records.kernels.compiler import generate
+from octavo.records.kernels.machine_code import load
 from tests.permissions import run_as_user, run_obeying_permissions
 
 # Prints how many rows were read, and how many kernels were loaded and compiled for it.
 SCRIPT = """
-from octavo.records import BatchBuilder, to_arrow
+from octavo.records import BatchBuilder, kernels, to_arrow
 from octavo.records.kernels import _machine_code
+compiled, compile_here = [], kernels._compiled_here
+kernels._compiled_here = lambda kernel: compiled.append(kernel) or compile_here(kernel)
 builder = BatchBuilder()
 builder.append(b"k", b"v", timestamp_ms=0)
 rows = sum(chunk.num_rows for chunk in to_arrow(builder.build()))
-used = [kernel.stats for kernel in _machine_code.values()]
-loaded, compiled = sum(each.cache_hits.total() for each in used), sum(each.cache_misses.total() for each in used)
-print(f"{rows} row, {loaded} loaded, {compiled} compiled")
+print(f"{rows} row, {len(_machine_code) - len(compiled)} loaded, {len(compiled)} compiled")
 """
 COMPILED = "1 row, 0 loaded, 2 compiled\n"
 LOADED = "1 row, 2 loaded, 0 compiled\n"
@@ -161,21 +162,48 @@ def small(_one: int, other: int) -> int:
 
 def was_loaded() -> bool:
     """Whether `small` comes from the cache and not from the compiler."""
-    dispatcher: Any = numba.njit(small)
-    dispatcher._cache = keeping.KernelCache(small, checked=False)
-    dispatcher.compile((numba.int64, numba.int64))
-    assert dispatcher(1, 2) == 3
-    return bool(dispatcher.stats.cache_hits)
+    found = keeping.kept(small, checked=False)
+    code = found or generate(small, numba.int64(numba.int64, numba.int64), {}, frozenset())
+    if found is None:
+        keeping.keep(small, code, checked=False)
+    assert load(code, small)(1, 2) == 3
+    return found is not None
+
+
+# Loads and compiles kernels before and after Numba is imported and used for something else.
+WITH_NUMBA = (
+    SCRIPT
+    + """
+import sys
+assert "numba" not in sys.modules, "what is only loaded needs no Numba"
+import numba
+from octavo.records.kernels import partition, scan
+
+@numba.njit
+def twice(number):
+    return 2 * number
+
+assert twice(2) == 4
+assert kernels.Kernels(compiled=True).partition
+assert twice(2.5) == 5.0
+assert numba.njit(lambda data: partition.murmur2(data, 0, 3))(numba.np.numpy_support.np.zeros(3, "u1")) != 0
+"""
+)
+
+
+def test_users_of_numba_and_kernels_do_not_get_in_each_others_way(compiled: Path, given: Path) -> None:
+    shutil.copytree(compiled, given)
+    told = python(WITH_NUMBA)
+    assert (told.stdout, told.stderr) == (LOADED, "")
 
 
 def test_kernels_of_another_processor_are_kept_beside_the_others(given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [was_loaded(), was_loaded()] == [False, True]
-    codegen = type(numba.njit(small).targetctx.codegen())
     with monkeypatch.context() as patched:
-        patched.setattr(codegen, "magic_tuple", lambda _: ("x86_64", "a processor of tomorrow", "+faster"))
+        patched.setattr(keeping, "processor", lambda: "a processor of tomorrow")
         assert [was_loaded(), was_loaded()] == [False, True]
     assert was_loaded()
-    assert len(list(given.rglob("*.nbc"))) == 2
+    assert len(list(given.rglob("*.kernel"))) == 2
 
 
 def test_a_folder_that_is_given_is_filled_whatever_else_has_them(
@@ -183,18 +211,18 @@ def test_a_folder_that_is_given_is_filled_whatever_else_has_them(
 ) -> None:
     """As for an image that is made where Octavo has been used before."""
     assert [was_loaded(), was_loaded()] == [False, True]
-    assert list(home.rglob("*.nbc"))
+    assert list(home.rglob("*.kernel"))
     given = tmp_path / "not" / "there" / "yet"
     monkeypatch.setenv("OCTAVO_CACHE_DIR", str(given))
     assert [was_loaded(), was_loaded()] == [False, True]
-    assert len(list(given.rglob("*.nbc"))) == 1
+    assert len(list(given.rglob("*.kernel"))) == 1
     assert {each.stat().st_mode & 0o777 for each in (given, given.parent, given.parent.parent)} == {0o755}
 
 
 @pytest.mark.parametrize("damage", ["cut", "zeros", "flipped", "emptied", "gone"])
 def test_a_damaged_file_is_not_executed_but_written_again(given: Path, damage: str) -> None:
     was_loaded()
-    (path,) = given.rglob("*.nbc")
+    (path,) = given.rglob("*.kernel")
     data = bytearray(path.read_bytes())
     flipped = bytearray(data)
     flipped[len(data) // 2] ^= 1
@@ -291,7 +319,7 @@ def test_a_folder_in_which_others_can_write_to_a_file_or_folder_is_not_used(give
     folder = used()
     inner = folder / "inner"
     inner.mkdir(mode=0o755)
-    file = inner / "scan.nbc"
+    file = inner / "scan.kernel"
     file.touch()
     for each, mode in ((inner, 0o755), (file, 0o644)):
         each.chmod(mode | 0o022)

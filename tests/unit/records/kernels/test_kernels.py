@@ -13,8 +13,9 @@ from crc32c import crc32c
 
 from octavo.errors import InvalidInput
 from octavo.records import kernels as kernel_package
-from octavo.records.kernels import Kernels, decode, kernels, scan
+from octavo.records.kernels import Kernels, decode, kernels, partition, scan
 from octavo.records.kernels.batch_checksums import checksum_tables
+from octavo.records.kernels.compiled import type_mismatch
 from octavo.records.kernels.machine import read_i64, wrap64
 from octavo.records.kernels.varint import (
     CUT,
@@ -49,7 +50,8 @@ def test_who_compiles_keeps_nobody_waiting_who_does_not(monkeypatch: pytest.Monk
         may_go_on.wait(30)
         return kernel
 
-    monkeypatch.setattr("octavo.records.kernels.compiled.compile_kernel", compile_slowly)
+    monkeypatch.setattr(kernel_package, "_loaded", lambda _: None)
+    monkeypatch.setattr(kernel_package, "_compiled_here", compile_slowly)
     monkeypatch.setattr(kernel_package, "_machine_code", {})
     with ThreadPoolExecutor() as pool:
         try:
@@ -60,6 +62,20 @@ def test_who_compiles_keeps_nobody_waiting_who_does_not(monkeypatch: pytest.Monk
             may_go_on.set()
         assert [future.result(timeout=10) for future in waiting] == [decode.decode] * 3
     assert calls == [decode.decode], "one compiles for all"
+
+
+def test_an_argument_of_another_type_is_named() -> None:
+    columns = np.zeros((2, 2), np.int64)
+    right = (np.zeros(3, np.uint8), np.zeros(1, np.int32), np.zeros(1, np.int32), 5, np.zeros(1, np.int32))
+    assert type_mismatch(partition.partition, right) is None
+    for number, wrong in ((0, np.zeros(3, np.int8)), (1, columns[:, 0]), (2, np.zeros(1, np.int64)), (3, 1.5)):
+        mismatch = type_mismatch(partition.partition, (*right[:number], wrong, *right[number + 1 :]))
+        assert mismatch is not None
+        assert mismatch.startswith(f"argument {number} of partition is ")
+    unwritable = np.zeros(1, np.int32)
+    unwritable.flags.writeable = False
+    assert type_mismatch(partition.partition, (*right[:-1], unwritable)) is not None
+    assert type_mismatch(partition.partition, right[:-1]) == "partition takes 5 arguments, not 4"
 
 
 def test_a_mode_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
