@@ -16,6 +16,7 @@ def run(*, repeat: int, quick: bool = False) -> list[Result]:
         *rolling.roll(repeat=repeat, scale=scale),
         *recovering.recover(repeat=repeat, scale=scale),
         *reading.read(scale=scale),
+        *reading.decode(repeat=repeat, scale=scale),
         *opening.open_many(repeat=repeat, scale=scale),
         *memory.resident(scale=scale),
     ]

@@ -14,6 +14,7 @@ def run(*, repeat: int, quick: bool = False) -> list[Result]:
     return [
         *reading.decode_codecs(repeat=repeat, scale=scale),
         *reading.decode_shapes(repeat=repeat, scale=scale),
+        *reading.small_buffers(repeat=repeat, scale=scale),
         *reading.ranges(repeat=repeat, scale=scale),
         *reading.objects(repeat=repeat, scale=scale),
         *writing.encode_codecs(repeat=repeat, scale=scale),

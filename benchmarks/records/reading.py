@@ -12,7 +12,7 @@ from benchmarks import clients, jvm
 from benchmarks.data import DataSet
 from benchmarks.measure import Contender, Peer, Result, compare, timed
 from benchmarks.records.shapes import unusual, usual
-from octavo.records import read_batches, to_arrow
+from octavo.records import ArrowDecoder, read_batches, to_arrow
 
 UNIT: Final = "records/s"
 
@@ -64,6 +64,27 @@ def decode_shapes(*, repeat: int, scale: int) -> list[Result]:
         ours = _python("octavo", decode, data, data_set.count)
         results += compare(f"decode {data_set.shape}", ours, [peer], unit=UNIT, repeat=repeat)
     return results
+
+
+def small_buffers(*, repeat: int, scale: int) -> list[Result]:
+    """Compare decoding many buffers of one batch, or of 64, with decoding the same batches in one large buffer."""
+    data_set = DataSet(count=1_000_000 // scale)
+    data = data_set.read()
+    starts = [batch.position for batch in read_batches(data, verify=False)]
+    results = []
+    for count in (1, 64):
+        ends = [*starts[count::count], len(data)]
+        buffers = [memoryview(data)[first:last] for first, last in zip(starts[::count], ends, strict=True)]
+        decoder = ArrowDecoder()
+        ours = _python("octavo", partial(_decode_buffers, decoder, buffers), data, data_set.count)
+        peer = Peer(_python("one large buffer", decode, data, data_set.count))
+        name = f"decode buffers of {count} batch{'es' if count > 1 else ''} of 200"
+        results += compare(name, ours, [peer], unit=UNIT, repeat=repeat)
+    return results
+
+
+def _decode_buffers(decoder: ArrowDecoder, buffers: list[memoryview], _data: bytes) -> int:
+    return sum(chunk.num_rows for buffer in buffers for chunk in decoder.read(buffer))
 
 
 def ranges(*, repeat: int, scale: int) -> list[Result]:

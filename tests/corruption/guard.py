@@ -79,19 +79,12 @@ ARENA: Final = Arena()
 
 def guard_allocations() -> None:
     """From now on, in this process, Octavo's decompressed bytes and Arrow buffers lie in `ARENA`."""
-    real_byte_column = sink.ByteColumn.__init__
     real_buffer = Inflater.buffer
 
-    def memory(self: sink.Memory, size: int, dtype: type[np.generic]) -> None:
-        room = ARENA.room(size * np.dtype(dtype).itemsize)
-        self.buffer = pa.py_buffer(room)
-        self.array = np.frombuffer(room, dtype)
-
-    def byte_column(self: sink.ByteColumn, rows: int, size: int) -> None:
-        real_byte_column(self, rows, size)
-        bits = np.frombuffer(ARENA.room(len(self.bits)), np.uint8)
-        bits[:] = self.bits
-        self.bits = bits
+    def reserve(self: sink.Memory, count: int) -> None:
+        room = ARENA.room(count * self.dtype.itemsize)
+        self._buffer = pa.py_buffer(room)  # always a new one: `ARENA.clear` has taken back the last
+        self._all = self.array = np.frombuffer(room, self.dtype)
 
     def buffer(self: Inflater) -> memoryview:
         real = real_buffer.__get__(self)
@@ -100,6 +93,5 @@ def guard_allocations() -> None:
         return room
 
     replace: Any = setattr
-    replace(sink.Memory, "__init__", memory)
-    replace(sink.ByteColumn, "__init__", byte_column)
+    replace(sink.Memory, "reserve", reserve)
     replace(Inflater, "buffer", property(buffer))

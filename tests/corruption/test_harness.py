@@ -86,17 +86,18 @@ def kernel_reads_outside() -> Iterator[Case]:
 
 def kernel_writes_outside() -> Iterator[Case]:
     """A chunk whose arrays are shorter than it says."""
-    real: Any = sink.Memory.__init__
+    real: Any = sink.Memory.reserve
     replace: Any = setattr
 
-    def shorter(self: sink.Memory, size: int, dtype: type[np.generic]) -> None:
-        real(self, size - 1 if dtype is np.int32 else size, dtype)
+    def shorter(self: sink.Memory, count: int) -> None:
+        real(self, count - 1 if self.dtype == np.int32 and count > 1 else count)
 
-    replace(sink.Memory, "__init__", shorter)
+    replace(sink.Memory, "reserve", shorter)
+    ARENA.at_end = True
     try:
         yield "writes", lambda: read_columns(SAMPLES["magic 2, none"])
     finally:
-        replace(sink.Memory, "__init__", real)
+        replace(sink.Memory, "reserve", real)
 
 
 @pytest.mark.parametrize("cases", [kernel_reads_outside, kernel_writes_outside])

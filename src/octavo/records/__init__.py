@@ -3,6 +3,7 @@
     read_batches     walk the batches of a buffer, and the records of a batch as objects
     BatchBuilder     build one batch from records
     to_arrow         read all records of a buffer as Arrow columns, in chunks
+    ArrowDecoder     the same for many buffers, one after another
     from_arrow       write Arrow columns as batches
     convert          convert batches to another magic or codec
     read_control     decode a control record
@@ -45,7 +46,8 @@ from octavo.records.sequence import decrement_sequence, increment_sequence
 from octavo.records.v2 import HeaderLike
 
 if TYPE_CHECKING:
-    from octavo.records.arrow.reader import ArrowReader, to_arrow
+    from octavo.records.arrow.decoder import ArrowDecoder, to_arrow
+    from octavo.records.arrow.reader import ArrowReader
     from octavo.records.arrow.writer import from_arrow
     from octavo.records.conversion import Converted, Lost, convert
 
@@ -67,6 +69,7 @@ __all__ = [
     "empty_batch",
     "to_arrow",
     "ArrowReader",
+    "ArrowDecoder",
     "from_arrow",
     "convert",
     "Converted",
@@ -97,7 +100,8 @@ if not TYPE_CHECKING:  # otherwise type checkers would accept every name as expo
     __getattr__, __dir__ = on_demand(
         globals(),
         {
-            "arrow.reader": ("ArrowReader", "to_arrow"),
+            "arrow.decoder": ("ArrowDecoder", "to_arrow"),
+            "arrow.reader": ("ArrowReader",),
             "arrow.writer": ("from_arrow",),
             "conversion": ("Converted", "Lost", "convert"),
         },

@@ -244,7 +244,7 @@ def _rebuilt(
     max_decompressed: int,
 ) -> Iterator[memoryview]:
     """Yield the records of a run as batches or messages of another magic, or in other wrappers."""
-    from octavo.records.arrow.reader import to_arrow
+    from octavo.records.arrow.decoder import to_arrow
     from octavo.records.arrow.schema import ALL_COLUMNS
     from octavo.records.arrow.writer import from_arrow
 

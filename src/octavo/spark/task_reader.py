@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,7 @@ from octavo.errors import BadDirectory, CorruptFile, FormatError, Truncated
 from octavo.log.names import LOG, file_name
 from octavo.log.segment.block_reader import LARGE, Blocks
 from octavo.log.storage import File
-from octavo.records.arrow.reader import to_arrow
+from octavo.records.arrow.decoder import ArrowDecoder
 from octavo.records.offset_order import HEAD_SIZE
 from octavo.spark.committed import decided_end, filter_for, no_control
 from octavo.spark.corruption import Corruption
@@ -49,6 +49,7 @@ class TaskReader:
         self._columns: Final = SparkColumns(schema)
         self._corruption: Final = Corruption(options)
         self._blocks: Final = Blocks(_WINDOW)
+        self._decoder: Final = ArrowDecoder(columns=self._columns.stored, max_rows=BATCH_ROWS)
         self._joined = np.empty(0, np.uint8)  # memory for several small slices that are decoded together
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
@@ -107,15 +108,17 @@ class TaskReader:
             while first < end:
                 first = yield from self._read_run(window, first, end)
 
+    @cached_property
+    def _joined_decoder(self) -> ArrowDecoder:
+        return ArrowDecoder(columns=self._columns.stored_joined, max_rows=BATCH_ROWS)
+
     def _read_run(self, window: Window, first: int, end: int) -> Generator[pa.RecordBatch, None, int]:
         """Yield the records of the slices from number `first` up to but not including `end`, or up to damage.
 
         After damage, also yields the rest of the damaged slice. Returns the number of the slice to continue with.
         """
-        reader = to_arrow(
+        reader = self._joined_decoder.read(
             self._joined.data,
-            columns=self._columns.stored_joined,
-            max_rows=BATCH_ROWS,
             keep=None if self._options.include_control_records else no_control,
             start=int(window.starts[first]),
             end=int(window.starts[end]) if end < len(window.slices) else window.size,
@@ -186,11 +189,9 @@ class TaskReader:
         last_offset = max(piece.base_offset - 1, piece.last_offset)  # last offset of the last valid batch
         while blocks.position < piece.end:
             position = blocks.position
-            reader = to_arrow(
+            reader = self._decoder.read(
                 self._fill(),
-                columns=self._columns.stored,
                 offsets=(piece.first_offset, piece.end_offset),
-                max_rows=BATCH_ROWS,
                 keep=keep,
                 follows=last_offset,
                 end=blocks.size,

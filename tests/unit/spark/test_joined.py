@@ -12,7 +12,7 @@ import pytest
 from octavo.errors import CorruptFile
 from octavo.log import DataDirectory, Producer
 from octavo.log.storage import File
-from octavo.records import BatchBuilder, to_arrow
+from octavo.records import ArrowDecoder, BatchBuilder
 from octavo.records.layout import BATCH_HEADER
 from octavo.spark import task_reader
 from octavo.spark.joined import group_small, join_batches
@@ -28,11 +28,13 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the buffers that tasks decode."""
     sizes = []
 
-    def count(buffer: memoryview, **options: Any) -> Iterator[pa.RecordBatch]:
-        sizes.append(options.get("end", len(buffer)) - options.get("start", 0))
-        return to_arrow(buffer, **options)
+    real = ArrowDecoder.read
 
-    monkeypatch.setattr("octavo.spark.task_reader.to_arrow", count)
+    def count(self: ArrowDecoder, buffer: memoryview, **options: Any) -> Iterator[pa.RecordBatch]:
+        sizes.append(options.get("end", len(buffer)) - options.get("start", 0))
+        return real(self, buffer, **options)
+
+    monkeypatch.setattr(ArrowDecoder, "read", count)
     return sizes
 
 

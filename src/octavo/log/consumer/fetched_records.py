@@ -10,7 +10,7 @@ A small file may hold millions of records. So a fetch is decoded in pieces, one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,8 @@ from octavo.records.record import Header
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from octavo.records.arrow.decoder import ArrowDecoder
 
 Deserializer = Callable[[bytes], Any]  # gets the bytes of a key or value
 
@@ -150,23 +152,31 @@ class Fetched:
         return made
 
 
-def fetched(
-    partition: TopicPartition,
-    data: Buffer,
-    offset: int,
-    next_offset: int,
-    *,
-    verify: bool,
-    deserializers: tuple[Deserializer | None, Deserializer | None],
-) -> Fetched:
-    """Decode the first piece of the records in `data` from `offset` on. `next_offset` is the offset after `data`.
+class FetchDecoder:
+    """Decodes the records of one fetch after another."""
 
-    Raises a `FormatError` if the first batch is damaged. A fetch ends before a later batch that is damaged.
-    """
-    is_little = len(data) < FEW or not kernels(len(data)).compiled
-    pieces = _few(data, offset, verify) if is_little else _many(data, offset, verify)
-    first = next(pieces, _NOTHING)
-    return _piece(first, pieces, partition, next_offset, deserializers)
+    def __init__(self, *, verify: bool, deserializers: tuple[Deserializer | None, Deserializer | None]) -> None:
+        self._verify: Final = verify
+        self._deserializers: Final = deserializers
+
+    def decode(self, partition: TopicPartition, data: Buffer, offset: int, next_offset: int) -> Fetched:
+        """Decode the first piece of the records in `data` from `offset` on. `next_offset` is the offset after `data`.
+
+        Raises a `FormatError` if the first batch is damaged. A fetch ends before a later batch that is damaged.
+        """
+        is_little = len(data) < FEW or not kernels(len(data)).compiled
+        pieces = _few(data, offset, self._verify) if is_little else self._many(data, offset)
+        first = next(pieces, _NOTHING)
+        return _piece(first, pieces, partition, next_offset, self._deserializers)
+
+    def _many(self, data: Buffer, offset: int) -> Iterator[_Decoded]:
+        return map(_columns, self._decoder.read(data, offsets=(offset, None)))
+
+    @cached_property
+    def _decoder(self) -> ArrowDecoder:
+        from octavo.records.arrow.decoder import ArrowDecoder
+
+        return ArrowDecoder(columns=_COLUMNS, max_rows=PIECE, verify=self._verify)
 
 
 _Decoded = tuple[list[int], Sequence[Column]]
@@ -223,13 +233,6 @@ def _few(data: Buffer, offset: int, verify: bool) -> Iterator[_Decoded]:
 def _transposed(rows: Iterable[tuple[Any, ...]]) -> _Decoded:
     offsets, *columns = (list(column) for column in zip(*rows, strict=True))
     return offsets, columns
-
-
-def _many(data: Buffer, offset: int, verify: bool) -> Iterator[_Decoded]:
-    from octavo.records.arrow.reader import to_arrow
-
-    chunks = to_arrow(data, columns=_COLUMNS, offsets=(offset, None), max_rows=PIECE, verify=verify)
-    return map(_columns, chunks)
 
 
 def _listed(column: Column, count: int) -> Iterable[Any]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import FormatError, NotReady, OctavoError, OffsetOutOfRange
 from octavo.log.consumer.assignment import Assigned
 from octavo.log.consumer.config import ConsumerConfig
 from octavo.log.consumer.consumed_logs import ConsumedLogs
-from octavo.log.consumer.fetched_records import Deserializer, fetched
+from octavo.log.consumer.fetched_records import Deserializer, FetchDecoder
 from octavo.log.consumer.starting_offset import StartingOffset
 from octavo.log.consumer.visible_batches import Visible, visible
 from octavo.log.reading.read_view import ReadResult
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from octavo.records.arrow.decoder import ArrowDecoder
 
 
 class Fetcher:
@@ -31,7 +34,7 @@ class Fetcher:
         self._logs: Final = logs
         self._start: Final = start
         self._config: Final = config
-        self._deserializers = deserializers
+        self._records: Final = FetchDecoder(verify=config.check_crcs, deserializers=deserializers)
 
     def has_records(self, state: Assigned) -> bool:
         """Whether a partition has records to hand out. Fetches some if there are none."""
@@ -67,23 +70,20 @@ class Fetcher:
             state.move(seen.next_offset, part.segment)
 
     def _fetch_records(self, state: Assigned, seen: Visible, position: int) -> bool:
-        found = fetched(
-            state.partition,
-            seen.data,
-            position,
-            seen.next_offset,
-            verify=self._config.check_crcs,
-            deserializers=self._deserializers,
-        )
+        found = self._records.decode(state.partition, seen.data, position, seen.next_offset)
         if not found.left:
             return False
         state.fetched, state.arrow = found, None
         return True
 
-    def _fetch_columns(self, state: Assigned, seen: Visible, position: int) -> bool:
-        from octavo.records.arrow.reader import to_arrow
+    @cached_property
+    def _columns(self) -> ArrowDecoder:
+        from octavo.records.arrow.decoder import ArrowDecoder
 
-        chunk = next(to_arrow(seen.data, offsets=(position, None), verify=self._config.check_crcs), None)
+        return ArrowDecoder(verify=self._config.check_crcs)
+
+    def _fetch_columns(self, state: Assigned, seen: Visible, position: int) -> bool:
+        chunk = next(self._columns.read(seen.data, offsets=(position, None)), None)
         if chunk is None:
             return False
         state.fetched, state.arrow = None, chunk

@@ -25,6 +25,16 @@ _TABLE_COLUMNS: Final = {
 }
 
 
+# Columns that only depend on the magic and the attributes of a batch.
+_OF_FLAGS: Final = frozenset({"timestampType", "isTransactional", "isControl", "compression", "magic"})
+_FLAGS: Final = slice(scan.MAGIC, scan.ATTRIBUTES + 1)
+assert scan.ATTRIBUTES == scan.MAGIC + 1
+
+
+_KEPT_ROWS: Final = 1 << 18
+_kept: Final[dict[str, tuple[list[int], pa.Array]]] = {}  # the last such column with only one value, and its flags
+
+
 def batch_column(name: str, table: Int64s, counts: Int64s, offsets: Int64s) -> pa.Array:
     """Return one of these columns.
 
@@ -32,6 +42,28 @@ def batch_column(name: str, table: Int64s, counts: Int64s, offsets: Int64s) -> p
     counts: how many records were taken from each of them
     offsets: the offsets of these records
     """
+    if name not in _OF_FLAGS:
+        return _column(name, table, counts, offsets)
+    flags = table[:, _FLAGS]
+    if len(table) > 1 and (flags != flags[0]).any():
+        return _column(name, table, counts, offsets)
+    return _constant(name, table[:1], len(offsets))
+
+
+def _constant(name: str, batch: Int64s, rows: int) -> pa.Array:
+    """Return a column with the same value for all records, like those of `batch`. It is kept for the next chunk."""
+    flags = batch[0, _FLAGS].tolist()
+    known = _kept.get(name)
+    if known is not None and known[0] == flags and rows <= len(known[1]):
+        return known[1].slice(0, rows)
+    size = 1 << max(10, rows.bit_length())
+    column = _column(name, batch, np.array([size]), np.zeros(size, np.int64))
+    if size <= _KEPT_ROWS:
+        _kept[name] = flags, column
+    return column.slice(0, rows)
+
+
+def _column(name: str, table: Int64s, counts: Int64s, offsets: Int64s) -> pa.Array:
     rows = len(offsets)
 
     def spread(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

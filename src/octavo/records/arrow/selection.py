@@ -16,6 +16,9 @@ from octavo.records.kernels.batch_checksums import first_mismatch, mismatch
 from octavo.records.layout import MAX_INT64, MIN_INT64, Attributes
 from octavo.records.offset_order import base_offset_at, first_misplaced, misplaced
 
+_ALL: Final = (*EVERYTHING, *EVERYTHING)
+_CODEC: Final = int(Attributes.CODEC)
+
 Keep = Callable[[Int64s], npt.NDArray[np.bool_]]  # takes a table of batches (`kernels.scan`), returns which to read
 
 
@@ -45,6 +48,7 @@ class BatchSelection:
         self.rows = 0  # filled rows of the table
         self.position = start  # end of the batches that were found
         self.is_over = False  # whether the last scan has reached the end, or something that is no batch
+        self.has_compressed = False  # whether a batch of the table may be compressed
         self.torn_tail: int | None = None
         self.error: FormatError | None = None  # the error found after the last row of the table
         self.last_offset = MIN_INT64 if follows is None else follows  # last offset of the last batch scanned
@@ -57,14 +61,14 @@ class BatchSelection:
         self._verify: Final = verify
         self._keep: Final = keep
         self._is_log: Final = follows is not None
+        self._is_limited: Final = offsets != EVERYTHING or timestamps != EVERYTHING
         self._last_before = self.last_offset  # last offset before the table was last filled
 
     def scan(self, max_bytes: int) -> None:
         """Fill the table with the next batches, of about `max_bytes` in all, and check them."""
         begin = self.position
-        is_limited = (self._offsets, self._timestamps) != (EVERYTHING, EVERYTHING)
         looks_at_all = self._verify or self._is_log
-        ranges = (*EVERYTHING, *EVERYTHING) if looks_at_all else (*self._offsets, *self._timestamps)
+        ranges = _ALL if looks_at_all else (*self._offsets, *self._timestamps)
         self.position, self.rows, outcome, rule = self._kernels.scan(
             self.data, begin, self._end, self.table, max_bytes, *ranges
         )
@@ -73,23 +77,26 @@ class BatchSelection:
             self.torn_tail = self.position
         elif outcome == scan.BROKEN:
             self.error = rules.broken(rule, self.position)
-        behind = base_offset_at(self._view, self.position)  # that batch may be beyond `end`
+        table = self.table[: self.rows]
+        self.has_compressed = bool((table[:, scan.ATTRIBUTES] & _CODEC).any())
+        end = self.position  # the batch that begins there may be beyond the end of the reading
         self._last_before = self.last_offset
         if self._is_log:
-            wrong = first_misplaced(self.table[: self.rows], self.last_offset, behind)
+            wrong = first_misplaced(table, self.last_offset, base_offset_at(self._view, end))
             if wrong is not None:
                 self.give_up_at(wrong, misplaced(int(self.table[wrong, scan.POSITION])))
         if self._verify and self._keep is not None:
             self._check(np.arange(self.rows))
         if self.rows:
             self.last_offset = int(self.table[self.rows - 1, scan.LAST_OFFSET])
-        if is_limited and looks_at_all:
-            self._leave_out_of_range(begin, behind)
+        if self._is_limited and looks_at_all:
+            self._leave_out_of_range(begin, end)
         if self._keep is not None and self.rows:
             self._leave_out(self._keep(self.table[: self.rows]))
-        elif self._verify:
-            compressed = np.flatnonzero(self.table[: self.rows, scan.ATTRIBUTES] & Attributes.CODEC)
-            self._check(compressed if self.decoder_verifies else np.arange(self.rows))
+        elif self._verify and not self.decoder_verifies:
+            self._check(np.arange(self.rows))
+        elif self._verify and self.has_compressed:
+            self._check(np.flatnonzero(self.table[: self.rows, scan.ATTRIBUTES] & _CODEC))
 
     def give_up_at(self, row: int, error: FormatError) -> None:
         """End the table and the reading before a damaged batch."""
@@ -99,8 +106,8 @@ class BatchSelection:
         self.torn_tail = None
         self.position = int(self.table[row, scan.POSITION])
 
-    def _leave_out_of_range(self, begin: int, behind: int | None) -> None:
-        """Drop the batches of the table that are outside the ranges.
+    def _leave_out_of_range(self, begin: int, end: int) -> None:
+        """Drop the batches of the table, those of `data[begin:end]`, that are outside the ranges.
 
         A header's offsets are believed if the batches around it agree with them: the next batch begins where this one
         ends, or this batch is after the range and begins where the previous one ends. Otherwise its checksum is
@@ -110,13 +117,14 @@ class BatchSelection:
         if not len(table):
             return
         inside = np.empty((len(table), scan.COLUMNS), np.int64)
-        end = int(table[-1, scan.POSITION] + table[-1, scan.SIZE])
-        _, rows, _, _ = self._kernels.scan(self.data, begin, end, inside, MAX_INT64, *self._offsets, *self._timestamps)
+        last = int(table[-1, scan.POSITION] + table[-1, scan.SIZE])
+        _, rows, _, _ = self._kernels.scan(self.data, begin, last, inside, MAX_INT64, *self._offsets, *self._timestamps)
         if rows == len(table):
             return
         kept = np.zeros(len(table), bool)
         kept[np.searchsorted(table[:, scan.POSITION], inside[:rows, scan.POSITION])] = True
         if self._verify and self._keep is None:
+            behind = base_offset_at(self._view, end)
             self._check(np.flatnonzero(~kept & ~self._is_agreed_on(table, behind)))
         self._leave_out(kept[: self.rows])
 

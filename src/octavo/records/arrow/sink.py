@@ -1,8 +1,10 @@
-"""Allocate memory for one chunk of decoded records, and make Arrow arrays of it without copying."""
+"""Allocate memory for chunks of decoded records, and make Arrow arrays of it without copying."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,9 @@ from octavo.records.text import read_text
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+
+MADE_LAST: Final = ("offset", "timestampMs")  # columns from which others are computed
+_KEPT: Final = 16 << 20  # bytes: larger memory is not kept for the next chunk
 
 
 class Room(NamedTuple):
@@ -27,50 +32,114 @@ class Room(NamedTuple):
 
 
 class Memory:
-    """One buffer from Arrow's pool. The pool reuses memory that the last chunk has left warm."""
+    """Memory for one column of one chunk after another. What no chunk keeps is used for the next one."""
 
-    def __init__(self, size: int, dtype: type[np.generic]) -> None:
-        self.buffer = pa.allocate_buffer(size * np.dtype(dtype).itemsize)
-        self.array: npt.NDArray[Any] = np.frombuffer(self.buffer, dtype)
+    __slots__ = ("_all", "_buffer", "array", "dtype")
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self.dtype: Final = np.dtype(dtype)
+        self.array: npt.NDArray[Any] = _nothing(self.dtype)
+        self._buffer: pa.Buffer = None
+        self._all = self.array
+
+    def reserve(self, count: int) -> None:
+        """Let `array` have `count` items, of any value."""
+        if len(self._all) < count:
+            # Arrow's pool reuses memory that an earlier chunk has left warm.
+            self._buffer = pa.allocate_buffer(count * self.dtype.itemsize)
+            self._all = np.frombuffer(self._buffer, self.dtype)
+        self.array = self._all[:count]
 
     def take(self, count: int) -> pa.Buffer:
         """Return the first `count` items, without copying unless they fill less than half of the memory."""
-        size = count * self.array.itemsize
-        if 2 * size >= self.buffer.size:
-            return self.buffer.slice(0, size)
-        return pa.py_buffer(self.array[:count].tobytes())
+        size = count * self.dtype.itemsize
+        if self._buffer is None or 2 * size < self._buffer.size:
+            return pa.py_buffer(self.array[:count].tobytes())
+        taken = self._buffer.slice(0, size)
+        self.forget()
+        return taken
+
+    def forget(self) -> None:
+        """Do not use this memory again."""
+        self._buffer = None
+        self._all = self.array = _nothing(self.dtype)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether this is too much memory to keep it until it is needed again."""
+        return self._all.nbytes > _KEPT
+
+
+@cache
+def _nothing(dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    return np.empty(0, dtype)
 
 
 class ByteColumn:
     """A column of nullable byte strings."""
 
-    def __init__(self, rows: int, size: int) -> None:
-        self.ends = Memory(rows + 1, np.int32)
-        self.ends.array[0] = 0
-        self.data = Memory(size, np.uint8)
-        self.bits = np.full((rows + 7) // 8, 0xFF, np.uint8)
+    def __init__(self) -> None:
+        self.ends: Final = Memory(np.int32)
+        self.data: Final = Memory(np.uint8)
+        self.bits: Final = Memory(np.uint8)
+        self.reserve(0, 0)
 
-    def array(self, kind: pa.DataType, rows: int, size: int) -> pa.Array:
-        """Return the first `rows` of the column, which take `size` bytes."""
-        bits = pa.py_buffer(self.bits)
-        return pa.Array.from_buffers(kind, rows, [bits, self.ends.take(rows + 1), self.data.take(size)])
+    def reserve(self, rows: int, size: int) -> None:
+        """Make room for `rows` strings that take `size` bytes."""
+        self.ends.reserve(rows + 1)
+        self.ends.array[0] = 0
+        self.data.reserve(size)
+        self.bits.reserve((rows + 7) // 8)
+        self.bits.array.fill(0xFF)
+
+    def take(self, kind: pa.DataType, rows: int, size: int, nulls: int) -> pa.Array:
+        """Return the first `rows` of the column, which take `size` bytes; `nulls` of them are null."""
+        bits = self.bits.take((rows + 7) // 8) if nulls else None
+        return pa.Array.from_buffers(kind, rows, [bits, self.ends.take(rows + 1), self.data.take(size)], nulls)
 
 
 class Chunk:
-    """The memory for the output of one call of the decoding kernel."""
+    """The memory for the output of the decoding kernel, for one chunk after another."""
 
-    def __init__(self, columns: frozenset[str], room: Room, batches: int) -> None:
-        headers = "headers" in columns
-        self.batch_rows = np.zeros(batches, np.int64)
-        self.offsets = Memory(room.rows, np.int64)
-        self.timestamps = Memory(room.rows, np.int64)
-        self.micros = Memory(room.rows if "timestamp" in columns else 0, np.int64)
-        self.keys = ByteColumn(room.rows, room.key_bytes) if "key" in columns else ByteColumn(0, 0)
-        self.values = ByteColumn(room.rows, room.value_bytes) if "value" in columns else ByteColumn(0, 0)
-        self.header_ends = Memory(room.rows + 1 if headers else 1, np.int32)
-        self.header_ends.array[0] = 0
-        self.header_keys = ByteColumn(room.headers, room.header_bytes) if headers else ByteColumn(0, 0)
-        self.header_values = ByteColumn(room.headers, room.header_bytes) if headers else ByteColumn(0, 0)
+    def __init__(self, columns: Sequence[str], batches: int) -> None:
+        """`batches` is the number of rows of the table that the kernel decodes."""
+        self._wants: Final = frozenset(columns)
+        self.batch_rows: Final = np.empty(batches, np.int64)
+        self.offsets: Final = Memory(np.int64)
+        self._timestamps: Final = Memory(np.int64)
+        self._micros: Final = Memory(np.int64)
+        self._keys: Final = ByteColumn()
+        self._values: Final = ByteColumn()
+        self._header_ends: Final = Memory(np.int32)
+        self._header_keys: Final = ByteColumn()
+        self._header_values: Final = ByteColumn()
+        # They make the columns that have a value for each record. They take a cursor.
+        self.makers: Final[dict[str, Callable[[list[int]], pa.Array]]] = {
+            "offset": lambda cursor: _int64s(self.offsets, cursor[decode.ROWS]),
+            "timestamp": self._make_timestamps,
+            "timestampMs": lambda cursor: _int64s(self._timestamps, cursor[decode.ROWS]),
+            "key": self._make_keys,
+            "value": self._make_values,
+            "headers": self._make_headers,
+        }
+
+    def reserve(self, room: Room) -> decode.Sink:
+        """Make room for the next chunk. Return it in the form that the kernel takes."""
+        rows = room.rows
+        self.offsets.reserve(rows)
+        self._timestamps.reserve(rows)
+        if "timestamp" in self._wants:
+            self._micros.reserve(rows)
+        if "key" in self._wants:
+            self._keys.reserve(rows, room.key_bytes)
+        if "value" in self._wants:
+            self._values.reserve(rows, room.value_bytes)
+        if "headers" in self._wants:
+            self._header_ends.reserve(rows + 1)
+            self._header_ends.array[0] = 0
+            self._header_keys.reserve(room.headers, room.header_bytes)
+            self._header_values.reserve(room.headers, room.header_bytes)
+        return self.sink
 
     @property
     def sink(self) -> decode.Sink:
@@ -78,54 +147,71 @@ class Chunk:
         return decode.Sink(
             batch_rows=self.batch_rows,
             offsets=self.offsets.array,
-            timestamps=self.timestamps.array,
-            micros=self.micros.array,
-            key_ends=self.keys.ends.array,
-            keys=self.keys.data.array,
-            key_bits=self.keys.bits,
-            value_ends=self.values.ends.array,
-            values=self.values.data.array,
-            value_bits=self.values.bits,
-            header_ends=self.header_ends.array,
-            header_key_ends=self.header_keys.ends.array,
-            header_keys=self.header_keys.data.array,
-            header_value_ends=self.header_values.ends.array,
-            header_values=self.header_values.data.array,
-            header_value_bits=self.header_values.bits,
+            timestamps=self._timestamps.array,
+            micros=self._micros.array,
+            key_ends=self._keys.ends.array,
+            keys=self._keys.data.array,
+            key_bits=self._keys.bits.array,
+            value_ends=self._values.ends.array,
+            values=self._values.data.array,
+            value_bits=self._values.bits.array,
+            header_ends=self._header_ends.array,
+            header_key_ends=self._header_keys.ends.array,
+            header_keys=self._header_keys.data.array,
+            header_value_ends=self._header_values.ends.array,
+            header_values=self._header_values.data.array,
+            header_value_bits=self._header_values.bits.array,
         )
 
-    def record_columns(self, cursor: Int64s) -> dict[str, Any]:
-        """Return, by name, functions that make the columns which have a value for each record."""
-        rows = int(cursor[decode.ROWS])
-        return {
-            "offset": lambda: pa.Array.from_buffers(pa.int64(), rows, [None, self.offsets.take(rows)]),
-            "timestamp": lambda: self._timestamps(rows, cursor),
-            "timestampMs": lambda: pa.Array.from_buffers(pa.int64(), rows, [None, self.timestamps.take(rows)]),
-            "key": lambda: self.keys.array(pa.binary(), rows, int(cursor[decode.KEY_BYTES])),
-            "value": lambda: self.values.array(pa.binary(), rows, int(cursor[decode.VALUE_BYTES])),
-            "headers": lambda: self._headers(rows, cursor),
-        }
+    def forget_large(self) -> None:
+        """Free memory that an unusually large chunk has left."""
+        byte_columns = self._keys, self._values, self._header_keys, self._header_values
+        parts = (part for column in byte_columns for part in (column.ends, column.data, column.bits))
+        for memory in (self.offsets, self._timestamps, self._micros, self._header_ends, *parts):
+            if memory.is_large:
+                memory.forget()
 
-    def _timestamps(self, rows: int, cursor: Int64s) -> pa.Array:
+    def _make_timestamps(self, cursor: list[int]) -> pa.Array:
         """Return the timestamps in microseconds; those that do not fit are null."""
-        bits = None
-        if cursor[decode.UNFIT]:
-            stored = self.timestamps.array[:rows]
+        bits, rows, unfit = None, cursor[decode.ROWS], cursor[decode.UNFIT]
+        if unfit:
+            stored = self._timestamps.array[:rows]
             fits = (stored <= decode.MAX_MS) & (stored >= -decode.MAX_MS)
-            self.micros.array[:rows][~fits] = 0
+            self._micros.array[:rows][~fits] = 0
             bits = pa.py_buffer(np.packbits(fits, bitorder="little"))
-        return pa.Array.from_buffers(TIMESTAMP, rows, [bits, self.micros.take(rows)])
+        return pa.Array.from_buffers(TIMESTAMP, rows, [bits, self._micros.take(rows)], unfit)
 
-    def _headers(self, rows: int, cursor: Int64s) -> pa.Array:
-        count = int(cursor[decode.HEADERS])
-        size = int(cursor[decode.HEADER_KEY_BYTES])
-        kind = FIELDS["headers"].type
-        keys = pa.Array.from_buffers(
-            pa.string(), count, [None, self.header_keys.ends.take(count + 1), self.header_keys.data.take(size)]
-        )
-        values = self.header_values.array(pa.binary(), count, int(cursor[decode.HEADER_VALUE_BYTES]))
-        structs = pa.Array.from_buffers(kind.value_type, count, [None], children=[_as_java_reads(keys), values])
-        return pa.Array.from_buffers(kind, rows, [None, self.header_ends.take(rows + 1)], children=[structs])
+    def _make_keys(self, cursor: list[int]) -> pa.Array:
+        return self._keys.take(pa.binary(), cursor[decode.ROWS], cursor[decode.KEY_BYTES], cursor[decode.NULL_KEYS])
+
+    def _make_values(self, cursor: list[int]) -> pa.Array:
+        nulls = cursor[decode.NULL_VALUES]
+        return self._values.take(pa.binary(), cursor[decode.ROWS], cursor[decode.VALUE_BYTES], nulls)
+
+    def _make_headers(self, cursor: list[int]) -> pa.Array:
+        rows, count = cursor[decode.ROWS], cursor[decode.HEADERS]
+        if not count:
+            return _no_headers(1 << max(10, rows.bit_length())).slice(0, rows)
+        keys = self._header_keys.take(pa.string(), count, cursor[decode.HEADER_KEY_BYTES], 0)
+        sizes = cursor[decode.HEADER_VALUE_BYTES], cursor[decode.NULL_HEADER_VALUES]
+        values = self._header_values.take(pa.binary(), count, *sizes)
+        return _lists(rows, self._header_ends.take(rows + 1), [_as_java_reads(keys), values])
+
+
+def _int64s(memory: Memory, rows: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), rows, [None, memory.take(rows)], 0)
+
+
+def _lists(rows: int, ends: pa.Buffer, children: list[pa.Array]) -> pa.Array:
+    kind = FIELDS["headers"].type
+    structs = pa.Array.from_buffers(kind.value_type, len(children[0]), [None], children=children)
+    return pa.Array.from_buffers(kind, rows, [None, ends], children=[structs])
+
+
+@lru_cache(maxsize=2)
+def _no_headers(rows: int) -> pa.Array:
+    """Return empty lists. They are kept, as most chunks have no others."""
+    return _lists(rows, pa.py_buffer(bytes(4 * (rows + 1))), [pa.nulls(0, pa.string()), pa.nulls(0, pa.binary())])
 
 
 def _as_java_reads(keys: pa.Array) -> pa.Array:

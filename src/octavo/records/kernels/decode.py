@@ -83,9 +83,13 @@ HEADERS = 6
 HEADER_KEY_BYTES = 7
 HEADER_VALUE_BYTES = 8
 UNFIT = 9  # number of timestamps that do not fit into microseconds
-RULE = 10  # broken rule in that batch
-WHERE = 11  # position of the broken rule
-CURSOR_SIZE = 12
+NULL_KEYS = 10
+NULL_VALUES = 11
+NULL_HEADER_VALUES = 12
+TAKEN = 13  # bytes of the records that are decoded
+RULE = 14  # broken rule in that batch
+WHERE = 15  # position of the broken rule
+CURSOR_SIZE = 16
 
 FULL = -1  # not a rule: the output has no room for the next record
 
@@ -148,10 +152,14 @@ def put_row(
         else:
             sink.micros[row] = timestamp * 1000
     if wanted.key:
+        if key_length < 0:
+            cursor[NULL_KEYS] += 1
         cursor[KEY_BYTES] = put_bytes(
             data, key_at, key_length, sink.keys, cursor[KEY_BYTES], sink.key_ends, sink.key_bits, row
         )
     if wanted.value:
+        if value_length < 0:
+            cursor[NULL_VALUES] += 1
         cursor[VALUE_BYTES] = put_bytes(
             data, value_at, value_length, sink.values, cursor[VALUE_BYTES], sink.value_ends, sink.value_bits, row
         )
@@ -165,6 +173,7 @@ def put_headers(sink: Sink, cursor: Array, data: Array, start: int, end: int, co
     header = cursor[HEADERS]
     key_bytes = cursor[HEADER_KEY_BYTES]
     value_bytes = cursor[HEADER_VALUE_BYTES]
+    nulls = cursor[NULL_HEADER_VALUES]
     if count >= len(sink.header_key_ends) - header:
         if count > (end - start) // 2:  # a header takes two bytes, so some are missing, whatever the room
             return walk_headers(data, start, end, count)
@@ -179,6 +188,8 @@ def put_headers(sink: Sink, cursor: Array, data: Array, start: int, end: int, co
         copy(sink.header_keys, key_bytes, data, key_at, key_length)
         key_bytes += key_length
         sink.header_key_ends[header + 1] = key_bytes
+        if value_length < 0:
+            nulls += 1
         value_bytes = put_bytes(
             data,
             value_at,
@@ -195,6 +206,7 @@ def put_headers(sink: Sink, cursor: Array, data: Array, start: int, end: int, co
     cursor[HEADERS] = header
     cursor[HEADER_KEY_BYTES] = key_bytes
     cursor[HEADER_VALUE_BYTES] = value_bytes
+    cursor[NULL_HEADER_VALUES] = nulls
     return rules.OK
 
 
@@ -211,6 +223,7 @@ def decode_batch(data: Array, table: Array, batch: int, cursor: Array, wanted: W
     if count < 0 or (done == 0 and count > (end - at) // MIN_RECORD_SIZE):
         cursor[AT] = table[batch, BATCH_POSITION]
         return rules.RECORD_COUNT
+    begin = at
     row = cursor[ROWS]
     outcome = rules.OK
     while done < count:
@@ -248,6 +261,7 @@ def decode_batch(data: Array, table: Array, batch: int, cursor: Array, wanted: W
     cursor[RECORD] = done
     cursor[AT] = at
     cursor[ROWS] = row
+    cursor[TAKEN] += at - begin
     return outcome
 
 
@@ -265,6 +279,7 @@ def decode_messages(data: Array, table: Array, batch: int, cursor: Array, wanted
     base_offset = table[batch, BASE_OFFSET] if wrapper else 0
     append_time = table[batch, ATTRIBUTES] & _LOG_APPEND_TIME != 0 and table[batch, MAGIC] == 1
     at = cursor[AT] if cursor[RECORD] else start
+    begin = at
     row = cursor[ROWS]
     outcome = rules.OK
     while cursor[RECORD] < table[batch, COUNT]:
@@ -287,6 +302,7 @@ def decode_messages(data: Array, table: Array, batch: int, cursor: Array, wanted
         cursor[RECORD] += 1
     cursor[AT] = at
     cursor[ROWS] = row
+    cursor[TAKEN] += at - begin
     return outcome
 
 
