@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.data import prepare
-from benchmarks.log import appending, memory, opening, reading, recovering, rolling, sets
+from benchmarks.log import appending, creating, memory, opening, reading, recovering, rolling, sets
 from benchmarks.measure import Result
 
 
@@ -17,6 +17,7 @@ def run(*, repeat: int, quick: bool = False) -> list[Result]:
         *recovering.recover(repeat=repeat, scale=scale),
         *reading.read(scale=scale),
         *reading.decode(repeat=repeat, scale=scale),
+        *creating.create(repeat=repeat, scale=scale),
         *opening.open_many(repeat=repeat, scale=scale),
         *memory.resident(scale=scale),
     ]

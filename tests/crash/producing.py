@@ -72,7 +72,7 @@ def open_log(folder: Path, storage: Storage, clock: Clock, config: Mapping[str, 
             data.check(PARTITION, may_have_gaps=known.is_compacted)
         data.begin()
         if PARTITION not in data.partitions:
-            data.make_partition(PARTITION)
+            data.make_partitions([PARTITION])
         topic = TopicConfig(known, is_known=True, may_be_compacted=known.is_compacted)
         data.open_log(PARTITION, topic, clock=clock, on_progress=None)
     except BaseException:

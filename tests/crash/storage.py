@@ -18,13 +18,14 @@ the same seed gives the same journal, and a crash may come long before the backg
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from threading import RLock
 from typing import Final
 
+from octavo.log.at_once import Item
 from octavo.log.flusher import Task
 from octavo.log.ownership.lock import _held
 from octavo.log.storage import File, Storage
@@ -225,6 +226,11 @@ class CrashStorage(Storage):
     def sync_folder(self, path: Path) -> None:
         with self.doing(SyncFolder(self._inode(path))):
             pass
+
+    def at_once(self, work: Callable[[Item], None], items: Sequence[Item]) -> None:
+        """One after the other, so that the journal is the same in every run."""
+        for item in items:
+            work(item)
 
     @contextmanager
     def _naming(self, what: str, inode: int, *slots: tuple[Slot, int | None]) -> Iterator[None]:

@@ -26,7 +26,7 @@ from tests.kafka.log_questions import ask, ask_one
 def test_kafka_reads_the_offsets_that_octavo_wrote(kafka_broker: Judge, tmp_path: Path) -> None:
     path = tmp_path / "recovery-point-offset-checkpoint"
     offsets = {TopicPartition("events", 0): 0, TopicPartition("a-b", 7): MAX_INT64, TopicPartition("x" * 249, 1): 5}
-    write_offsets(DISK, path, offsets)
+    write_offsets(DISK, {path: offsets})
     expected = {str(partition): offset for partition, offset in offsets.items()}
     assert ask_one(kafka_broker, "offsets", path=str(path)) == expected
 
@@ -37,7 +37,7 @@ def test_octavo_reads_the_offsets_that_kafka_wrote(kafka_broker: Judge, tmp_path
     offsets = {TopicPartition("events", 3): 12, TopicPartition("a-b", 0): MAX_INT64}
     assert read_offsets(DISK, path) == offsets
     theirs = path.read_bytes()
-    write_offsets(DISK, path, offsets)
+    write_offsets(DISK, {path: offsets})
     assert sorted(path.read_bytes().splitlines()) == sorted(theirs.splitlines())
     assert len(path.read_bytes()) == len(theirs)
 

@@ -6,11 +6,13 @@ segments below it are removed, so that a crash during their deletion leaves no h
 log is compacted, may be too low as well: compacting twice does no harm.
 
 After a failed write the content of the file is unknown. So the next write is not skipped, even if nothing has changed.
+Files that are written together share the time of their syncs. They do not depend on one another: a crash may leave some
+of them old.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -79,35 +81,35 @@ class Checkpoints:
         with self._lock:
             known = self._offsets[CLEANER]
             if known.get(partition) != offset or CLEANER in self._unsure:
-                self._write(CLEANER, {**known, partition: offset})
+                self._write({CLEANER: {**known, partition: offset}})
 
     def lower_cleaner_offset(self, partition: TopicPartition, offset: int) -> None:
         """Lower the recorded cleaner offset to `offset`, unless it is lower already."""
         with self._lock:
             known = self._offsets[CLEANER]
             if known.get(partition, 0) > offset or (partition in known and CLEANER in self._unsure):
-                self._write(CLEANER, {**known, partition: min(known[partition], offset)})
+                self._write({CLEANER: {**known, partition: min(known[partition], offset)}})
 
     def raise_recovery_point(self, partition: TopicPartition, offset: int) -> None:
         """Record a recovery point that is `offset` or larger. Everything before it is on the disk."""
         with self._lock:
             known = self._offsets[RECOVERY_POINT]
             if known.get(partition, -1) < offset or RECOVERY_POINT in self._unsure:
-                self._write(RECOVERY_POINT, {**known, partition: max(known.get(partition, 0), offset)})
+                self._write({RECOVERY_POINT: {**known, partition: max(known.get(partition, 0), offset)}})
 
     def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
         """Lower the recorded recovery point to `offset`, unless it is lower already."""
         with self._lock:
             known = self._offsets[RECOVERY_POINT]
             if known.get(partition, 0) > offset or RECOVERY_POINT in self._unsure:
-                self._write(RECOVERY_POINT, {**known, partition: min(known.get(partition, 0), offset)})
+                self._write({RECOVERY_POINT: {**known, partition: min(known.get(partition, 0), offset)}})
 
     def set_start_offset(self, partition: TopicPartition, offset: int) -> None:
         """Persist the start offset."""
         with self._lock:
             known = self._offsets[LOG_START]
             if known.get(partition) != offset or LOG_START in self._unsure:
-                self._write(LOG_START, {**known, partition: offset})
+                self._write({LOG_START: {**known, partition: offset}})
 
     def write(self, kept: Iterable[tuple[TopicPartition, Kept]]) -> None:
         """Persist the offsets of these partitions. Those of all others stay as they are.
@@ -126,12 +128,13 @@ class Checkpoints:
                     start_offsets.pop(partition, None)
                 else:
                     start_offsets[partition] = start_offset
-            self._write_if_changed(RECOVERY_POINT, recovery_points)
-            self._write_if_changed(LOG_START, start_offsets)
+            offsets = {RECOVERY_POINT: recovery_points, LOG_START: start_offsets}
             if high_watermarks or not recovery_points:  # an empty file would hide all partitions from readers
-                self._write_if_changed(REPLICATION, high_watermarks)
+                offsets[REPLICATION] = high_watermarks
+            changed = {name: each for name, each in offsets.items() if self._has_changed(name, each)}
             if CLEANER in self._unsure:
-                self._write(CLEANER, self._offsets[CLEANER])
+                changed[CLEANER] = self._offsets[CLEANER]
+            self._write(changed)
 
     def may_name(self, partition: TopicPartition) -> bool:
         """Whether a checkpoint on disk may name the partition."""
@@ -144,29 +147,31 @@ class Checkpoints:
         """
         gone = frozenset(partitions)
         with self._lock:
-            for name, offsets in list(self._offsets.items()):
+            left = {}
+            for name, offsets in self._offsets.items():
                 stay = {partition: offset for partition, offset in offsets.items() if partition not in gone}
                 # Do not create a file needlessly: readers treat a partition that it lacks as never replicated.
                 if len(stay) < len(offsets) or name in self._unsure:
-                    try:
-                        self._write(name, stay)
-                    except OSError as error:
-                        if not is_full(error):
-                            raise
-                        self._offsets[name] = stay
+                    left[name] = stay
+            if not left:
+                return
+            try:
+                self._write(left)
+            except OSError as error:
+                if not is_full(error):
+                    raise
+                self._offsets.update(left)
 
-    def _write_if_changed(self, name: str, offsets: Offsets) -> None:
-        """Write a file, unless it has these entries already, in any order: Kafka orders the lines differently."""
-        self.owner.check_lock()
-        if offsets != self._offsets[name] or name in self._unsure or not (self._folder / name).exists():
-            self._write(name, offsets)
+    def _has_changed(self, name: str, offsets: Offsets) -> bool:
+        """Whether a file lacks some of these entries, in any order: Kafka orders the lines differently."""
+        return offsets != self._offsets[name] or name in self._unsure or not (self._folder / name).exists()
 
-    def _write(self, name: str, offsets: Offsets) -> None:
+    def _write(self, changed: Mapping[str, Offsets]) -> None:
         self.owner.check_lock()
-        self._unsure.add(name)
-        write_offsets(self._storage, self._folder / name, offsets)
-        self._offsets[name] = offsets
-        self._unsure.discard(name)  # last: until then `_offsets` must not be trusted
+        self._unsure.update(changed)
+        write_offsets(self._storage, {self._folder / name: offsets for name, offsets in changed.items()})
+        self._offsets.update(changed)
+        self._unsure.difference_update(changed)  # last: until then `_offsets` must not be trusted
 
 
 class WatchedCheckpoints:

@@ -11,11 +11,12 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory
+from octavo.log.at_once import Item, work_at_once
 from octavo.log.flusher import FLUSHER, Task
 from octavo.records.layout import Buffer
 
@@ -193,17 +194,39 @@ class Storage:
         """Run a task that writes to the disk in a background thread, once if it is given again before it begins."""
         FLUSHER.run_soon(task)
 
+    def sync_folders(self, paths: Iterable[Path]) -> None:
+        """Write the names in several folders to the disk, all at once."""
+        self.at_once(self.sync_folder, list(paths))
+
     def replace_file(self, path: Path, data: bytes) -> None:
         """Replace the contents of a file, or make a new file, atomically. It is on the disk when this returns."""
-        temporary = path.with_name(path.name + TMP)
-        if temporary.is_symlink():  # not made by us, and it may point to anybody's file
-            self.remove(temporary)
-        file = self.open_to_write(temporary, create=True)
+        self.replace_files({path: data})
+
+    def replace_files(self, contents: Mapping[Path, bytes]) -> None:
+        """Replace several files, each atomically, as `replace_file` does. They share the time that syncs take.
+
+        A crash or an error may leave any of them replaced and the others not.
+        """
+        temporaries = {path: path.with_name(path.name + TMP) for path in contents}
+        self.at_once(lambda path: self._write_synced(temporaries[path], contents[path]), list(contents))
+        for path, temporary in temporaries.items():
+            self.rename(temporary, path)
+        self.sync_folders(dict.fromkeys(path.parent for path in contents))
+
+    def _write_synced(self, path: Path, data: bytes) -> None:
+        if path.is_symlink():  # not made by us, and it may point to anybody's file
+            self.remove(path)
+        file = self.open_to_write(path, create=True)
         file.truncate(0)
         file.write_at([data], 0)
         file.sync()
-        self.rename(temporary, path)
-        self.sync_folder(path.parent)
+
+    def at_once(self, work: Callable[[Item], None], items: Sequence[Item]) -> None:
+        """Call `work`, which syncs something, with every item, from several threads. Raises the first error.
+
+        A file system has to wait for the disk once for all syncs that are under way together, instead of once for each.
+        """
+        work_at_once(work, items)
 
 
 def _names(folder: Path, suffix: str | tuple[str, ...]) -> list[str]:

@@ -101,7 +101,7 @@ def test_zeros_behind_the_entries_are_no_entries(tmp_path: Path) -> None:
 def test_the_checkpoint_of_offsets_is_read_and_written(tmp_path: Path) -> None:
     path = tmp_path / RECOVERY_POINT
     offsets = {TopicPartition("events", 0): 50, TopicPartition("events", 1): 0}
-    write_offsets(DISK, path, offsets)
+    write_offsets(DISK, {path: offsets})
     assert path.read_bytes() == example(RECOVERY_POINT)
     assert read_offsets(DISK, path) == offsets
 

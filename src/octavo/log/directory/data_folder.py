@@ -6,7 +6,8 @@ import contextlib
 import errno
 import os
 import traceback
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,6 +17,7 @@ from octavo.log.clock import Clock
 from octavo.log.closing import Attempts
 from octavo.log.config.broker_defaults import TopicConfig
 from octavo.log.files.clean_shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
+from octavo.log.files.partition_metadata import write_topic_ids
 from octavo.log.log import Log
 from octavo.log.names import META_PROPERTIES, Aside, AsideFolder, TopicPartition, aside_folder_name
 from octavo.log.ownership.lock import DirectoryLock
@@ -99,8 +101,13 @@ class DataFolder:
         clock: Clock,
         on_progress: OnProgress | None,
         is_for_log: bool = False,
+        is_new: bool = False,
     ) -> Log:
-        """Open the log of a partition of this folder. `is_for_log`: closing the log also closes the folder."""
+        """Open the log of a partition of this folder.
+
+        is_for_log: closing the log also closes the folder
+        is_new: `make_partitions` has just made the partition, so there is nothing to check
+        """
         self._is_loading = True
         try:
             state = LogState.load(
@@ -108,7 +115,7 @@ class DataFolder:
                 partition,
                 topic.config,
                 self.checkpoints,
-                clean=self.was_clean,
+                clean=self.was_clean or is_new,
                 leader_epoch=leader_epoch,
                 is_only_replica=is_only_replica,
                 storage=self.storage,
@@ -152,38 +159,68 @@ class DataFolder:
         for opened in list(self._opened.values()):
             opened.state.forget_files()
 
-    def make_partition(self, partition: TopicPartition) -> Path:
-        """Make an empty folder for a partition. If a folder has that name already, it is renamed to a stray one."""
-        path = self.path / partition.folder
-        if self.checkpoints.may_name(partition):
-            self.checkpoints.forget([partition])  # entries of a partition that was deleted on a full disk
-        if path.exists():
-            self.storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))
-        self.partitions[partition] = path  # set first, so that `put_away` finds what an exception leaves
+    def make_partitions(self, partitions: Iterable[TopicPartition], topic_id: uuid.UUID | None = None) -> None:
+        """Make a folder for each of these partitions of a topic, all or none. They are on the disk when this returns.
+
+        If a folder has that name already, it is renamed to a stray one. `topic_id`: the id of the topic, to be recorded
+        in the folders. Raises `OSError`.
+        """
+        partitions = list(partitions)
+        if any(map(self.checkpoints.may_name, partitions)):
+            self.checkpoints.forget(partitions)  # entries of partitions that were deleted on a full disk
+        made = []
         try:
-            self.storage.make_folder(path)
+            for partition in partitions:
+                path = self.path / partition.folder
+                if path.exists():
+                    self.storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))
+                self.partitions[partition] = path  # set first, so that `put_away` finds what an exception leaves
+                try:
+                    self.storage.make_folder(path)
+                except OSError:
+                    del self.partitions[partition]
+                    raise
+                made.append(partition)
+            if topic_id is not None:
+                write_topic_ids(self.storage, {self.partitions[partition]: topic_id for partition in made})
+            self.storage.sync_folder(self.path)
         except OSError:
-            del self.partitions[partition]
+            self.take_back(made)
             raise
-        self.storage.sync_folder(self.path)
-        return path
 
-    def take_back(self, partition: TopicPartition) -> None:
-        """Drop a partition that could not be made completely.
+    def take_back(self, partitions: Iterable[TopicPartition]) -> None:
+        """Drop partitions that could not be made completely.
 
-        If its folder cannot be removed, it stays, and is found when the directory is opened again.
+        If a folder cannot be removed, it stays, and is found when the directory is opened again.
         """
-        path = self.partitions.pop(partition, None)
-        self._opened.pop(partition, None)
-        if path is not None:
-            with contextlib.suppress(OSError):
-                self._remove_folder(path)
+        for partition in partitions:
+            path = self.partitions.pop(partition, None)
+            self._opened.pop(partition, None)
+            if path is not None:
+                with contextlib.suppress(OSError):
+                    self._remove_folder(path)
 
-    def put_away(self, partition: TopicPartition, now_ms: int) -> None:
-        """Close a partition, and rename its folder for deletion. It is removed once `file.delete.delay.ms` has passed.
+    def put_away(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """Close partitions, and rename their folders for deletion once `file.delete.delay.ms` has passed.
 
-        If an exception interrupts this call, it may be repeated for the same partition.
+        If one cannot be renamed, the others still are, and the first error is raised. If an exception interrupts this
+        call, it may be repeated for the same partitions.
         """
+        attempts = Attempts()
+        gone = []
+        for partition in partitions:
+            with attempts:
+                self._put_away(partition, now_ms)
+                gone.append(partition)
+        with attempts:
+            self.storage.sync_folder(self.path)
+            self.checkpoints.forget(gone)
+        for partition in gone:
+            self._opened.pop(partition, None)
+            del self.partitions[partition]
+        attempts.finish()
+
+    def _put_away(self, partition: TopicPartition, now_ms: int) -> None:
         opened = self._opened.get(partition)
         delay_ms = 0
         if opened is not None:
@@ -194,10 +231,6 @@ class DataFolder:
             deleted = self.path / aside_folder_name(partition, Aside.DELETE)
             self.storage.rename(self.partitions[partition], deleted)
             self._deleted.append((now_ms + delay_ms, deleted))
-        self._opened.pop(partition, None)
-        del self.partitions[partition]
-        self.storage.sync_folder(self.path)
-        self.checkpoints.forget([partition])
 
     def remove_deleted(self, now_ms: int) -> int:
         """Remove the folders of deleted partitions whose delay has passed. Returns how many were removed."""

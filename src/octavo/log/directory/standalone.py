@@ -10,7 +10,7 @@ from octavo.log.clock import Clock
 from octavo.log.config.broker_defaults import UNKNOWN, BrokerDefaults, TopicConfig
 from octavo.log.config.log_config import LogConfig
 from octavo.log.directory.data_folder import DataFolder, abandon
-from octavo.log.files.partition_metadata import read_topic_id, write_topic_id
+from octavo.log.files.partition_metadata import read_topic_id
 from octavo.log.log import Log
 from octavo.log.names import TopicPartition
 from octavo.log.partition_folders import METADATA_PARTITION
@@ -53,9 +53,7 @@ def open_partition(
             metadata.check_charge()
         folder.begin()
         if partition not in folder.partitions:
-            folder.make_partition(partition)
-            if topic is not None:
-                write_topic_id(storage, path, topic.id)
+            folder.make_partitions([partition], None if topic is None else topic.id)
         log = folder.open_log(
             partition,
             known,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from octavo.errors import OctavoError, TopicExists, UnknownPartition
@@ -19,8 +19,8 @@ from octavo.log.closing import Attempts
 from octavo.log.config.broker_defaults import BrokerDefaults
 from octavo.log.config.log_config import LogConfig
 from octavo.log.directory.data_folder import DataFolder
-from octavo.log.files.partition_metadata import write_topic_id
-from octavo.log.names import TopicPartition
+from octavo.log.files.partition_metadata import write_topic_ids
+from octavo.log.names import PARTITION_METADATA, TopicPartition
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage, is_full
 
@@ -55,24 +55,31 @@ class Topics:
     # ----------------------------------------------------------------------------------------------------- partitions
 
     def open_logs(self) -> None:
-        """Open the logs of all partitions, and create the partitions that are in the metadata but in no folder."""
+        """Open the logs of all partitions, and finish the creation of topics that are in the metadata."""
         for folder in self._folders:
             folder.begin()
             for partition in folder.partitions:
                 self._open_log(folder, partition)
         if not self._is_in_charge:
             return
+        with _if_there_is_room():
+            self._write_lost_ids()
         for topic in self._metadata.topics.values():
-            for number in topic.partitions:
-                try:
-                    self._make_partition(topic, TopicPartition(topic.name, number))
-                except OSError as error:
-                    # A full disk must not prevent opening the directory, perhaps to delete something. The partition is
-                    # made when the directory is next opened; until then it does not exist here.
-                    if not is_full(error):
-                        raise
+            with _if_there_is_room():
+                self._make_partitions(topic)
 
-    def _open_log(self, folder: DataFolder, partition: TopicPartition) -> None:
+    def _write_lost_ids(self) -> None:
+        """Record the topic's id in folders that lack it, because a crash has interrupted the creation of the topic."""
+        topics = self._metadata.topics
+        lost = {
+            path: topics[partition.topic].id
+            for folder in self._folders
+            for partition, path in folder.partitions.items()
+            if partition.topic in topics and not (path / PARTITION_METADATA).exists()
+        }
+        write_topic_ids(self._storage, lost)
+
+    def _open_log(self, folder: DataFolder, partition: TopicPartition, *, is_new: bool = False) -> None:
         topic = self._metadata.topics.get(partition.topic)
         state = None if topic is None else topic.partitions.get(partition.partition)
         folder.open_log(
@@ -82,21 +89,34 @@ class Topics:
             is_only_replica=self._is_in_charge,
             clock=self._clock,
             on_progress=self._on_progress,
+            is_new=is_new,
         )
 
-    def _make_partition(self, topic: Topic, partition: TopicPartition) -> None:
-        """Make the folder of a partition, if there is none and the metadata place it in one of these folders."""
-        if any(partition in folder.partitions for folder in self._folders):
+    def _make_partitions(self, topic: Topic) -> None:
+        """Make the partitions of a topic that are in no folder and that the metadata place in one of these folders.
+
+        Either all of them are made, or none. Raises `OSError`.
+        """
+        missing = [
+            TopicPartition(topic.name, number)
+            for number in topic.partitions
+            if not any(TopicPartition(topic.name, number) in folder.partitions for folder in self._folders)
+        ]
+        if not missing:
             return
-        path = self._metadata.new_folder_of(topic.partitions[partition.partition])
-        folder = next((folder for folder in self._folders if folder.path == path), None)
-        if folder is None:
-            return
+        paths = self._metadata.new_folders_of(topic.partitions[partition.partition] for partition in missing)
+        made: list[tuple[DataFolder, TopicPartition]] = []
         try:
-            write_topic_id(self._storage, folder.make_partition(partition), topic.id)
-            self._open_log(folder, partition)
+            for folder in self._folders:
+                partitions = [partition for partition, path in zip(missing, paths, strict=True) if path == folder.path]
+                if partitions:
+                    folder.make_partitions(partitions, topic.id)
+                    made += [(folder, partition) for partition in partitions]
+            for folder, partition in made:
+                self._open_log(folder, partition, is_new=True)
         except OSError:
-            folder.take_back(partition)
+            for folder, partition in made:
+                folder.take_back([partition])
             raise
 
     def _partitions_of(self, name: str) -> list[tuple[DataFolder, TopicPartition]]:
@@ -118,8 +138,7 @@ class Topics:
         self._half_made = name  # only after these checks: `settle` deletes all its partitions
         try:
             topic = self._metadata.create_topic(name, partitions, config, topic_id)
-            for number in range(partitions):
-                self._make_partition(topic, TopicPartition(name, number))
+            self._make_partitions(topic)
         except BaseException:
             with contextlib.suppress(OSError):  # if the disk is full, the next change tries again
                 self.settle()
@@ -143,9 +162,9 @@ class Topics:
     def _put_away(self, name: str) -> None:
         """Rename the folders of a topic's partitions for deletion. If one cannot be renamed, the others still are."""
         attempts = Attempts()
-        for folder, partition in self._partitions_of(name):
+        for folder in self._folders:
             with attempts:
-                folder.put_away(partition, self._clock())
+                folder.put_away([each for each in folder.partitions if each.topic == name], self._clock())
         attempts.finish()
 
     def settle(self) -> None:
@@ -187,6 +206,17 @@ class Topics:
         LogConfig.from_properties(config)
         adopt(self._metadata, self._storage, name, found, config)
         write_lost_ids(self._metadata, self._storage, found)
-        topic = self._metadata.topics[name]
-        for number in topic.partitions:
-            self._make_partition(topic, TopicPartition(name, number))
+        self._make_partitions(self._metadata.topics[name])
+
+
+@contextlib.contextmanager
+def _if_there_is_room() -> Iterator[None]:
+    """Go on if the disk is full: a directory is perhaps opened just to delete something.
+
+    What is missing is made when the directory is next opened. Until then, partitions without a folder do not exist.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,16 @@ def read_topic_id(storage: Storage, folder: Path) -> uuid.UUID | None:
 
 def write_topic_id(storage: Storage, folder: Path, topic_id: uuid.UUID) -> None:
     """Record the id of the topic that `folder` belongs to. It is on disk when this returns."""
-    if topic_id == ZERO_ID:
+    write_topic_ids(storage, {folder: topic_id})
+
+
+def write_topic_ids(storage: Storage, topic_ids: Mapping[Path, uuid.UUID]) -> None:
+    """Record for each of these folders the id of its topic. They are on disk when this returns."""
+    if ZERO_ID in topic_ids.values():
         raise InvalidInput("the id of no topic is all zeros")
-    storage.replace_file(folder / PARTITION_METADATA, f"version: 0\ntopic_id: {write_uuid(topic_id)}".encode())
+    storage.replace_files(
+        {
+            folder / PARTITION_METADATA: f"version: 0\ntopic_id: {write_uuid(topic_id)}".encode()
+            for folder, topic_id in topic_ids.items()
+        }
+    )

@@ -54,9 +54,9 @@ def read_offsets(storage: Storage, path: Path) -> dict[TopicPartition, int]:
     return offsets
 
 
-def write_offsets(storage: Storage, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace an offset checkpoint."""
-    _write(storage, path, [f"{topic} {number} {offset}" for (topic, number), offset in sorted(offsets.items())])
+def write_offsets(storage: Storage, checkpoints: Mapping[Path, Mapping[TopicPartition, int]]) -> None:
+    """Replace offset checkpoints, several in about the time of one."""
+    storage.replace_files({path: _offsets_text(offsets) for path, offsets in checkpoints.items()})
 
 
 def read_epochs(storage: Storage, path: Path) -> list[EpochEntry]:
@@ -74,7 +74,7 @@ def read_epochs(storage: Storage, path: Path) -> list[EpochEntry]:
 
 def write_epochs(storage: Storage, path: Path, epochs: Iterable[EpochEntry]) -> None:
     """Replace a leader epoch checkpoint."""
-    _write(storage, path, [f"{epoch} {start_offset}" for epoch, start_offset in epochs])
+    storage.replace_file(path, _text([f"{epoch} {start_offset}" for epoch, start_offset in epochs]))
 
 
 def _read(storage: Storage, path: Path, limit: int) -> bytes:
@@ -84,9 +84,12 @@ def _read(storage: Storage, path: Path, limit: int) -> bytes:
         return b""
 
 
-def _write(storage: Storage, path: Path, lines: Sequence[str]) -> None:
-    text = "\n".join([str(_VERSION), str(len(lines)), *lines, ""])
-    storage.replace_file(path, text.encode("utf-8"))
+def _offsets_text(offsets: Mapping[TopicPartition, int]) -> bytes:
+    return _text([f"{topic} {number} {offset}" for (topic, number), offset in sorted(offsets.items())])
+
+
+def _text(lines: Sequence[str]) -> bytes:
+    return "\n".join([str(_VERSION), str(len(lines)), *lines, ""]).encode("utf-8")
 
 
 def _entries(path: Path, data: bytes) -> Sequence[bytes]:

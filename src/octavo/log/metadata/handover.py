@@ -27,7 +27,7 @@ from uuid import UUID
 from octavo.errors import BadDirectory
 from octavo.log.files.clean_shutdown import was_clean
 from octavo.log.files.meta_properties import random_uuid, write_uuid
-from octavo.log.files.partition_metadata import read_topic_id, write_topic_id
+from octavo.log.files.partition_metadata import read_topic_id, write_topic_ids
 from octavo.log.files.text_checkpoint import read_epochs
 from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT
 from octavo.log.metadata.cluster_log import FOLDER, has_cluster_log, snapshot_records
@@ -197,9 +197,12 @@ def _adopt(store: MetadataStore, topic: str, found: Mapping[TopicPartition, _Fou
 
 def write_lost_ids(store: MetadataStore, storage: Storage, found: Mapping[TopicPartition, Path]) -> None:
     """Write a `partition.metadata` with the topic id into each folder that has none."""
-    for partition, path in found.items():
-        if read_topic_id(storage, path) is None:
-            write_topic_id(storage, path, store.topics[partition.topic].id)
+    lost = {
+        path: store.topics[partition.topic].id
+        for partition, path in found.items()
+        if read_topic_id(storage, path) is None
+    }
+    write_topic_ids(storage, lost)
 
 
 def _set_partitions(store: MetadataStore, found: Mapping[TopicPartition, _Found]) -> tuple[TopicPartition, ...]:

@@ -131,14 +131,16 @@ class MetadataStore:
         broker = None if self.node_id is None else self.image.brokers.get(self.node_id)
         return Placement(self._folders, self.metadata_folder, self._whose, broker)
 
-    def new_folder_of(self, partition: PartitionState) -> Path | None:
-        """Return the folder in which to create a partition; None if it belongs on another node or another disk.
+    def new_folders_of(self, partitions: Iterable[PartitionState]) -> list[Path | None]:
+        """Return the folder in which to create each partition; None if it belongs on another node or another disk.
 
         Raises `BadDirectory` if all folders hold metadata alone.
         """
-        if not self.is_here(partition):
-            return None
-        return self.placement.folder_for(self._directory_of(partition))
+        placement = self.placement
+        return [
+            placement.folder_for(self._directory_of(partition)) if self.is_here(partition) else None
+            for partition in partitions
+        ]
 
     def _directory_of(self, partition: PartitionState) -> UUID | None:
         """Return the id of the directory on this node that the partition is assigned to; None if it is not known."""

@@ -7,6 +7,7 @@ child must not undo it. So the owner is checked again for every file or folder t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -69,6 +70,10 @@ class OwnedStorage(Storage):
         self._owner.check()
         self._inner.run_soon(task)
 
-    def replace_file(self, path: Path, data: bytes) -> None:
+    def sync_folders(self, paths: Iterable[Path]) -> None:
         self._owner.check()
-        self._inner.replace_file(path, data)
+        self._inner.sync_folders(paths)
+
+    def replace_files(self, contents: Mapping[Path, bytes]) -> None:
+        self._owner.check()
+        self._inner.replace_files(contents)

@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_offsets_are_lines_of_text_in_order(path: Path) -> None:
-    write_offsets(DISK, path, OFFSETS)
+    write_offsets(DISK, {path: OFFSETS})
     assert path.read_bytes() == b"0\n2\nevents 0 123\nevents 1 456\n"
     assert read_offsets(DISK, path) == OFFSETS
     assert [each.name for each in path.parent.iterdir()] == [path.name]
@@ -95,7 +95,7 @@ class Failing(Storage):
 
 
 def test_what_cannot_be_replaced_stays(path: Path) -> None:
-    write_offsets(DISK, path, OFFSETS)
+    write_offsets(DISK, {path: OFFSETS})
     with pytest.raises(OSError, match="no"):
-        write_offsets(Failing(), path, {})
+        write_offsets(Failing(), {path: {}})
     assert read_offsets(DISK, path) == OFFSETS

@@ -50,7 +50,7 @@ def open_folder(path: Path) -> DataFolder:
     folder.begin()
     for partition, config in CONFIGS.items():
         if partition not in folder.partitions:
-            folder.make_partition(partition)
+            folder.make_partitions([partition])
         known = TopicConfig(LogConfig.from_properties(config), is_known=True, may_be_compacted=True)
         folder.open_log(partition, known, clock=lambda: TIME_MS, on_progress=None)
     return folder
