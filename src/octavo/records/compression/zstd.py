@@ -37,7 +37,8 @@ _SINGLE_SEGMENT: Final = 0x20
 _DICTIONARY_ID_SIZE: Final = (0, 1, 2, 4)
 _CONTENT_SIZE_SIZE: Final = (0, 2, 4, 8)
 
-_PLAIN: Final[bytes] = FRAME_MAGIC + b"\x00"
+# The end of the header of a frame that is a single segment, by its descriptor, for sizes that one block can hold.
+_SIZED_HEADER: Final = {_SINGLE_SEGMENT: 6, _SINGLE_SEGMENT | 0x40: 7, _SINGLE_SEGMENT | 0x80: 9}
 _EMPTY_LAST_BLOCK: Final[bytes] = b"\x01\x00\x00"
 
 _RAW, _RUN, _COMPRESSED, _NOBODYS = range(4)
@@ -99,18 +100,27 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
 
 
 def _is_one_block(data: memoryview) -> bool:
-    """Return whether `data` is like nearly every batch of Kafka: one frame with one non-empty block.
+    """Return whether `data` is like nearly every batch: one frame with one non-empty block, with no size or its own.
 
-    Such a frame has neither a size nor a checksum. zstd-jni flushes before it ends a frame, so an empty block comes
-    last.
+    Such a frame holds `_MAX_BLOCK` bytes at most. zstd-jni writes no size and flushes before it ends a frame, so an
+    empty block comes last. Other clients write the size.
     """
-    if data[:5] != _PLAIN or len(data) < 12 or data[5] > _LARGEST_WINDOW:
+    if data[:4] != FRAME_MAGIC or len(data) < 12:
         return False
-    head = int.from_bytes(data[6:9], "little")
-    end = 9 + (head >> 3)
+    descriptor = data[4]
+    if descriptor == 0:
+        if data[5] > _LARGEST_WINDOW:
+            return False
+        start = 6
+    else:
+        start = _SIZED_HEADER.get(descriptor & ~_CHECKSUM, 0)
+        if not start or not 0 < _declared_size(data, 5, start) <= _MAX_BLOCK:
+            return False
+    head = int.from_bytes(data[start : start + 3], "little")
+    end = start + 3 + (head >> 3)
     if head & 7 == _COMPRESSED << 1:
-        return data[end:] == _EMPTY_LAST_BLOCK
-    return head & 7 == _COMPRESSED << 1 | 1 and end == len(data)
+        return descriptor == 0 and data[end:] == _EMPTY_LAST_BLOCK
+    return head & 7 == _COMPRESSED << 1 | 1 and end + (descriptor & _CHECKSUM) == len(data)
 
 
 def _walk(data: memoryview, out: Output) -> tuple[int, int]:
@@ -193,7 +203,7 @@ def _frame_header(data: memoryview, at: int, out: Output) -> tuple[int, int | No
         raise out.cut("the zstd stream ends inside a frame's header")
     declared = None
     if declared_size:
-        declared = int.from_bytes(data[declared_at:first], "little") + (256 if declared_size == 2 else 0)
+        declared = _declared_size(data, declared_at, first)
         out.check(declared)
     if single:
         window = declared or 0
@@ -203,3 +213,7 @@ def _frame_header(data: memoryview, at: int, out: Output) -> tuple[int, int | No
     if window > MAX_WINDOW:
         raise LimitExceeded(out.position, "the window of a zstd frame", window, MAX_WINDOW)
     return first, declared, min(window, _MAX_BLOCK), 4 if descriptor & _CHECKSUM else 0
+
+
+def _declared_size(data: memoryview, start: int, end: int) -> int:
+    return int.from_bytes(data[start:end], "little") + (256 if end - start == 2 else 0)
