@@ -23,6 +23,7 @@ _COLUMNS: Final = [scan.POSITION, scan.SIZE, scan.MAGIC, scan.ATTRIBUTES]
 _RATIO: Final = 4  # at first, room is made for so many times the compressed bytes
 _MORE: Final = 64 << 10  # and then at least for one block more
 _FEW: Final = 64  # rows
+_SHORT_RUN: Final = 8  # rows for the kernel or not, for which a call of their own does not pay
 
 
 def has_stream(table: Int64s) -> npt.NDArray[np.bool_]:
@@ -52,11 +53,11 @@ class BatchInflation:
         self._rows = rows
         self._shift = shift
         codecs = table[rows, scan.ATTRIBUTES] & _CODEC
-        is_for_kernel = (table[rows, scan.MAGIC] == 2) & np.isin(codecs, _OF_KERNEL)
+        self._is_for_kernel = (table[rows, scan.MAGIC] == 2) & np.isin(codecs, _OF_KERNEL)
         if not kernels.compiled:
-            is_for_kernel[:] = False  # a library is faster than a kernel that is interpreted
-        changes = (np.flatnonzero(is_for_kernel[1:] != is_for_kernel[:-1]) + 1).tolist()
-        self._runs = [(end, bool(is_for_kernel[end - 1])) for end in (*changes, len(rows)) if end]
+            self._is_for_kernel[:] = False  # a library is faster than a kernel that is interpreted
+        changes = np.flatnonzero(self._is_for_kernel[1:] != self._is_for_kernel[:-1]) + 1
+        self._run_ends = np.append(changes, len(rows))
 
     @property
     def next_row(self) -> int | None:
@@ -64,29 +65,54 @@ class BatchInflation:
         return int(self._rows[self._done]) if self._done < len(self._rows) else None
 
     def go_on(self, size: int) -> None:
-        """Decompress until there are `size` more bytes, all are done, or there is an `error`."""
+        """Decompress until there are about `size` more bytes, all are done, or there is an `error`."""
         enough = self._inflater.end + size
-        while self._runs and self.error is None and self._inflater.end < enough:
-            end, is_for_kernel = self._runs[0]
-            if is_for_kernel:
-                self._by_kernel(end, enough)
+        while self._done < len(self._rows) and self.error is None and self._inflater.end < enough:
+            end = int(self._run_ends[np.searchsorted(self._run_ends, self._done, side="right")])
+            left = enough - self._inflater.end
+            if end - self._done < _SHORT_RUN and end < len(self._rows):
+                self._done += self._by_turns(left)
+            elif self._is_for_kernel[self._done]:
+                self._done += self._with_kernel(self._rows[self._done : end], left)
             else:
-                self._by_library(end, enough)
-            if self._done == end:
-                del self._runs[0]
+                self._done += self._with_library(self._rows[self._done : end], left)
 
-    def _by_kernel(self, last: int, enough: int) -> None:
-        """Decompress batches with a kernel, and those with a library that it leaves to one."""
+    def _by_turns(self, size: int) -> int:
+        """Decompress the next batches, a few with libraries and then those between them with a kernel.
+
+        Returns the number of batches up to the first that is not decompressed. Each way makes up to `size` bytes.
+        """
+        rows = self._rows[self._done : self._done + _FEW]
+        sizes = np.cumsum(self._table[rows, scan.SIZE])
+        rows = rows[: 1 + int(np.searchsorted(sizes, size // 2))]
+        is_for_kernel = self._is_for_kernel[self._done : self._done + len(rows)]
+        others = rows[~is_for_kernel]
+        done = self._with_library(others, size)
+        if done < len(others):
+            rows = rows[: np.searchsorted(rows, others[done])]
+        ours = rows[is_for_kernel[: len(rows)]]
+        later, self.error = self.error, None
+        done = self._with_kernel(ours, size)
+        if done < len(ours):
+            return int(np.searchsorted(rows, ours[done]))
+        self.error = later
+        return len(rows)
+
+    def _with_kernel(self, rows: Int64s, size: int) -> int:
+        """Decompress batches with a kernel, and those with a library that it leaves to one; returns how many."""
+        if not len(rows):
+            return 0
         inflater = self._inflater
-        left = self._rows[self._done : last]
-        room = enough - inflater.end
-        if len(left) < _FEW:
-            room = min(room, _RATIO * int(self._table[left, scan.SIZE].sum()))
-        room = max(room, min(_RATIO * int(self._table[left[0], scan.SIZE]), inflater.limit))
-        while self._done < last and inflater.end < enough and self.error is None:
+        enough = inflater.end + size
+        room = size
+        if len(rows) < _FEW:
+            room = min(room, _RATIO * int(self._table[rows, scan.SIZE].sum()))
+        room = max(room, min(_RATIO * int(self._table[rows[0], scan.SIZE]), inflater.limit))
+        done = 0
+        while done < len(rows) and inflater.end < enough and self.error is None:
             memory = np.frombuffer(inflater.reserve(room + SLACK), np.uint8)
-            self._done, inflater.end, outcome = self._kernels.inflate(
-                self._data, self._table, self._rows, self._done, last, memory, inflater.end, enough, inflater.limit
+            done, inflater.end, outcome = self._kernels.inflate(
+                self._data, self._table, rows, done, len(rows), memory, inflater.end, enough, inflater.limit
             )
             free = len(memory) - SLACK - inflater.end
             del memory  # so that it can grow where it is
@@ -94,36 +120,40 @@ class BatchInflation:
             if outcome == inflate.NO_ROOM:
                 room = max(2 * free, _MORE)
             elif outcome == inflate.OTHER:
-                self._by_library(self._done + 1, enough)
+                done += self._with_library(rows[done : done + 1], size)
+        return done
 
-    def _by_library(self, last: int, enough: int) -> None:
-        """Decompress batches one by one.
+    def _with_library(self, rows: Int64s, size: int) -> int:
+        """Decompress batches one by one; returns how many.
 
         Looking up a number in an array costs more than the rest of the work for a batch, so the numbers are read as
         lists and written back as lists.
         """
         view, inflater = self._data.data, self._inflater
-        while self._done < last and inflater.end < enough and self.error is None:
-            rows = self._rows[self._done : min(last, self._done + _FEW)]
+        enough = inflater.end + size
+        done = 0
+        while done < len(rows) and inflater.end < enough and self.error is None:
+            some = rows[done : done + _FEW]
             starts, ends = [], []
-            for position, size, magic, attributes in self._table[rows][:, _COLUMNS].tolist():
+            for position, length, magic, attributes in self._table[some][:, _COLUMNS].tolist():
                 if inflater.end >= enough:
                     break
                 try:
-                    start, end = position + HEADER_SIZE, position + size
+                    start, end = position + HEADER_SIZE, position + length
                     if magic < 2:
-                        start, end = self._old_stream(position, size)
+                        start, end = self._old_stream(position, length)
                     start, end = inflater.add(attributes & _CODEC, view[start:end], magic, position + self._shift)
                 except FormatError as error:
                     self.error = error
                     break
                 starts.append(start)
                 ends.append(end)
-            rows = rows[: len(starts)]
-            self._table[rows, scan.INFLATED] = 1
-            self._table[rows, scan.START] = starts
-            self._table[rows, scan.END] = ends
-            self._done += len(starts)
+            some = some[: len(starts)]
+            self._table[some, scan.INFLATED] = 1
+            self._table[some, scan.START] = starts
+            self._table[some, scan.END] = ends
+            done += len(starts)
+        return done
 
     def _old_stream(self, position: int, size: int) -> tuple[int, int]:
         """Return the range of the compressed stream in a message of magic 0 or 1."""
