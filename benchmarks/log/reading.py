@@ -70,9 +70,9 @@ def _decode_fetches(log: Log) -> None:
     decoder = ArrowDecoder()
     offset = rows = 0
     while offset < log.end_offset:
-        fetch = decoder.read(log.read(offset, _FETCH).records, offsets=(offset, None))
-        rows += sum(chunk.num_rows for chunk in fetch)
-        offset = fetch.last_offset + 1
+        part = log.read(offset, _FETCH, whole_batches=True)
+        rows += sum(chunk.num_rows for chunk in decoder.read(part.records, offsets=(offset, None)))
+        offset = part.next_offset
     assert rows == log.end_offset
 
 

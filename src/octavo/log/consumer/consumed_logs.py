@@ -75,11 +75,14 @@ class ConsumedLogs:
         assert position is not None
         if isinstance(log, WatchedLog):
             with suppress(OffsetOutOfRange):  # raised for the log as it was at the last refresh
-                part = log.read(position, max_bytes, isolation=self._isolation, segment=state.segment)
+                part = self._read(log, position, max_bytes, state.segment)
                 if part.size:
                     return part
             self._refresh(state.partition, log)
-        return log.read(position, max_bytes, isolation=self._isolation, segment=state.segment)
+        return self._read(log, position, max_bytes, state.segment)
+
+    def _read(self, log: ReadableLog, position: int, max_bytes: int, segment: int | None) -> ReadResult:
+        return log.read(position, max_bytes, isolation=self._isolation, whole_batches=True, segment=segment)
 
     def _log(self, partition: TopicPartition) -> ReadableLog:
         """Return a partition's log; in a watched directory, in its state of the last refresh."""

@@ -64,7 +64,12 @@ def visible(data: bytes, offset: int, aborted: AbortedRanges, *, verify: bool = 
 
 
 def _is_next(data: bytes, end: int, base_offset: int, last_offset: int, offset: int) -> bool:
-    """Whether a batch that does not begin at the expected `offset` is in its place, judging by the batch after it."""
+    """Whether a batch that does not begin at the expected `offset` is in its place, judging by the batch after it.
+
+    Of the last batch, `Log.read` has found that out: it sees the batch after it, too.
+    """
+    if end == len(data):
+        return not is_misplaced(base_offset, last_offset, offset - 1, None)
     behind = base_offset_at(data, end)
     return behind is not None and not is_misplaced(base_offset, last_offset, offset - 1, behind)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from octavo.errors import CorruptFile, OffsetOutOfRange
+from octavo.errors import CorruptFile, FormatError, OffsetOutOfRange
 from octavo.log.producer_state.aborted import AbortedRanges, AbortedTransaction
-from octavo.log.segment.batch_walk import check
+from octavo.log.segment.batch_walk import Entry, check
 from octavo.log.segment.transaction_index import AbortedEntry
 from octavo.log.storage import File
 from octavo.log.view import Isolation, View
+from octavo.records import read_batches
+from octavo.records.layout import NO_OFFSET
 from octavo.records.offset_order import RULE
 
 if TYPE_CHECKING:
@@ -31,11 +35,16 @@ class FileSlice(NamedTuple):
 
 
 class ReadResult:
-    """The result of a read: the batch that contains the offset, and batches after it. The last one may be cut."""
+    """The result of a read: the batch that contains the offset, and batches after it.
+
+    The last one may be cut, unless only whole batches were requested.
+    """
 
     __slots__ = (
         "_again",
+        "_find_last",
         "_generation",
+        "_next_offset",
         "_records",
         "aborted",
         "file_slice",
@@ -52,7 +61,13 @@ class ReadResult:
         again: _Again | None,
         aborted: list[AbortedEntry] | None = None,
         segment: int | None = None,
+        *,
+        next_offset: int,
+        find_last: Callable[[], Entry] | None = None,
     ) -> None:
+        """`find_last` finds the last whole batch, if `next_offset` is that of the first one."""
+        self._next_offset = next_offset
+        self._find_last = find_last
         self.segment: Final = segment  # the base offset of the segment that the records are from
         self.file_slice: Final = file_slice  # None if there is nothing to read
         self.high_watermark: Final = view.high_watermark
@@ -67,6 +82,29 @@ class ReadResult:
     def size(self) -> int:
         """The number of bytes of the records."""
         return 0 if self.file_slice is None else self.file_slice.size
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last whole batch of the records, to go on from there. Without one, the requested offset.
+
+        It is found in the index and a few headers. Like `aborted`, it changes if `records` finds other records, so use
+        it after `records`. A cut batch counts for nothing, nor does a batch after damage.
+        """
+        if self._find_last is not None:
+            last_offset = self._find_last().last_offset
+            if self._again is not None and self._again.log.generation != self._generation:
+                last_offset = self._last_in(self.records)  # the headers may have been others
+            if self._find_last is not None:  # otherwise `records` has found other records, and their next offset
+                self._next_offset = max(self._next_offset, last_offset + 1)
+                self._find_last = None
+        return self._next_offset
+
+    def _last_in(self, records: bytes) -> int:
+        last_offset = NO_OFFSET
+        with suppress(FormatError):
+            for batch in read_batches(records, verify=False):
+                last_offset = batch.last_offset
+        return last_offset
 
     @property
     def aborted_transactions(self) -> list[AbortedTransaction] | None:
@@ -100,6 +138,7 @@ class ReadResult:
         again = self._again.read()
         records = again.records
         self.aborted = again.aborted  # other data have other aborted transactions
+        self._next_offset, self._find_last = again.next_offset, None
         return records
 
 
@@ -111,6 +150,7 @@ class _Again(NamedTuple):
     max_bytes: int
     isolation: Isolation
     at_least_one: bool
+    whole_batches: bool
     segment: int | None
 
     def read(self) -> ReadResult:
@@ -119,6 +159,7 @@ class _Again(NamedTuple):
             self.max_bytes,
             isolation=self.isolation,
             at_least_one=self.at_least_one,
+            whole_batches=self.whole_batches,
             segment=self.segment,
         )
 
@@ -130,6 +171,7 @@ def read_view(
     max_bytes: int,
     isolation: Isolation,
     at_least_one: bool,
+    whole_batches: bool,
     segment: int | None,
 ) -> ReadResult:
     """Read as `Log.read` does, in one view of the log."""
@@ -138,7 +180,7 @@ def read_view(
         raise OffsetOutOfRange(offset, view.start_offset, view.end_offset)
     nothing: list[AbortedEntry] | None = [] if isolation is Isolation.READ_COMMITTED else None
     if offset >= bound:
-        return ReadResult(view, None, None, nothing)
+        return ReadResult(view, None, None, nothing, next_offset=offset)
     for at in _candidates(view, offset, segment):
         candidate = view.segments[at]
         end = view.segment_size(at)
@@ -154,13 +196,24 @@ def read_view(
             raise CorruptFile(candidate.path, found.position, RULE)
         size = max(max_bytes, found.size) if at_least_one else max_bytes
         size = min(size, end - found.position)
-        if size <= 0:
+        if size <= 0 or (whole_batches and size < found.size):
             break
-        again = _Again(log, offset, max_bytes, isolation, at_least_one, segment)
+        next_offset, find_last = offset, None
+        if size >= found.size:
+            next_offset = max(offset, found.last_offset + 1)
+            if size > found.size:
+                find_last = partial(candidate.find_last, found, found.position + size, end)
+        if whole_batches and find_last is not None:
+            last, find_last = find_last(), None
+            next_offset = max(next_offset, last.last_offset + 1)
+            size = last.end - found.position
+        again = _Again(log, offset, max_bytes, isolation, at_least_one, whole_batches, segment)
         aborted = None if nothing is None else log._aborted(view, at, offset, found.position + size)
         file_slice = FileSlice(candidate.file, found.position, size)
-        return ReadResult(view, file_slice, again, aborted, candidate.base_offset)
-    return ReadResult(view, None, None, nothing)
+        return ReadResult(
+            view, file_slice, again, aborted, candidate.base_offset, next_offset=next_offset, find_last=find_last
+        )
+    return ReadResult(view, None, None, nothing, next_offset=offset)
 
 
 def _candidates(view: View, offset: int, segment: int | None) -> Iterable[int]:

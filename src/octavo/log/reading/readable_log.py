@@ -88,19 +88,26 @@ class ReadableLog(ClosedByWith):
         *,
         isolation: Isolation = Isolation.HIGH_WATERMARK,
         at_least_one: bool = True,
+        whole_batches: bool = False,
         segment: int | None = None,
     ) -> ReadResult:
         """Read up to `max_bytes` of batches of one segment, from the batch that contains `offset` on.
 
-        `at_least_one`: return the first batch complete, however large it is. Without this, any batch may be cut by
-        `max_bytes`; with it, only later ones. `segment`: the `ReadResult.segment` of the previous read, to go on in
-        that segment as long as it has more. Without it, the read begins in the last segment that begins at or before
-        `offset`, as in Kafka; this makes a difference only if segments overlap. Raises `OffsetOutOfRange`, with the
-        available range, and `FormatError` if the file is damaged.
+        at_least_one: return the first batch complete, however large it is. Without this, any batch may be cut by
+            `max_bytes`; with it, only later ones
+        whole_batches: leave out a batch that would be cut, so that nothing is read twice if the next read begins at
+            `ReadResult.next_offset`
+        segment: the `ReadResult.segment` of the previous read, to go on in that segment as long as it has more. Without
+            it, the read begins in the last segment that begins at or before `offset`, as in Kafka; this makes a
+            difference only if segments overlap
+
+        Raises `OffsetOutOfRange`, with the available range, and `FormatError` if the file is damaged.
         """
         if max_bytes < 0:
             raise InvalidInput(f"max_bytes cannot be {max_bytes}")
-        return self._in_view(lambda view: read_view(self, view, offset, max_bytes, isolation, at_least_one, segment))
+        return self._in_view(
+            lambda view: read_view(self, view, offset, max_bytes, isolation, at_least_one, whole_batches, segment)
+        )
 
     def _in_view(self, ask: Callable[[View], T]) -> T:
         """Call `ask` with the present view. If it fails and the log was truncated meanwhile, call it again."""

@@ -94,6 +94,34 @@ def _is_misplaced(entry: Entry, before: int, following: Iterator[Entry]) -> bool
     return is_misplaced(entry.base_offset, entry.last_offset, before, None if behind is None else behind.base_offset)
 
 
+def find_last(file: File, index: OffsetIndex, first: Entry, end: int, data_end: int) -> Entry:
+    """Return the last batch from `first` on that ends at or before `end`, and before damage.
+
+    `first` itself is not checked. A batch whose offsets cannot be right ends the search, too. `data_end`: the position
+    up to which batches after `end` may be looked at, to find that out. The batches in between are not looked at, if the
+    index leads past them.
+    """
+    hint = index.well_before(end)
+    if hint is not None and hint.position > first.position:
+        with suppress(CorruptFile):
+            hinted = batches_from(file, hint, end)
+            if hinted is not None and hinted[0].base_offset > first.last_offset:
+                last = _last_in_place(file, *hinted, data_end)
+                if last.position > hint.position:
+                    return last
+        # The index lies, or only its own entry says that this batch is in its place.
+    return _last_in_place(file, first, walk(file, first.end, end), data_end)
+
+
+def _last_in_place(file: File, last: Entry, batches: Iterator[Entry], data_end: int) -> Entry:
+    with suppress(CorruptFile):  # a read that begins there finds out what is wrong
+        for entry in batches:
+            if _is_misplaced(entry, last.last_offset, walk(file, entry.end, data_end)):
+                break
+            last = entry
+    return last
+
+
 def find_past_damage(
     file: File, index: OffsetIndex, base_offset: int, offset: int, end: int
 ) -> tuple[Entry | None, DamageBefore | None]:

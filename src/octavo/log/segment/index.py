@@ -223,6 +223,16 @@ class OffsetIndex(Index):
         entry = self._at(0 if found is None else found[0] + 1) if self.count else None
         return None if entry is None else OffsetEntry(entry[0] + self._base_offset, entry[1])
 
+    def well_before(self, position: int) -> OffsetEntry | None:
+        """Return the third last entry of a batch that begins before `position`; None if there is none.
+
+        The batch of the last entry may end after `position`. Then two whole ones are still left, of which the first
+        shows whether the second is in its place.
+        """
+        found = self._floor(position - 1, field=1)
+        entry = self._at(found[0] - 2) if found is not None and found[0] >= 2 else None
+        return None if entry is None else OffsetEntry(entry[0] + self._base_offset, entry[1])
+
     def truncate_to(self, offset: int) -> None:
         """Remove the entries at and after `offset`."""
         self._truncate_to(offset, field=0)

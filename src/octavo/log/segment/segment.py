@@ -17,7 +17,7 @@ from octavo.errors import CorruptFile, FormatError, Unsupported
 from octavo.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.batch_walk import Entry, walk
-from octavo.log.segment.find import DamageBefore, batches_from, find, find_past_damage, find_timestamp
+from octavo.log.segment.find import DamageBefore, batches_from, find, find_last, find_past_damage, find_timestamp
 from octavo.log.segment.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
 from octavo.log.segment.open_files import LazyFile
 from octavo.log.segment.transaction_index import TransactionIndex
@@ -396,6 +396,10 @@ class Segment:
         Raises `CorruptFile` for damage on the way.
         """
         return find(self.file, self.offset_index, self.base_offset, offset, end)
+
+    def find_last(self, first: Entry, end: int, data_end: int) -> Entry:
+        """Return the last batch from `first` on that ends at or before position `end`. See `find.find_last`."""
+        return find_last(self.file, self.offset_index, first, end, data_end)
 
     def find_past_damage(self, offset: int, end: int) -> tuple[Entry | None, DamageBefore | None]:
         """Find a batch like `find`, but skip damage, and accept only batches whose checksums are right.

@@ -147,12 +147,20 @@ class WatchedLog(ReadableLog):
         *,
         isolation: Isolation = Isolation.HIGH_WATERMARK,
         at_least_one: bool = True,
+        whole_batches: bool = False,
         segment: int | None = None,
     ) -> ReadResult:
         """Read like `ReadableLog.read`. Aborted transactions are found in the data: the writer's index may lag."""
         if isolation is Isolation.READ_COMMITTED:
             self._decide()
-        return super().read(offset, max_bytes, isolation=isolation, at_least_one=at_least_one, segment=segment)
+        return super().read(
+            offset,
+            max_bytes,
+            isolation=isolation,
+            at_least_one=at_least_one,
+            whole_batches=whole_batches,
+            segment=segment,
+        )
 
     def _decide(self) -> None:
         """Find the undecided transactions in the current view, now and after every later look."""

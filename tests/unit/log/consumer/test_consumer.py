@@ -21,6 +21,7 @@ from octavo.errors import (
 from octavo.log import DataDirectory, Log
 from octavo.log.consumer import Consumer, ConsumerRecord, OffsetAndMetadata
 from octavo.log.names import LOG, TopicPartition, file_name
+from octavo.log.reading.read_view import ReadResult
 from octavo.records import BatchBuilder, Codec, Header, TimestampType
 from octavo.records.compression import compress
 from tests.clock import Clock
@@ -40,6 +41,27 @@ def test_it_gives_records_in_order_and_no_more_than_asked_for(tmp_path: Path) ->
         assert consumer.poll() == []
         write(data.log(*T0), 25, 3)
         assert numbers(consumer.poll()) == [25, 26, 27]
+
+
+def test_it_reads_every_byte_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    whole = ReadResult._read
+
+    def read(part: ReadResult) -> bytes:
+        records = whole(part)
+        sizes.append(len(records))
+        return records
+
+    monkeypatch.setattr(ReadResult, "_read", read)
+    with opened(tmp_path) as data, Consumer(data, EARLIEST, max_partition_fetch_bytes=1_500) as consumer:
+        write(data.log(*T0), 0, 200)
+        consumer.assign([T0])
+        found = []
+        while records := consumer.poll(max_records=7):
+            found += numbers(records)
+        assert found == list(range(200))
+        assert sum(sizes) == data.log(*T0).size
+        assert len(sizes) > 5
 
 
 def test_a_record_has_all_that_there_is(tmp_path: Path) -> None:
