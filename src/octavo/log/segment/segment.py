@@ -95,19 +95,22 @@ class Segment:
         """Write batches after the last one. Raises `OSError`, and then the segment is as it was."""
         position = self.size
         base_offset = self.base_offset
-        largest_ms, largest_offset = self.largest
-        indexed_ms = self.time_index.largest_ms
+        largest = self._largest or self.largest
+        largest_ms, largest_offset = largest
+        indexed_ms: int | None = None
         unindexed = self._unindexed
-        offsets: list[int] = []
-        times: list[int] = []
+        offsets: list[tuple[int, int]] = []
+        times: list[tuple[int, int]] = []
         at = position
         for span_size, _, last_offset, max_timestamp_ms, _, _ in spans:
             if max_timestamp_ms > largest_ms:
                 largest_ms, largest_offset = max_timestamp_ms, last_offset
             if unindexed > index_interval:
-                offsets += (last_offset - base_offset, at)
+                offsets.append((last_offset - base_offset, at))
+                if indexed_ms is None:
+                    indexed_ms = self.time_index.largest_ms
                 if largest_ms > indexed_ms:
-                    times += (largest_ms, largest_offset - base_offset)
+                    times.append((largest_ms, largest_offset - base_offset))
                     indexed_ms = largest_ms
                 unindexed = 0
             unindexed += span_size
@@ -123,26 +126,28 @@ class Segment:
         if position == 0:
             self._first_timestamp_ms = spans[0].max_timestamp_ms
         self._unindexed = unindexed
-        if largest_ms != self.largest.timestamp_ms:
+        if largest_ms != largest.timestamp_ms:
             self._largest = TimeEntry(largest_ms, largest_offset)
         self.size = position + size
 
-    def _add_entries(self, offsets: Sequence[int], times: Sequence[int]) -> None:
+    def _add_entries(self, offsets: Sequence[tuple[int, int]], times: Sequence[tuple[int, int]]) -> None:
         """Add entries to both indexes, or to neither if one of them fails."""
-        count = self.offset_index.count
-        self.offset_index.append(offsets)
+        offset_count, time_count = self.offset_index.count, self.time_index.count
         try:
-            if times:
-                self.time_index.append(times)
+            for offset, position in offsets:
+                self.offset_index.append(offset, position)
+            for timestamp_ms, offset in times:
+                self.time_index.append(timestamp_ms, offset)
         except OSError:
-            self.offset_index.take_back(count)
+            self.offset_index.take_back(offset_count)
+            self.time_index.take_back(time_count)
             raise
 
     def seal(self) -> None:
         """Bring the files into their final form: every index complete, no bytes after the last batch or entry."""
         self.time_index.add(self.largest)
-        self.offset_index.trim()
-        self.time_index.trim()
+        self.offset_index.complete()
+        self.time_index.complete()
         file = self._data.to_write()
         if file.size() != self.size:
             file.truncate(self.size)

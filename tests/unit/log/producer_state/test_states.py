@@ -307,6 +307,7 @@ def test_an_offset_index_that_lies_hides_no_aborted_transaction(tmp_path: Path) 
         log.append(make_batch(1))
         index = log._view.segments[0].offset_index
         assert index.count > 3
+        index.complete()
         name = log.segments[0].path.with_suffix(".index")
         data = bytearray(name.read_bytes())
         data[8 * 2 : 8 * 2 + 4] = (0).to_bytes(4, "big")  # at the third position, and too small an offset
