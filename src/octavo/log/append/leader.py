@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Final
 
@@ -18,7 +18,7 @@ from octavo.errors import AppendRefused, FormatError
 from octavo.log.append.refusals import JUMPING, MAX_LISTED, MIXED, records_refused, refused, undecodable
 from octavo.log.append.rewriting import Rewriter, target_codec
 from octavo.log.config.log_config import LogConfig
-from octavo.log.producer_state.producer_batch import has_producer
+from octavo.log.producer_state.producer_batch import ProducerBatch, batch_of_fields, has_producer, producer_batch
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.records.compression import Inflater
 from octavo.records.kernels import Kernel, scan, validate
@@ -28,7 +28,6 @@ from octavo.records.layout import (
     FLAGS_AT,
     HEADER_SIZE,
     MAGIC_AT,
-    PRODUCER_ID_AT,
     Attributes,
     Buffer,
     Codec,
@@ -37,7 +36,7 @@ from octavo.records.layout import (
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
-Judged = tuple[int, int, int, int, int, int, int]  # the result of the kernel
+Judged = tuple[int, int, int, int, int, int, int, int, int, int]  # the result of the kernel
 
 NO_BYTES: Final = np.empty(0, np.uint8)
 NOT_AS_IT_IS: Final = validate.ANOTHER_CODEC | validate.JUMPS  # found in decompressed records: rewrite the batch
@@ -106,7 +105,7 @@ class AppendRules:
 
 
 class LeaderAppend:
-    """The work of one call of `Validator.assign`. The result is in `parts`, `spans`, `size` and `has_producers`."""
+    """The work of one call of `Validator.assign`. The result is in `parts`, `spans`, `size` and `producers`."""
 
     def __init__(
         self,
@@ -122,7 +121,7 @@ class LeaderAppend:
         self.parts: list[Buffer] = []
         self.spans: list[BatchSpan] = []
         self.size = 0
-        self.has_producers = False  # whether any batch has a producer id
+        self.producers: list[ProducerBatch] = []  # the batches that have a producer id
         self._rules = rules
         self._kernel = kernel  # chooses the kernel, given the number of additional bytes
         self._view = view
@@ -136,13 +135,13 @@ class LeaderAppend:
     def process(self, plain: Bytes, how: int, judged: Judged) -> None:
         """Add to the result the batches that the kernel has judged, and process the rest. Raises `AppendRefused`."""
         while True:
-            position, rows, outcome, rule, found, last_offset, max_timestamp_ms = judged
+            position, rows, outcome, rule, found, last_offset, max_timestamp_ms, producer_id, _, _ = judged
             if how == validate.AS_IT_IS:
                 self._take(rows)
             elif rows and found & NOT_AS_IT_IS:
                 self._take_rewritten(plain, found)
             elif rows:
-                self._take_one(position, last_offset, max_timestamp_ms)
+                self._take_one(position, last_offset, max_timestamp_ms, has_producer=producer_id >= 0)
             if outcome in (scan.DONE, scan.TORN) or self._position == len(self._view):
                 return
             if outcome == scan.BROKEN:
@@ -191,17 +190,33 @@ class LeaderAppend:
         parts[::2] = SCRATCH.headers[: rows * HEADER_SIZE].view(_HEADER_BYTES).tolist()
         parts[1::2] = bodies
         self.parts += parts
-        self.has_producers |= bool((SCRATCH.headers[PRODUCER_ID_AT : rows * HEADER_SIZE : HEADER_SIZE] < 0x80).any())
-        self.spans += map(_SPAN_OF, zip(*columns, strict=True))
+        spans = list(map(_SPAN_OF, zip(*columns[: validate.SPAN_PRODUCER_ID], strict=True)))
+        if max(columns[validate.SPAN_PRODUCER_ID]) >= 0:
+            self._take_producers(spans, parts, columns[validate.SPAN_PRODUCER_ID :])
+        self.spans += spans
         self.size += position - self._position
         self._position = position
         self._offset = self.spans[-1].last_offset + 1
 
-    def _take_one(self, end: int, last_offset: int, max_timestamp_ms: int) -> None:
+    def _take_producers(
+        self, spans: Sequence[BatchSpan], parts: Sequence[Buffer], columns: Sequence[Sequence[int]]
+    ) -> None:
+        """Add the batches that have a producer id. `columns`: of the kernel's table, from the producer id on."""
+        for row, (span, producer_id, epoch, sequence, attributes) in enumerate(zip(spans, *columns, strict=True)):
+            if producer_id >= 0:
+                _, base_offset, last_offset, max_timestamp_ms, _, _ = span
+                batch = batch_of_fields(
+                    producer_id, epoch, sequence, attributes, base_offset, last_offset, max_timestamp_ms
+                )
+                self.producers.append(producer_batch(parts[2 * row], parts[2 * row + 1]) if batch.is_control else batch)
+
+    def _take_one(self, end: int, last_offset: int, max_timestamp_ms: int, *, has_producer: bool) -> None:
         """Add the next batch to the result, with its new header."""
         start, size = self._position, end - self._position
-        self.parts += bytes(SCRATCH.first_header), self._view[start + HEADER_SIZE : end]
-        self.has_producers |= has_producer(SCRATCH.first_header)
+        header, records = bytes(SCRATCH.first_header), self._view[start + HEADER_SIZE : end]
+        self.parts += header, records
+        if has_producer:
+            self.producers.append(producer_batch(header, records))
         self.spans.append(
             NEW(BatchSpan, (size, self._offset, last_offset, max_timestamp_ms, self._leader_epoch, CURRENT_MAGIC))
         )
@@ -230,7 +245,8 @@ class LeaderAppend:
         header = BATCH_HEADER.read(batch)
         last_offset = header.base_offset + header.last_offset_delta
         self.parts.append(batch)
-        self.has_producers |= has_producer(batch)
+        if has_producer(batch):
+            self.producers.append(producer_batch(batch[:HEADER_SIZE], batch[HEADER_SIZE:]))
         self.spans.append(
             BatchSpan(
                 len(batch), header.base_offset, last_offset, header.max_timestamp_ms, header.leader_epoch, CURRENT_MAGIC
@@ -251,7 +267,7 @@ class LeaderAppend:
     def _records_refused(self, plain: Bytes) -> AppendRefused:
         """Return the error for the current batch, which is refused because of its records."""
         listed = np.empty((MAX_LISTED, validate.SPAN_COLUMNS), np.int64)
-        _, count, _, _, found, _, _ = self._judge(plain, validate.LISTED, listed)
+        _, count, _, _, found, _, _, _, _, _ = self._judge(plain, validate.LISTED, listed)
         columns = [validate.REFUSED_INDEX, validate.REFUSED_REASON, validate.REFUSED_TIMESTAMP]
         return records_refused(
             listed[:count, columns].tolist(),

@@ -25,7 +25,6 @@ Rolling, segment sizes and the producer state are handled elsewhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -44,12 +43,14 @@ from octavo.log.append.leader import (
 from octavo.log.append.validated import Validated
 from octavo.log.config.log_config import LogConfig
 from octavo.log.origin import Origin
-from octavo.log.producer_state.producer_batch import ProducerBatch, has_producer, producer_batch, producer_batches
+from octavo.log.producer_state.producer_batch import ProducerBatch, batch_of_fields, producer_batch
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.records.kernels import Kernel, kernels, scan, validate
 from octavo.records.layout import FLAGS_AT, HEADER_SIZE, MAX_INT32, MAX_SIZE, NO_TIMESTAMP, Attributes, Buffer
 
 _CODEC: Final = int(Attributes.CODEC)
+_FROM_BUFFER: Final = np.frombuffer
+_UINT8: Final = np.dtype(np.uint8)
 
 
 _CLIENT: Final = Origin.CLIENT  # faster than looking up the enum member for each append
@@ -65,7 +66,7 @@ class Validator:
         self._compiled: Kernel | None = None  # the compiled kernel, once it has been chosen
 
     def assign(
-        self, data: Buffer, *, offset: int, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT
+        self, data: Buffer, offset: int, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT
     ) -> Validated:
         """Return the batches with offsets from `offset` on and with the leader's epoch.
 
@@ -78,12 +79,13 @@ class Validator:
         view = memoryview(data)
         if view.itemsize != 1:
             view = view.cast("B")
-        array = np.frombuffer(view, np.uint8)
+        array = _FROM_BUFFER(view, _UINT8)
         of_client = 1 if origin is _CLIENT else 0
         plain, how = NO_BYTES, validate.AS_IT_IS
-        if len(view) >= HEADER_SIZE and view[FLAGS_AT] & _CODEC:
+        flags = view[FLAGS_AT] if len(view) >= HEADER_SIZE else 0
+        if flags & _CODEC:
             plain, how = rules.plain_records(view, 0)
-        kernel = self._compiled or self._kernel(len(array) + len(plain))
+        kernel = self._compiled or self._kernel(len(view) + len(plain))
         scratch = SCRATCH
         judged: Judged = kernel(
             rules.tables,
@@ -100,20 +102,19 @@ class Validator:
             scratch.spans,
         )
         append_time_ms = now_ms if rules.has_append_time else NO_TIMESTAMP
-        size, rows, outcome, _, found, last_offset, max_timestamp_ms = judged
+        size, rows, outcome, _, found, last_offset, max_timestamp_ms, producer_id, epoch, sequence = judged
         if rows == 1 and (outcome == scan.DONE or (how and size == len(view) and not found & NOT_AS_IT_IS)):
             # Nearly always there is one batch, so a shortcut pays.
             span = NEW(BatchSpan, (size, offset, last_offset, max_timestamp_ms, leader_epoch, CURRENT_MAGIC))
             header, records = bytes(scratch.first_header), view[HEADER_SIZE:size]
-            producers = (producer_batch(header, records),) if has_producer(header) else ()
+            producers: Sequence[ProducerBatch] = ()
+            if producer_id >= 0:
+                batch = batch_of_fields(producer_id, epoch, sequence, flags, offset, last_offset, max_timestamp_ms)
+                producers = (producer_batch(header, records) if batch.is_control else batch,)
             return NEW(Validated, ([header, records], size, [span], append_time_ms, producers))
         append = LeaderAppend(rules, self._kernel, view, array, offset, leader_epoch, now_ms, of_client)
         append.process(plain, how, judged)
-        spans = append.spans
-        several: Sequence[ProducerBatch] = ()
-        if append.has_producers:
-            several = producer_batches(append.parts, map(attrgetter("size"), spans))
-        return Validated(append.parts, append.size, spans, append_time_ms, several)
+        return Validated(append.parts, append.size, append.spans, append_time_ms, append.producers or ())
 
     def check(self, data: Buffer, *, end_offset: int, leader_epoch: int = MAX_INT32) -> Validated:
         """Check batches that a follower appends unchanged to a log that ends at `end_offset`.

@@ -64,18 +64,34 @@ def has_producer(header: Buffer) -> bool:
 def producer_batch(header: Buffer, records: Buffer) -> ProducerBatch:
     """Parse the header of a batch with a producer id. The `records` after it are read only if they hold a marker."""
     base_offset, attributes, delta, max_timestamp_ms, producer_id, epoch, sequence = _PRODUCER.unpack_from(header, 0)
-    is_control = attributes & _CONTROL != 0
+    batch = batch_of_fields(
+        producer_id, epoch, sequence, attributes, base_offset, base_offset + delta, max_timestamp_ms
+    )
+    return batch._replace(marker=read_marker(bytes(header) + bytes(records))) if batch.is_control else batch
+
+
+def batch_of_fields(
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    attributes: int,
+    base_offset: int,
+    last_offset: int,
+    max_timestamp_ms: int,
+) -> ProducerBatch:
+    """Return a batch with these fields of its header, without a marker."""
+    last_sequence = NO_SEQUENCE if base_sequence < 0 else base_sequence + last_offset - base_offset & MAX_SEQUENCE
     fields = (
         producer_id,
-        epoch,
-        sequence,
-        (sequence + delta) & MAX_SEQUENCE if sequence >= 0 else NO_SEQUENCE,
+        producer_epoch,
+        base_sequence,
+        last_sequence,
         base_offset,
-        base_offset + delta,
+        last_offset,
         max_timestamp_ms,
         attributes & _TRANSACTIONAL != 0,
-        is_control,
-        read_marker(bytes(header) + bytes(records)) if is_control else None,
+        attributes & _CONTROL != 0,
+        None,
     )
     return _NEW(ProducerBatch, fields)
 

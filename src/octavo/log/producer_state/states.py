@@ -265,6 +265,13 @@ class ProducerStates:
             return known if first < 0 else min(first, known)
         return first
 
+    def first_unstable_at(self, high_watermark: int) -> int:
+        """Return the `first_unstable_offset` after `on_high_watermark(high_watermark)`."""
+        if not self._ongoing and not self._unreplicated:  # nearly always
+            return NO_OFFSET
+        self.on_high_watermark(high_watermark)
+        return self.first_unstable_offset
+
     @property
     def open_transactions(self) -> Mapping[int, int]:
         """The ids of producers with an open transaction, by the first offset of the transaction."""

@@ -46,11 +46,10 @@ class Appender:
         validator = self._validator
         if validator is None or self._validates_for is not log.config:
             validator = self._make_validator()
-        checked = validator.assign(
-            batches, offset=log.view.end_offset, leader_epoch=log.leader_epoch, now_ms=now_ms, origin=origin
-        )
-        if checked.producers:
-            duplicate = log.producers.admit(checked.producers, origin)
+        checked = validator.assign(batches, log.view.end_offset, log.leader_epoch, now_ms, origin)
+        producers = checked.producers
+        if producers:
+            duplicate = log.producers.admit(producers, origin)
             if duplicate is not None:
                 first, last, timestamp_ms = duplicate.first_offset, duplicate.last_offset, duplicate.timestamp_ms
                 return Appended(first, last, timestamp_ms, log.view.start_offset, is_duplicate=True)
@@ -71,23 +70,24 @@ class Appender:
 
     def _append(self, checked: Validated, now_ms: int) -> Appended:
         log = self._log
-        spans = checked.spans
+        parts, size, spans, append_time_ms, producers = checked
         view = log.view
         if not spans:
-            return Appended(NO_OFFSET, NO_OFFSET, checked.append_time_ms, view.start_offset)
-        limit = log.config.segment_bytes
-        if checked.size > limit:
-            _check_sizes(spans, limit)
-        self._note_epochs(spans)
-        first, last = spans[0], spans[-1]
-        change = log.change
+            return Appended(NO_OFFSET, NO_OFFSET, append_time_ms, view.start_offset)
+        config, change = log.config, log.change
+        if size > config.segment_bytes:
+            _check_sizes(spans, config.segment_bytes)
+        base_offset, last_offset = spans[0].base_offset, spans[-1].last_offset
+        entries = log.epochs.entries
+        if not entries or not spans[0].leader_epoch == entries[-1].epoch == spans[-1].leader_epoch:
+            self._note_epochs(spans)  # otherwise those in between are the same, because epochs never decrease
         change.unfinished = view.end_offset
         try:
-            if not log.limits.must_roll(view.segments[-1], checked.size, spans, now_ms):
-                log.write(checked.parts, checked.size, spans, checked.producers)
-            elif checked.size <= limit and last.last_offset - first.base_offset <= MAX_INT32:
-                roll(log, base_for(log, first), now_ms)
-                log.write(checked.parts, checked.size, spans, checked.producers)
+            if not log.limits.must_roll(view.segments[-1], size, spans, now_ms):
+                log.write(parts, size, spans, producers)
+            elif size <= config.segment_bytes and last_offset - base_offset <= MAX_INT32:
+                roll(log, base_for(log, spans[0]), now_ms)
+                log.write(parts, size, spans, producers)
             else:
                 self._write_one_by_one(checked, now_ms)
         except OSError:
@@ -100,9 +100,9 @@ class Appender:
             log.settle()
             raise
         change.unfinished = SETTLED
-        if last.last_offset + 1 - log.segments.recovery_point >= log.config.flush_messages:
+        if last_offset + 1 - log.segments.recovery_point >= config.flush_messages:
             log.flushing.flush(now_ms)
-        return _NEW(Appended, (first.base_offset, last.last_offset, checked.append_time_ms, view.start_offset, False))
+        return _NEW(Appended, (base_offset, last_offset, append_time_ms, view.start_offset, False))
 
     def _is_ahead(self) -> bool:
         """Return whether the active segment has bytes that the view lacks. Producer states may include them already."""
@@ -126,8 +126,6 @@ class Appender:
         log = self._log
         latest = log.epochs.latest
         known = None if latest is None else latest.epoch
-        if spans[0].leader_epoch == known == spans[-1].leader_epoch:
-            return  # epochs never decrease: those in between are the same
         for span in spans:
             if span.magic < 2:
                 log.epochs.clear()

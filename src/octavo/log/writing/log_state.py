@@ -146,6 +146,8 @@ class LogState:
     def check_ready(self) -> None:
         """Check, at the beginning of a change and under the lock, that the log can be changed."""
         change = self.change
+        if change.unfinished == SETTLED and change.failure is None and change.is_open and self.owner.mark[0]:
+            return  # nearly always
         change.check_open()
         if change.unfinished != SETTLED:
             self.settle()
@@ -268,8 +270,7 @@ class LogState:
             states = self.producers
             for batch in producers:
                 states.take(batch, segment.txn_index)
-            states.on_high_watermark(high_watermark)
-            unstable = states.first_unstable_offset
+            unstable = states.first_unstable_at(high_watermark)
         fields = (segments, bases, segment.size, start_offset, end_offset, high_watermark, generation, unstable)
         self.view = _NEW(View, fields)
         if segment.size >= self.flushing.due_size:

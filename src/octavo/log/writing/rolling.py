@@ -46,7 +46,8 @@ def _age_ms(segment: Segment, spans: Sequence[BatchSpan], now_ms: int) -> int:
     first_ms = segment.first_timestamp_ms()
     if first_ms < 0:
         return now_ms - segment.created_ms
-    return max(map(_MAX_TIMESTAMP, spans)) - first_ms
+    largest_ms = spans[0].max_timestamp_ms if len(spans) == 1 else max(map(_MAX_TIMESTAMP, spans))
+    return largest_ms - first_ms
 
 
 def roll_at_end(log: LogState, now_ms: int) -> None:

@@ -318,6 +318,7 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         encode.put_short,
         encode.put_plain_records,
         skim.quick_record,
+        skim.quick_zigzags,
         inflate_copy.copy_match,
         inflate_copy.copy_literals,
         inflate_lz4.lz4_size,
@@ -420,7 +421,7 @@ _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     checksum.verify: _INT(_TABLES, _BYTES_IN, _TABLE),
     partition.partition: types.void(_BYTES_IN, _INT32_IN, _INT32_IN, _INT, _INT32),
     index.index_batches: _INT(_TABLE, _INT, _INT, _INT, _INT, _INT64, _TABLE, _TABLE, _TABLE),
-    validate.validate: types.UniTuple(_INT, 7)(
+    validate.validate: types.UniTuple(_INT, 10)(
         _INT64_IN, _BYTES_IN, _INT, _BYTES_IN, _INT, _INT64_IN, _INT, _INT, _INT, _INT, _BYTES, _TABLE
     ),
     compaction_fill.fill: types.UniTuple(_INT, 3)(

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from octavo.records.kernels import rules
 from octavo.records.kernels.checksum import Tables
-from octavo.records.kernels.machine import Array, copy, crc32c_of, read_i32, read_i64, read_u32, wrap64
+from octavo.records.kernels.machine import Array, copy, crc32c_of, read_i16, read_i32, read_i64, read_u32, wrap64
 from octavo.records.kernels.record import MIN_RECORD_SIZE
 from octavo.records.kernels.scan import BROKEN, MORE, TORN, entry_extent
-from octavo.records.kernels.skim import any_record, quick_record
+from octavo.records.kernels.skim import QUICK_DELTAS, any_record, quick_record, skim_records
 from octavo.records.kernels.varint import write_i16, write_i64, write_u32
 from octavo.records.layout import (
     ATTRIBUTES_AT,
@@ -29,7 +29,11 @@ from octavo.records.layout import (
     MAX_INT64,
     MAX_SIZE,
     MAX_TIMESTAMP_AT,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
     NO_TIMESTAMP,
+    PRODUCER_EPOCH_AT,
     PRODUCER_ID_AT,
     Attributes,
     Codec,
@@ -52,7 +56,11 @@ SPAN_LAST_OFFSET = 2
 SPAN_MAX_TIMESTAMP = 3
 SPAN_LEADER_EPOCH = 4
 SPAN_MAGIC = 5
-SPAN_COLUMNS = 6
+SPAN_PRODUCER_ID = 6
+SPAN_PRODUCER_EPOCH = 7
+SPAN_BASE_SEQUENCE = 8
+SPAN_ATTRIBUTES = 9
+SPAN_COLUMNS = 10
 
 # Reasons for stopping, in addition to those in `scan`.
 OLD = 4  # the next batch is of magic 0 or 1
@@ -207,7 +215,17 @@ def judge_records(
     jumps = read_i64(header, position)
     refused_count = 0
     at = start
-    for index in range(count):
+    first = 0
+    if lowest <= base_timestamp <= MAX_INT64 - QUICK_DELTAS:
+        quick_count, quick_end, largest_delta, quick_jumps, keys = skim_records(data, start, end, count)
+        if quick_count and base_timestamp + largest_delta <= highest and not (key_needed and keys & 1):
+            first, at = quick_count, quick_end
+            largest = base_timestamp + largest_delta
+            jumps |= quick_jumps
+            _, timestamp_delta, _, _, _, _, _ = quick_record(data, start, end)
+            if timestamp_delta != 0:
+                found |= REBASED
+    for index in range(first, count):
         record_end, timestamp_delta, offset_delta, _, _, key_length, _ = quick_record(data, at, end)
         if record_end == 0:
             record_end, timestamp_delta, offset_delta, key_length = any_record(data, at, end, lengths_matter)
@@ -277,15 +295,27 @@ def write_header(
 
 
 def write_span(
-    spans: Array, row: int, size: int, base_offset: int, last_offset: int, max_timestamp: int, leader_epoch: int
+    spans: Array,
+    row: int,
+    data: Array,
+    position: int,
+    size: int,
+    base_offset: int,
+    last_offset: int,
+    max_timestamp: int,
+    leader_epoch: int,
 ) -> None:
-    """Fill the output row of a batch of magic 2."""
+    """Fill the output row of the batch of magic 2 at `position` of `data`."""
     spans[row, SPAN_SIZE] = size
     spans[row, SPAN_BASE_OFFSET] = base_offset
     spans[row, SPAN_LAST_OFFSET] = last_offset
     spans[row, SPAN_MAX_TIMESTAMP] = max_timestamp
     spans[row, SPAN_LEADER_EPOCH] = leader_epoch
     spans[row, SPAN_MAGIC] = 2
+    spans[row, SPAN_PRODUCER_ID] = read_i64(data, position + PRODUCER_ID_AT)
+    spans[row, SPAN_PRODUCER_EPOCH] = read_i16(data, position + PRODUCER_EPOCH_AT)
+    spans[row, SPAN_BASE_SEQUENCE] = read_i32(data, position + BASE_SEQUENCE_AT)
+    spans[row, SPAN_ATTRIBUTES] = data[position + FLAGS_AT] & 0xFF
 
 
 def unpacked(tables: Array) -> Tables:
@@ -307,13 +337,14 @@ def validate(
     of_client: int,
     headers: Array,
     spans: Array,
-) -> tuple[int, int, int, int, int, int, int]:
+) -> tuple[int, int, int, int, int, int, int, int, int, int]:
     """Validate the batches of `data` from `position` on; writes their new headers, and a row of `spans` for each.
 
     Unless `how` is `AS_IT_IS`, `plain` holds the uncompressed records of the first batch, and only that batch is
     judged. With `LISTED`, the rows of `spans` describe its refused records instead, as many as there are rows. Returns
     the position reached, the number of rows (with `LISTED`, the number of refused records), the reason for stopping,
-    the broken rule, and for the last batch its findings, last offset and largest timestamp.
+    the broken rule, and for the last batch its findings, last offset, largest timestamp, producer id, producer epoch
+    and base sequence.
     """
     tables = unpacked(packed_tables)
     end = len(data)
@@ -321,6 +352,9 @@ def validate(
     found = KEEP
     largest = NO_TIMESTAMP
     last_offset = offset
+    producer_id = NO_PRODUCER_ID
+    epoch = NO_PRODUCER_EPOCH
+    sequence = NO_SEQUENCE
     rows = 0
     while rows < len(spans):
         outcome, size, rule = next_extent(data, position, end)
@@ -328,17 +362,17 @@ def validate(
             too_small = rule == rules.BATCH_LENGTH or (rule == UNREADABLE and size <= MAX_SIZE)
             if too_small and of_client and read_i64(data, position) != 0:
                 rule = FIRST_OFFSET
-            return position, rows, outcome, rule, found, last_offset, largest
+            return position, rows, outcome, rule, found, last_offset, largest, producer_id, epoch, sequence
         if data[position + MAGIC_AT] != 2:
-            return position, rows, OLD, rules.OK, found, last_offset, largest
+            return position, rows, OLD, rules.OK, found, last_offset, largest, producer_id, epoch, sequence
         rule = judge_header(tables, data, position, size, limits, of_client)
         if rule != rules.OK:
-            return position, rows, BROKEN, rule, found, last_offset, largest
+            return position, rows, BROKEN, rule, found, last_offset, largest, producer_id, epoch, sequence
         compressed = data[position + FLAGS_AT] & _CODEC != _NONE
         another_codec = recompressed(data, position, limits)
         if how == AS_IT_IS:
             if compressed or another_codec:
-                return position, rows, WANTED, rules.OK, found, last_offset, largest
+                return position, rows, WANTED, rules.OK, found, last_offset, largest, producer_id, epoch, sequence
             rule, largest, found, _ = judge_records(
                 data, position + HEADER_SIZE, position + size, data, position, limits, now_ms, True, spans, 0
             )
@@ -351,23 +385,37 @@ def validate(
             if another_codec:
                 found |= ANOTHER_CODEC
             if found & BAD_RECORD and how == LISTED:
-                return position, refused_count, REFUSED, rules.OK, found, last_offset, largest
+                return (
+                    position,
+                    refused_count,
+                    REFUSED,
+                    rules.OK,
+                    found,
+                    last_offset,
+                    largest,
+                    producer_id,
+                    epoch,
+                    sequence,
+                )
         if rule != rules.OK:
-            return position, rows, BROKEN, rule, found, last_offset, largest
+            return position, rows, BROKEN, rule, found, last_offset, largest, producer_id, epoch, sequence
         if found & BAD_RECORD:
-            return position, rows, REFUSED, rules.OK, found, last_offset, largest
+            return position, rows, REFUSED, rules.OK, found, last_offset, largest, producer_id, epoch, sequence
         last_offset_delta = read_i32(data, position + LAST_OFFSET_DELTA_AT)
         if last_offset_delta > MAX_OFFSET - offset:
-            return position, rows, BROKEN, OFFSETS_USED_UP, found, last_offset, largest
+            return position, rows, BROKEN, OFFSETS_USED_UP, found, last_offset, largest, producer_id, epoch, sequence
         if append_time:
             largest = now_ms
         at = rows * HEADER_SIZE
         write_header(tables, data, position, size, offset, leader_epoch, append_time, largest, headers, at)
         last_offset = offset + last_offset_delta
-        write_span(spans, rows, size, offset, last_offset, largest, leader_epoch)
+        write_span(spans, rows, data, position, size, offset, last_offset, largest, leader_epoch)
+        producer_id = spans[rows, SPAN_PRODUCER_ID]
+        epoch = spans[rows, SPAN_PRODUCER_EPOCH]
+        sequence = spans[rows, SPAN_BASE_SEQUENCE]
         offset = last_offset + 1
         position += size
         rows += 1
         if how != AS_IT_IS:
             break
-    return position, rows, MORE, rules.OK, found, last_offset, largest
+    return position, rows, MORE, rules.OK, found, last_offset, largest, producer_id, epoch, sequence

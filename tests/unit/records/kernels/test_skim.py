@@ -7,7 +7,7 @@ from random import Random
 
 from octavo.records.kernels import rules
 from octavo.records.kernels.record import walk_headers, walk_record
-from octavo.records.kernels.skim import any_record, quick_record, skip_record
+from octavo.records.kernels.skim import any_record, quick_record, skim_records, skip_record
 from tests.corruption import forge
 
 
@@ -57,3 +57,37 @@ def test_what_fills_its_length_is_passed_alike_whether_lengths_matter_or_not() -
         else:
             assert strict[0] < 0
     assert sound > 1000
+
+
+def test_many_records_are_skimmed_as_one_by_one() -> None:
+    random = Random(3)
+    lengths = set()
+    for _ in range(2000):
+        count = random.randrange(1, 12)
+        made = [
+            forge.record(
+                random.choice((b"key", b"key", None)),
+                bytes(random.choice((5, 20, 100))),
+                [forge.header()] * (random.randrange(20) == 0),
+                timestamp_delta=random.choice((0, 1, 63, 64, 9000, 2**20 - 1, 2**20, -1))
+                if random.randrange(5) == 0
+                else number,
+                offset_delta=number + (random.randrange(20) == 0),
+            )
+            for number in range(count)
+        ]
+        data = b"".join(made)
+        expected = at = latest = jumps = 0
+        keys = False
+        while expected < count:
+            end, timestamp_delta, offset_delta, _, _, key_length, _ = quick_record(data, at, len(data))
+            if end == 0 or timestamp_delta < 0:
+                break
+            at, latest = end, max(latest, timestamp_delta)
+            jumps |= offset_delta ^ expected
+            keys |= key_length < 0
+            expected += 1
+        walked, reached, largest, odd, nulls = skim_records(data, 0, len(data), count)
+        assert (walked, reached, largest, odd != 0, nulls & 1 != 0) == (expected, at, latest, jumps != 0, keys)
+        lengths.add(walked - count)
+    assert {0, -1, -5} <= lengths
