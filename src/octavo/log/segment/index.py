@@ -113,19 +113,19 @@ class Index:
         self._samples = [[], []]
 
     def take_back(self, count: int) -> None:
-        """Keep only the first `count` entries. What follows them in the file will be overwritten."""
-        self._cut(min(count, self.count))
+        """Remove the last `count` entries. If they are in the file, they will be overwritten."""
+        self._cut(self.count - count)
 
-    def append(self, first: int, second: int) -> None:
+    def append(self, entry: tuple[int, int]) -> None:
         """Add an entry after the last one, in memory; if there are many by now, write them. Raises `OSError`.
 
         If writing fails, the entry is not added. Offsets are relative to the base.
         """
         written, collected = self._entries or self._found()
         if len(collected) < _MOST_COLLECTED - 1:
-            collected.append((first, second))
+            collected.append(entry)
         else:
-            self._write(written, [*collected, (first, second)])
+            self._write(written, [*collected, entry])
 
     def append_packed(self, data: bytes) -> None:
         """Write entries after the last one. `data`: the entries, packed as in the file. Raises `OSError`."""

@@ -132,12 +132,14 @@ class Segment:
 
     def _add_entries(self, offsets: Sequence[tuple[int, int]], times: Sequence[tuple[int, int]]) -> None:
         """Add entries to both indexes, or to neither if one of them fails."""
-        offset_count, time_count = self.offset_index.count, self.time_index.count
+        offset_count = time_count = 0
         try:
-            for offset, position in offsets:
-                self.offset_index.append(offset, position)
-            for timestamp_ms, offset in times:
-                self.time_index.append(timestamp_ms, offset)
+            for entry in offsets:
+                self.offset_index.append(entry)
+                offset_count += 1
+            for entry in times:
+                self.time_index.append(entry)
+                time_count += 1
         except OSError:
             self.offset_index.take_back(offset_count)
             self.time_index.take_back(time_count)

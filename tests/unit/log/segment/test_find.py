@@ -47,7 +47,7 @@ def segment_of(folder: Path, entries: list[tuple[int, int]], damaged: tuple[int,
     segment.path.write_bytes(data)
     segment.size = len(data)
     for named, at in entries:
-        segment.offset_index.append(offset_of(named) + 1 - BASE, at * SIZE)
+        segment.offset_index.append((offset_of(named) + 1 - BASE, at * SIZE))
     return segment
 
 
