@@ -94,9 +94,42 @@ def _column(rows: Int64s | None, default: int) -> _Column:
     return _Column(None, lowest) if lowest == int(rows.max()) else _Column(rows, default)
 
 
+# The columns of which each row may say something else than the arguments.
+_OF_ROWS: Final = {*_RANGES, "compression", "isTransactional", "isControl", "position"}
+
+
 def groups_of(batch: pa.RecordBatch, columns: FlatColumns, fields: BatchFields) -> Int64s:
     """Return the table of groups for the encoding kernel; raises `InvalidInput` for what Kafka's builder refuses."""
+    if _OF_ROWS.isdisjoint(batch.schema.names) and not (fields.control and fields.transactional):
+        groups = _one_group(batch.num_rows, fields)
+    else:
+        groups = _groups_by_columns(batch, columns, fields)
+    _check(fields, columns.rows, groups)
+    return groups
 
+
+def _one_group(count: int, fields: BatchFields) -> Int64s:
+    """Return the table for rows that have all their fields from the arguments, as most have."""
+    groups = np.zeros((1, encode.GROUP_COLUMNS), np.int64)
+    group = groups[0]
+    group[encode.GROUP_LAST_ROW] = count
+    group[encode.GROUP_ATTRIBUTES] = (
+        int(fields.codec)
+        | int(Attributes.LOG_APPEND_TIME) * (fields.timestamp_type == TimestampType.LOG_APPEND_TIME)
+        | int(Attributes.TRANSACTIONAL) * bool(fields.transactional)
+        | int(Attributes.CONTROL) * bool(fields.control)
+        | int(Attributes.DELETE_HORIZON) * (fields.delete_horizon_ms is not None)
+    )
+    group[encode.GROUP_LEADER_EPOCH] = fields.leader_epoch
+    group[encode.GROUP_PRODUCER_ID] = fields.producer_id
+    group[encode.GROUP_PRODUCER_EPOCH] = fields.producer_epoch
+    group[encode.GROUP_BASE_SEQUENCE] = fields.base_sequence
+    group[encode.GROUP_APPEND_TIME] = fields.log_append_time_ms
+    group[encode.GROUP_DELETE_HORIZON] = fields.delete_horizon_ms or 0
+    return groups
+
+
+def _groups_by_columns(batch: pa.RecordBatch, columns: FlatColumns, fields: BatchFields) -> Int64s:
     def given(name: str, default: int) -> _Column:
         rows = integers(batch, name)
         found = _column(rows, default)
@@ -140,7 +173,6 @@ def groups_of(batch: pa.RecordBatch, columns: FlatColumns, fields: BatchFields) 
     groups[:, encode.GROUP_BASE_SEQUENCE] = fields.base_sequence if sequence is None else sequence[first]
     groups[:, encode.GROUP_APPEND_TIME] = append_time.at(first)
     groups[:, encode.GROUP_DELETE_HORIZON] = 0 if fields.delete_horizon_ms is None else fields.delete_horizon_ms
-    _check(fields, columns.rows, groups)
     return groups
 
 
@@ -201,19 +233,19 @@ def _codecs(batch: pa.RecordBatch) -> Int64s | None:
 def _check(fields: BatchFields, rows: encode.Rows, groups: Int64s) -> None:
     """Raises `InvalidInput` for a combination of fields that Kafka's builder refuses."""
     attributes = groups[:, encode.GROUP_ATTRIBUTES]
-    producers = groups[:, encode.GROUP_PRODUCER_ID]
-    control = (attributes & Attributes.CONTROL) != 0
-    transactional = (attributes & Attributes.TRANSACTIONAL) != 0
     if fields.level is not None:
         for codec in np.unique(attributes & Attributes.CODEC).tolist():
             compress(codec, b"", level=fields.level, magic=fields.magic)  # refuses a level that the codec does not have
     if fields.magic < 2:
         _check_old(fields.magic, rows, groups)
-    if (transactional & (producers == NO_PRODUCER_ID)).any():
+    with_producer = groups[:, encode.GROUP_PRODUCER_ID] != NO_PRODUCER_ID
+    if (~with_producer & ((attributes & Attributes.TRANSACTIONAL) != 0)).any():
         raise InvalidInput("a transactional batch needs a producer id")
-    with_producer = producers != NO_PRODUCER_ID
+    if not with_producer.any():
+        return
     if (with_producer & (groups[:, encode.GROUP_PRODUCER_EPOCH] == NO_PRODUCER_EPOCH)).any():
         raise InvalidInput("a producer id needs a producer epoch")
+    control = (attributes & Attributes.CONTROL) != 0
     if (with_producer & ~control & (groups[:, encode.GROUP_BASE_SEQUENCE] < 0)).any():
         raise InvalidInput("a producer's records need a sequence number")
 
