@@ -1,7 +1,8 @@
 """Compute checksums inside kernels, as fast as a library, without a call from Python for every batch.
 
-CRC-32C, for magic 2, uses the processor's instruction if there is one (`machine.crc32c_step`). Each such instruction
-has to wait for the one before it, so three streams are computed at once and then combined. That requires advancing a
+CRC-32C, for magic 2, uses vector instructions if the processor has them (`machine.crc32c_folded`). Otherwise, and for
+the last bytes, it uses the processor's instruction for this checksum (`machine.crc32c_step`). Each such instruction has
+to wait for the one before it, so three streams are computed at once and then combined. That requires advancing a
 checksum over as many zeros as a stream is long, which is linear in its bits and takes four table look-ups. CRC-32, for
 the old magics, processes eight bytes per step with tables. Messages are short.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from octavo.records.kernels.machine import Array, crc32, crc32c_step, prefetch
+from octavo.records.kernels.machine import Array, crc32, crc32c_folded, crc32c_step, prefetch
 from octavo.records.kernels.scan import CRC, MAGIC, POSITION, SIZE
 from octavo.records.layout import BATCH_HEADER, MAGIC_AT
 
@@ -103,7 +104,8 @@ def crc32c_blocks(data: Array, at: int, end: int, value: int, size: int, table: 
 
 def crc32c(tables: Tables, data: Array, start: int, end: int, before: int = 0) -> int:
     """Compute the CRC-32C of `data[start:end]`, continuing from the checksum `before`; the caller checks the bounds."""
-    at, value = crc32c_blocks(data, start, end, before ^ 0xFFFFFFFF, LONG, tables.after_long)
+    at, value = crc32c_folded(before ^ 0xFFFFFFFF, data, start, end)
+    at, value = crc32c_blocks(data, at, end, value, LONG, tables.after_long)
     at, value = crc32c_blocks(data, at, end, value, SHORT, tables.after_short)
     while at + 8 <= end:
         value = crc32c_step(value, data, at)

@@ -1,4 +1,4 @@
-"""Compile the kernels to machine code. Only this module and `compiler` import Numba.
+"""Compile the kernels to machine code. Only this module, `compiler` and `folding` import Numba.
 
 A kernel is compiled for one fixed signature. `keeping` saves the result. Numba's own cache is bound to the path of the
 sources, and notices changes in the file of the kernel but not in the files of the functions that it calls.
@@ -50,6 +50,7 @@ from octavo.records.kernels import (
     varint,
 )
 from octavo.records.kernels.compiler import generate
+from octavo.records.kernels.folding import BLOCK, VECTOR, fold_crc32c
 from octavo.records.kernels.machine_code import MachineCode, checks_fast
 
 CHECKED: Final = os.environ.get("OCTAVO_KERNELS") == "checked"
@@ -252,6 +253,23 @@ def _crc32c_step(value: Any, data: Any, at: Any) -> Any:
     if not checks_fast():
         return bit_by_bit
     return checked_instruction if CHECKED else instruction
+
+
+@overload(machine.crc32c_folded, jit_options=_OPTIONS)
+def _crc32c_folded(value: Any, data: Any, at: Any, end: Any) -> Any:
+    def none(value: Any, data: Any, at: Any, end: Any) -> Any:
+        return at, value
+
+    def folded(value: Any, data: Any, at: Any, end: Any) -> Any:
+        if CHECKED and (at < 0 or end > len(data)):
+            raise IndexError("a kernel would read outside its array")
+        blocks = (end - at) // BLOCK
+        if blocks <= 0:
+            return at, value
+        vectors = (end - at - blocks * BLOCK) // VECTOR
+        return at + blocks * BLOCK + vectors * VECTOR, fold_crc32c(value, data, at, blocks, vectors)
+
+    return folded if BLOCK else none
 
 
 @intrinsic

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +13,7 @@ from random import Random
 import numpy as np
 import pytest
 from crc32c import crc32c
+from llvmlite import binding
 
 from octavo.errors import InvalidInput
 from octavo.records import kernels as kernel_package
@@ -122,6 +126,54 @@ def test_wrap64_is_javas_arithmetic() -> None:
     assert wrap64(2**63) == -(2**63)
     assert wrap64(-(2**63) - 1) == 2**63 - 1
     assert wrap64(5) == 5
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_checksums_are_right_wherever_the_data_begin_and_end(compiled: bool) -> None:
+    """Vectors, streams and single bytes share the work, depending on the size and on the processor."""
+    data = bytearray(Random(1).randbytes(9000))
+    sizes = [*range(61, 1200), *range(8000, 8070)] if compiled else [61, 400, 1200]
+    rows = []
+    for turn, size in enumerate(sizes):
+        at = turn % 70
+        rows.append((at, size, crc32c(data[at + 21 : at + size])))
+    table = np.zeros((len(rows), scan.COLUMNS), np.int64)
+    table[:, [scan.POSITION, scan.SIZE, scan.CRC]] = rows
+    table[:, scan.MAGIC] = 2
+    verify = Kernels(compiled=compiled).verify
+    assert verify(checksum_tables(), np.frombuffer(data, np.uint8), table) == -1
+    table[-1, scan.CRC] ^= 1
+    assert verify(checksum_tables(), np.frombuffer(data, np.uint8), table) == len(rows) - 1
+
+
+_VERIFIED_ELSEWHERE = """
+import numpy as np
+from crc32c import crc32c
+from llvmlite import binding
+from octavo.records.kernels import Kernels, folding, scan
+from octavo.records.kernels.batch_checksums import checksum_tables
+
+data = np.arange(9000, dtype=np.int64).astype(np.uint8)
+table = np.zeros((1000, scan.COLUMNS), np.int64)
+for row in range(1000):
+    at, size = row % 70, 61 + 8 * row
+    table[row, [scan.POSITION, scan.SIZE, scan.MAGIC, scan.CRC]] = at, size, 2, crc32c(data[at + 21 : at + size])
+assert Kernels(compiled=True).verify(checksum_tables(), data, table) == -1
+print(folding.BITS)
+"""
+
+
+@pytest.mark.parametrize(("lacking", "bits"), [("avx512", 256), ("vpclmulqdq", 0)])
+def test_checksums_are_right_on_lesser_processors(lacking: str, bits: int) -> None:
+    features = binding.get_host_cpu_features()
+    if not all(features.get(name) for name in ("avx2", "vpclmulqdq", "sse4.2")):
+        pytest.skip("this processor is one of them")
+    left = ",".join(feature for feature in features.flatten().split(",") if not feature.startswith(f"+{lacking}"))
+    environment = os.environ | {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": left}
+    done = subprocess.run(
+        [sys.executable, "-c", _VERIFIED_ELSEWHERE], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == str(bits), done.stderr
 
 
 @pytest.mark.parametrize("compiled", [False, True])
