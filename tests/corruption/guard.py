@@ -84,7 +84,7 @@ def guard_allocations() -> None:
     def reserve(self: sink.Memory, count: int) -> None:
         room = ARENA.room(count * self.dtype.itemsize)
         self._buffer = pa.py_buffer(room)  # always a new one: `ARENA.clear` has taken back the last
-        self._all = self.array = np.frombuffer(room, self.dtype)
+        self.array = np.frombuffer(room, self.dtype)
 
     def buffer(self: Inflater) -> memoryview:
         real = real_buffer.__get__(self)

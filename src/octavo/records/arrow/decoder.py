@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from mmap import mmap
 from typing import Final
 
@@ -24,9 +25,9 @@ MAX_BYTES: Final = 8 << 20
 class ArrowDecoder:
     """Decodes one buffer after another to the same columns, for example fetches of a log.
 
-    It does the same as `to_arrow`, but keeps its work memory, and what it has learned about the size of the records,
-    for the next buffer. This matters for buffers of a few megabytes or less. Several readers, also in several threads,
-    may be in use at once; each has work memory of its own. Up to some 100 MiB of it are kept, usually much less.
+    It does the same as `to_arrow`, but what it has learned about the size of the records in one buffer decides how much
+    memory it takes for the next one. So buffers of a few megabytes or less take less time, and where chunks end depends
+    on the buffers before. Several readers, also in several threads, may be in use at once.
     """
 
     def __init__(
@@ -40,26 +41,14 @@ class ArrowDecoder:
         whole_batches: bool = False,
     ) -> None:
         """The arguments are those of `to_arrow`. Raises `InvalidInput` for arguments that make no sense."""
-        check_range("max_rows", max_rows, 1, MAX_SIZE)
-        check_range("max_bytes", max_bytes, 1, MAX_SIZE)
-        if not columns:
-            raise InvalidInput("no columns are asked for")
-        self.schema: Final[pa.Schema] = schema_for(columns)
-        self._settings: Final = Settings(
-            schema=self.schema,
-            columns=(
-                int("offset" in columns),
-                int("timestamp" in columns),
-                int("key" in columns),
-                int("value" in columns),
-                int("headers" in columns),
-            ),
-            max_rows=max_rows,
-            max_bytes=max_bytes,
-            verify=verify,
-            whole_batches=whole_batches,
-            workspaces=Workspaces(self.schema, max_decompressed),
-        )
+        schema = _checked_schema(columns, max_rows, max_bytes)
+        workspaces = Workspaces(schema, max_decompressed)
+        self._settings: Final = Settings(workspaces, max_rows, max_bytes, verify, whole_batches, learns=True)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of every chunk."""
+        return self._settings.workspaces.schema
 
     def read(
         self,
@@ -118,14 +107,30 @@ def to_arrow(
     Raises `InvalidInput` at once for arguments that make no sense. At damage, the iteration returns all records before
     it, and then raises a `FormatError`. A torn tail just ends the iteration.
     """
-    decoder = ArrowDecoder(
-        columns=columns,
-        max_rows=max_rows,
-        max_bytes=max_bytes,
-        verify=verify,
-        max_decompressed=max_decompressed,
-        whole_batches=whole_batches,
+    _checked_schema(columns, max_rows, max_bytes)
+    workspaces = _workspaces(tuple(columns), max_decompressed)
+    settings = Settings(workspaces, max_rows, max_bytes, verify, whole_batches, learns=False)
+    return ArrowReader(
+        settings,
+        buffer,
+        offsets=offsets,
+        timestamps=timestamps,
+        keep=keep,
+        follows=follows,
+        start=start,
+        end=end,
     )
-    return decoder.read(
-        buffer, offsets=offsets, timestamps=timestamps, keep=keep, follows=follows, start=start, end=end
-    )
+
+
+def _checked_schema(columns: Sequence[str], max_rows: int, max_bytes: int) -> pa.Schema:
+    check_range("max_rows", max_rows, 1, MAX_SIZE)
+    check_range("max_bytes", max_bytes, 1, MAX_SIZE)
+    if not columns:
+        raise InvalidInput("no columns are asked for")
+    return schema_for(columns)
+
+
+@lru_cache(maxsize=4)
+def _workspaces(columns: tuple[str, ...], max_decompressed: int) -> Workspaces:
+    """Return the workspaces of `to_arrow`, which are kept for the next call."""
+    return Workspaces(schema_for(columns), max_decompressed)

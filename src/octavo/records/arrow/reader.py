@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from octavo.errors import FormatError, InvalidInput
 from octavo.records.arrow.ranges import closed
+from octavo.records.arrow.room import Forecast
 from octavo.records.arrow.selection import BatchSelection, Keep
 from octavo.records.arrow.sink import Int64s, Room
 from octavo.records.arrow.workspace import Workspace, Workspaces
@@ -33,13 +34,12 @@ _NOTHING: Final = np.empty(0, np.uint8)
 class Settings(NamedTuple):
     """What is the same for all buffers that a decoder reads."""
 
-    schema: pa.Schema
-    columns: tuple[int, int, int, int, int]  # the first fields of `decode.Wanted`
+    workspaces: Workspaces
     max_rows: int
     max_bytes: int
     verify: bool
     whole_batches: bool
-    workspaces: Workspaces
+    learns: bool  # whether the sizes of one buffer's records decide how much memory is taken for the next buffer
 
 
 class ArrowReader(Iterator[pa.RecordBatch]):
@@ -62,7 +62,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         start: int,
         end: int | None,
     ) -> None:
-        self.schema: Final = settings.schema
+        self.schema: Final[pa.Schema] = settings.workspaces.schema
         try:
             view = memoryview(buffer).cast("B")
         except TypeError as error:
@@ -77,6 +77,8 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         self._loaded = 0  # number of rows of the table that are checked and decompressed
         self._inflation: BatchInflation | None = None
         self._work: Workspace | None = settings.workspaces.take()  # None when nothing is left to decode
+        if not settings.learns:
+            self._work.forecast = Forecast()
         self._work.cursor[decode.BATCH] = self._work.cursor[decode.RECORD] = 0
         self._selection: Final = BatchSelection(
             self._kernels,
@@ -91,7 +93,7 @@ class ArrowReader(Iterator[pa.RecordBatch]):
             follows=follows,
         )
         self._wanted: Final = decode.Wanted(
-            *settings.columns, int(self._selection.decoder_verifies), *within[0], *within[1]
+            *settings.workspaces.wanted, int(self._selection.decoder_verifies), *within[0], *within[1]
         )
 
     @property
@@ -182,10 +184,11 @@ class ArrowReader(Iterator[pa.RecordBatch]):
     def _decode(self, work: Workspace) -> pa.RecordBatch | None:
         """Decode one chunk from the loaded batches; None if the ranges exclude all their records."""
         first = int(work.cursor[decode.BATCH])
-        cursor, last = self._fill(work, self._new_chunk(work, self._room(work, first)))
+        sink = self._new_chunk(work, self._room(work, first))
+        cursor, last = self._fill(work, sink)
         while not self._settings.whole_batches and cursor[decode.BATCH] == self._loaded < self._selection.rows:
             self._load(work)
-            cursor, last = self._fill(work, work.chunk.sink)
+            cursor, last = self._fill(work, sink)
         if cursor[decode.ROWS] == 0 and cursor[decode.BATCH] < self._loaded:
             # The very next record, or its headers, is larger than a chunk should be, so it gets a chunk of its own.
             room = self._room_for_next(work, cursor[decode.BATCH], cursor[decode.AT])

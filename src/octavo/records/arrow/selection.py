@@ -116,6 +116,9 @@ class BatchSelection:
         table = self.table[: self.rows]
         if not len(table):
             return
+        is_open = self._offsets.last == MAX_INT64 and self._timestamps == EVERYTHING
+        if is_open and int(table[:, scan.LAST_OFFSET].min()) >= self._offsets.first:
+            return
         inside = np.empty((len(table), scan.COLUMNS), np.int64)
         last = int(table[-1, scan.POSITION] + table[-1, scan.SIZE])
         _, rows, _, _ = self._kernels.scan(self.data, begin, last, inside, MAX_INT64, *self._offsets, *self._timestamps)

@@ -18,7 +18,7 @@ Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 MADE_LAST: Final = ("offset", "timestampMs")  # columns from which others are computed
-_KEPT: Final = 16 << 20  # bytes: larger memory is not kept for the next chunk
+_KEPT: Final = 4 << 20  # bytes: larger memory is not kept for the next chunk
 
 
 class Room(NamedTuple):
@@ -34,21 +34,19 @@ class Room(NamedTuple):
 class Memory:
     """Memory for one column of one chunk after another. What no chunk keeps is used for the next one."""
 
-    __slots__ = ("_all", "_buffer", "array", "dtype")
+    __slots__ = ("_buffer", "array", "dtype")
 
     def __init__(self, dtype: type[np.generic]) -> None:
         self.dtype: Final = np.dtype(dtype)
         self.array: npt.NDArray[Any] = _nothing(self.dtype)
         self._buffer: pa.Buffer = None
-        self._all = self.array
 
     def reserve(self, count: int) -> None:
-        """Let `array` have `count` items, of any value."""
-        if len(self._all) < count:
+        """Let `array` have `count` items or more, of any value."""
+        if len(self.array) < count:
             # Arrow's pool reuses memory that an earlier chunk has left warm.
             self._buffer = pa.allocate_buffer(count * self.dtype.itemsize)
-            self._all = np.frombuffer(self._buffer, self.dtype)
-        self.array = self._all[:count]
+            self.array = np.frombuffer(self._buffer, self.dtype)
 
     def take(self, count: int) -> pa.Buffer:
         """Return the first `count` items, without copying unless they fill less than half of the memory."""
@@ -62,12 +60,12 @@ class Memory:
     def forget(self) -> None:
         """Do not use this memory again."""
         self._buffer = None
-        self._all = self.array = _nothing(self.dtype)
+        self.array = _nothing(self.dtype)
 
     @property
     def is_large(self) -> bool:
         """Whether this is too much memory to keep it until it is needed again."""
-        return self._all.nbytes > _KEPT
+        return self.array.nbytes > _KEPT
 
 
 @cache
@@ -104,6 +102,7 @@ class Chunk:
     def __init__(self, columns: Sequence[str], batches: int) -> None:
         """`batches` is the number of rows of the table that the kernel decodes."""
         self._wants: Final = frozenset(columns)
+        self._rows = 0  # limit of the kernel; the memory may have room for more
         self.batch_rows: Final = np.empty(batches, np.int64)
         self.offsets: Final = Memory(np.int64)
         self._timestamps: Final = Memory(np.int64)
@@ -125,7 +124,7 @@ class Chunk:
 
     def reserve(self, room: Room) -> decode.Sink:
         """Make room for the next chunk. Return it in the form that the kernel takes."""
-        rows = room.rows
+        self._rows = rows = room.rows
         self.offsets.reserve(rows)
         self._timestamps.reserve(rows)
         if "timestamp" in self._wants:
@@ -139,14 +138,9 @@ class Chunk:
             self._header_ends.array[0] = 0
             self._header_keys.reserve(room.headers, room.header_bytes)
             self._header_values.reserve(room.headers, room.header_bytes)
-        return self.sink
-
-    @property
-    def sink(self) -> decode.Sink:
-        """The chunk in the form that the kernel takes."""
         return decode.Sink(
             batch_rows=self.batch_rows,
-            offsets=self.offsets.array,
+            offsets=self.offsets.array[: self._rows],
             timestamps=self._timestamps.array,
             micros=self._micros.array,
             key_ends=self._keys.ends.array,

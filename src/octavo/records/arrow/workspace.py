@@ -16,7 +16,7 @@ from octavo.records.compression import Inflater
 from octavo.records.kernels import decode, scan
 
 _TABLE_ROWS: Final = 8192
-_KEPT: Final = 16 << 20  # bytes: more decompressed bytes are not kept for the next reader
+_KEPT: Final = 4 << 20  # bytes: more decompressed bytes are not kept for the next reader
 _SPARE: Final = 4  # free workspaces that are kept
 
 
@@ -28,7 +28,7 @@ class Workspace:
         self.cursor: Final = np.zeros(decode.CURSOR_SIZE, np.int64)  # the decoder's place in the table
         self.inflater = Inflater(limit=max_decompressed)
         self.chunk: Final = Chunk(schema.names, _TABLE_ROWS)
-        self.forecast: Final = Forecast()
+        self.forecast = Forecast()
         self._schema: Final = schema
         names: Sequence[str] = schema.names
         self._makers: Final[list[tuple[int, str, Callable[[list[int]], pa.Array] | None]]] = [
@@ -60,7 +60,14 @@ class Workspaces:
     """The workspaces of readers with the same columns, as many as there are readers at the same time."""
 
     def __init__(self, schema: pa.Schema, max_decompressed: int) -> None:
-        self._schema: Final = schema
+        self.schema: Final = schema
+        self.wanted: Final = (  # the first fields of `decode.Wanted`
+            int("offset" in schema.names),
+            int("timestamp" in schema.names),
+            int("key" in schema.names),
+            int("value" in schema.names),
+            int("headers" in schema.names),
+        )
         self._max_decompressed: Final = max_decompressed
         self._free: Final[deque[Workspace]] = deque(maxlen=_SPARE)
 
@@ -69,7 +76,7 @@ class Workspaces:
         try:
             return self._free.pop()  # one step, in which no other thread can take the same
         except IndexError:
-            return Workspace(self._schema, self._max_decompressed)
+            return Workspace(self.schema, self._max_decompressed)
 
     def give_back(self, workspace: Workspace) -> None:
         """Let other readers use a workspace."""

@@ -106,6 +106,18 @@ def test_a_reader_knows_its_end_also_when_the_next_one_reads() -> None:
     assert list(first) == []
 
 
+def test_where_chunks_of_to_arrow_end_does_not_depend_on_calls_before() -> None:
+    builder = BatchBuilder()
+    for _ in range(1000):
+        builder.append(bytes(200), None, timestamp_ms=0)
+    keys = builder.build()
+    values = b"".join(batch(first, 100) for first in range(0, 1000, 100))
+    alone = [chunk.num_rows for chunk in to_arrow(keys)]
+    for _ in range(3):
+        assert sum(chunk.num_rows for chunk in to_arrow(values)) == 1000
+        assert [chunk.num_rows for chunk in to_arrow(keys)] == alone == [1000]
+
+
 def test_memory_of_an_unusually_large_batch_is_given_back() -> None:
     builder = BatchBuilder(codec=Codec.GZIP)
     builder.append(bytes(20 << 20), bytes(20 << 20), timestamp_ms=0)
