@@ -15,7 +15,7 @@ from typing import Final
 Task = Callable[[], object]
 
 _MOST_THREADS: Final = 4  # one for each disk is enough: a log is flushed by one thread at a time
-_IDLE_S: Final = 5.0
+_IDLE_S: Final = 60.0  # to start a thread takes longer than to wake it
 
 
 class Flusher:

@@ -237,7 +237,9 @@ def test_a_power_cut_before_rolled_segments_are_flushed(kafka_broker: Judge, mem
     log = Log.open(storage.folder / FOLDER, LogConfig.from_properties(CONFIG), storage=storage, clock=lambda: TIME_MS)
     for number in range(24):
         log.append(batch(1 + number % 3, size=90, timestamp_ms=TIME_MS + number))
-    assert log.recovery_point == log.segments[1].base_offset  # only the first roll has waited
+        if number == 5:
+            log.flush()
+    assert log.recovery_point < log.segments[-2].base_offset
     disk = storage.disk()
     refused, ends = 0, set()
     for number, way in enumerate((*POWER_CUTS, *ANY_NAMES) * 2):

@@ -22,6 +22,7 @@ from octavo.log import Appended, Isolation, Log, LogConfig
 from octavo.log.storage import File, Storage
 from octavo.records import read_batches
 from tests.unit.log.logs import SMALL, TIME_MS, keys, make_batch, open_log
+from tests.unit.log.waiting import until
 
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:
@@ -192,7 +193,7 @@ def test_a_roll_and_a_flush_move_the_recovery_point(tmp_path: Path) -> None:
         log.append(make_batch(3))
         assert log.recovery_point == 0
         log.roll()
-        assert log.recovery_point == 3
+        until(lambda: log.recovery_point == 3)
         log.append(make_batch(2))
         log.flush()
         assert log.recovery_point == 5

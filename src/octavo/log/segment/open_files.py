@@ -18,10 +18,12 @@ import resource
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.storage import File, Storage
+
+Result = TypeVar("Result")
 
 _MOST_OPEN: Final = 4096  # even if the system allows more
 _FEWEST_OPEN: Final = 16
@@ -156,13 +158,7 @@ class LazyFile:
     def _open(self, open_file: Callable[[], File]) -> File:
         if self._is_missing:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.path))
-        try:
-            file = open_file()
-        except OSError as error:
-            if error.errno not in _TOO_MANY_OPEN:
-                raise
-            OPEN_FILES.close_all()  # other code in this process has more files open than its share
-            file = open_file()
+        file = with_room(open_file)
         if self._identity is not None and self._storage.identity(file) != self._identity:
             raise FileNotFoundError(errno.ENOENT, "another file has its name", str(self.path))
         return file
@@ -201,6 +197,20 @@ class OpenFiles:
         for file in files:
             file.is_used = False
         self._files = [weakref.ref(file) for file in files if file.is_open]
+
+
+def with_room(action: Callable[[], Result]) -> Result:
+    """Do something that opens files. If the process can open no more, close those that can be opened again, and retry.
+
+    That happens if other code in this process has more files open than its share.
+    """
+    try:
+        return action()
+    except OSError as error:
+        if error.errno not in _TOO_MANY_OPEN:
+            raise
+        OPEN_FILES.close_all()
+        return action()
 
 
 def most_open() -> int:

@@ -6,9 +6,10 @@ files. A power cut before that may take any part of the old segment and leave th
 recovery point, and cuts the log at the first batch that is damaged or missing, with all segments after it.
 
 Recovery can recognise that whole batches are missing at the end of a segment only if no offsets may be missing there
-for other reasons. They may be in a log that is compacted, or ever was, and in one whose recovery point was never
-recorded: then segments may have been removed, or not copied, before that. The rolls of such a log wait until the old
-segment is on the disk. So that they need not wait long, the active segment is flushed in steps while it grows.
+for other reasons. They may be in a log that is compacted, or ever was. The rolls of such a log wait until the old
+segment is on the disk. So that they need not wait long, the active segment is flushed in steps while it grows. If no
+recovery point is recorded, recovery cuts nothing off because of a gap: segments may have been removed, or not copied.
+So it is recorded before the first roll.
 
 A roll also waits if the disk cannot keep up, so that not too much is unflushed (`_MOST_BYTES`, `_MOST_SEGMENTS`).
 """
@@ -18,14 +19,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.segment.open_files import with_room
 
 if TYPE_CHECKING:
     from octavo.log.segment.segment import Segment
     from octavo.log.writing.log_state import LogState
 
 _STEP: Final = 32 << 20  # appends are slow while their file is flushed: a larger step makes them wait longer
-_EARLY: Final = 1 << 20  # a log that is larger will roll: have its recovery point recorded until then
-_MOST_BYTES: Final = 512 << 20  # in segments that have rolled and are not flushed
+_EARLY: Final = 1 << 20  # a log that grows beyond this will roll: have its recovery point recorded by then
+_MOST_BYTES: Final = 1 << 30  # in segments that have rolled and are not flushed
 _MOST_SEGMENTS: Final = 64
 _NEVER: Final = 1 << 62  # no segment is so large
 
@@ -77,7 +79,7 @@ class Flushing:
         try:
             self._flush(only_rolled=not self._may_have_gaps, in_background=True)
             if log.change.is_open and not log.checkpoints.has_recovery_point(log.partition):
-                log.checkpoints.raise_recovery_point(log.partition, 0)  # so that rolls need not wait from now on
+                self._record(0)  # so that the first roll need not do it
         except Exception as error:  # nobody else would notice
             log.change.fail_unseen(error)
 
@@ -88,13 +90,12 @@ class Flushing:
         log = self._log
         if self._may_have_gaps or base_offset > log.view.end_offset:
             self._flush(only_rolled=False)
-        elif not log.checkpoints.has_recovery_point(log.partition):
-            self._flush(only_rolled=False)
-            log.checkpoints.raise_recovery_point(log.partition, log.segments.recovery_point)
-        else:
-            count, size = log.segments.unflushed(log.view)
-            if count >= _MOST_SEGMENTS or size >= _MOST_BYTES:
-                self._flush(only_rolled=True)
+            return
+        if not log.checkpoints.has_recovery_point(log.partition):  # the background has not come to it yet
+            self._record(log.segments.recovery_point)
+        count, size = log.segments.unflushed(log.view)
+        if count >= _MOST_SEGMENTS or size >= _MOST_BYTES:
+            self._flush(only_rolled=True)
 
     def note_gap(self, base_offset: int) -> None:
         """Record that no offsets are missing before the empty segment at `base_offset`, although there are none.
@@ -104,7 +105,7 @@ class Flushing:
         """
         log = self._log
         if base_offset > log.view.end_offset:
-            log.checkpoints.raise_recovery_point(log.partition, base_offset)
+            self._record(base_offset)
             log.segments.recovery_point = base_offset
 
     def after_roll(self, old: Segment) -> None:
@@ -130,4 +131,8 @@ class Flushing:
             self._may_have_gaps = True
         self.flush(log.clock())
         with log.lock:
-            log.checkpoints.raise_recovery_point(log.partition, log.segments.recovery_point)
+            self._record(log.segments.recovery_point)
+
+    def _record(self, offset: int) -> None:
+        log = self._log
+        with_room(lambda: log.checkpoints.raise_recovery_point(log.partition, offset))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from octavo.log.config.log_config import LogConfig
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.index import OffsetIndex, TimeIndex
+from octavo.log.segment.open_files import with_room
 from octavo.log.segment.segment import Segment
 from octavo.log.writing.unfinished import SETTLED
 
@@ -89,7 +90,7 @@ def roll(log: LogState, base_offset: int, now_ms: int) -> None:
         log.fill_hole(log.data_end)
     active.seal()
     log.flushing.before_roll(base_offset)
-    if log.replay.take_snapshot(base_offset):
+    if with_room(lambda: log.replay.take_snapshot(base_offset)):
         log.segments.unsynced_snapshot = log.replay.path(base_offset)
     preallocate = log.config.segment_bytes if log.config.preallocate else 0
     try:

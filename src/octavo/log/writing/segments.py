@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.log.names import LOG, base_offset_of
+from octavo.log.segment.open_files import with_room
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import Storage
 from octavo.log.view import View
@@ -80,7 +81,7 @@ class LogSegments:
         snapshot = self.unsynced_snapshot
         if snapshot is not None:
             with contextlib.suppress(FileNotFoundError):  # deleted with its segment, or by a truncation
-                self.storage.open(snapshot).sync()
+                with_room(lambda: self.storage.open(snapshot)).sync()
             if self.unsynced_snapshot is snapshot:  # otherwise there was another roll meanwhile
                 self.unsynced_snapshot = None
         if any(segment.is_new for segment, _ in behind):
@@ -105,7 +106,7 @@ class LogSegments:
 
     def sync_folder(self) -> None:
         """Write the names of the files to the disk."""
-        self.storage.sync_folder(self.folder)
+        with_room(lambda: self.storage.sync_folder(self.folder))
 
     # --------------------------------------------------------------------------------------------------------- remove
 
