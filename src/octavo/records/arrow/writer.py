@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.errors import InvalidInput
 from octavo.records.arrow.flat_columns import FlatColumns, Int64s, check_names, columns_of
 from octavo.records.arrow.groups import BatchFields, check_arguments, groups_of
+from octavo.records.arrow.output_memory import take_memory
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
 from octavo.records.fields import check_range
@@ -37,7 +39,10 @@ from octavo.records.layout import (
 from octavo.records.legacy import write_message
 from octavo.records.v2 import write_batch
 
+Bytes = npt.NDArray[np.uint8]
+
 DEFAULT_MAX_SIZE: Final = 1 << 20  # just below Kafka's default for max.message.bytes
+_WORTH_A_VIEW: Final = 1 << 18  # less than so many bytes are copied, since they would keep more memory than they need
 
 
 def from_arrow(
@@ -96,11 +101,14 @@ def from_arrow(
     check_names(batch)
     columns = columns_of(batch, base_offset)
     groups = groups_of(batch, columns, fields)
-    memory, batches = _encode(columns, groups, magic, max_size, max_count)
+    out, batches = _encode(columns, groups, magic, max_size, max_count)
     if (groups[:, encode.GROUP_ATTRIBUTES] & Attributes.CODEC).any():
-        return memoryview(_compressed(np.frombuffer(memory, np.uint8).data, batches, groups, fields))
-    memory.resize(int(batches[-1, encode.BATCH_END]))  # moves the batches if much more memory was taken than they need
-    return np.frombuffer(memory, np.uint8).data.toreadonly()
+        return memoryview(_compressed(out.data, batches, groups, fields))
+    size = int(batches[-1, encode.BATCH_END])
+    if size < _WORTH_A_VIEW:
+        return memoryview(out[:size].tobytes())
+    view: memoryview = out.data
+    return view[:size].toreadonly()
 
 
 def _encode(
@@ -118,8 +126,7 @@ def _encode(
     most = min(count, len(groups) + count // max_count + full + 2)
     kernel_set = kernels(size)
     for room in (most, count):
-        # Arrow's pool reuses warm memory. Pages that are never written to take no memory.
-        memory = pa.allocate_buffer(size + room * BATCH_HEADER.size + SLACK, resizable=True)
+        out = take_memory(size + room * BATCH_HEADER.size + SLACK)
         batches = np.empty((room, encode.BATCH_COLUMNS), np.int64)
         made = kernel_set.encode(
             checksum_tables(),
@@ -130,7 +137,7 @@ def _encode(
             int(kernel_set.checks_fast),
             max_size,
             max_count,
-            np.frombuffer(memory, np.uint8),
+            out,
             batches,
         )
         if made != encode.NO_ROOM:
@@ -139,8 +146,8 @@ def _encode(
     if made < 0:
         raise _refused(columns, -1 - made)
     if magic == 2 and not kernel_set.checks_fast:
-        _fill_checksums(np.frombuffer(memory, np.uint8).data, batches[:made])
-    return memory, batches[:made]
+        _fill_checksums(out.data, batches[:made])
+    return out, batches[:made]
 
 
 def _refused(columns: FlatColumns, row: int) -> InvalidInput:

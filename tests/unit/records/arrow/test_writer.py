@@ -21,6 +21,7 @@ from octavo.records import (
     read_batches,
     to_arrow,
 )
+from octavo.records.arrow import output_memory
 from octavo.records.arrow.schema import ALL_COLUMNS
 from octavo.records.layout import Buffer
 from tests.batches import build, generate
@@ -330,3 +331,32 @@ def test_the_result_is_a_buffer_like_bytes() -> None:
     kept = bytes(data)
     again = [from_arrow(table(value=keys), base_offset=9) for _ in range(3)]  # takes memory of its own
     assert data == kept != again[0]
+
+
+def test_memory_is_used_again_only_when_nothing_refers_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def address(data: memoryview) -> int:
+        return np.frombuffer(data, np.uint8).ctypes.data
+
+    monkeypatch.setattr(output_memory, "_spare", [])
+    rows, others = (table(value=pa.array([letter * 1000] * 2000)) for letter in (b"x", b"y"))
+    first = from_arrow(rows)
+    part, expected, used = first[1000:2000], bytes(first), address(first)
+    del first
+    kept = [from_arrow(others) for _ in range(3)]
+    assert len({used, *map(address, kept)}) == 4
+    assert part == expected[1000:2000]
+    del part
+    again = from_arrow(rows)
+    assert address(again) == used
+    assert again == expected
+
+
+def test_spare_memory_is_bounded() -> None:
+    for size in (1 << 20, 3 << 20, 1 << 21, 40 << 20):
+        memory = output_memory.take_memory(size)
+        assert len(memory) >= size
+        other = output_memory.take_memory(size)
+        assert not np.shares_memory(memory, other)
+        del memory, other
+        assert sum(spare.size for spare in output_memory._spare) <= 32 << 20
+    assert len(output_memory.take_memory(100)) == 100
