@@ -68,6 +68,15 @@ def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 @pytest.fixture(autouse=True)
+def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has kernels that are not in the cache be compiled by the test that needs them, and not meanwhile.
+
+    Otherwise it would depend on the speed of the machine which of them are interpreted.
+    """
+    monkeypatch.setattr("octavo.records.kernels.elsewhere.start", lambda _: None)
+
+
+@pytest.fixture(autouse=True)
 def no_java_unasked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Has a test fail that starts Java and is not marked so: `make check` would need Java for it."""
     if request.node.get_closest_marker("java") is None:

@@ -25,4 +25,5 @@ def run(*, repeat: int, quick: bool = False) -> list[Result]:
         *checksums.verify(repeat=repeat, scale=scale),
         *resources.resident_memory(scale=scale),
         *resources.start_up(repeat=repeat),
+        *resources.first_use(scale=scale, repeat=repeat),
     ]

@@ -11,6 +11,9 @@ from benchmarks.measure import Result, tell, within
 from benchmarks.records.shapes import segments
 
 _MAX_RESIDENT_MIB: Final = 256
+_FIRST_ANSWER_S: Final = 1.0
+_ALL_COMPILED_S: Final = 6.0
+_FIRST_USES: Final = 5  # rounds at most, as each takes half a minute
 
 
 def resident_memory(*, scale: int) -> list[Result]:
@@ -24,6 +27,29 @@ def resident_memory(*, scale: int) -> list[Result]:
         assert told["count"] == data_set.count
         results.append(within(name, told["added_mib"], _MAX_RESIDENT_MIB, "MiB"))
     return results
+
+
+def first_use(*, scale: int, repeat: int) -> list[Result]:
+    """Measure the first use on a machine: the seconds to the first columns, and until everything is compiled."""
+    tell("first use")
+    large = segments(scale)[0].path
+    first: dict[str, list[float]] = {"a batch of one record": [], "a mapped segment": []}
+    compiled = []
+    for _ in range(min(repeat, _FIRST_USES)):
+        for name, arguments in zip(first, (("arrow",), ("segment", str(large))), strict=True):
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                told = run_fresh("start", *arguments, OCTAVO_KERNELS="auto", OCTAVO_CACHE_DIR=folder)
+                first[name].append(told["seconds"])
+                run_fresh("start", "everything", OCTAVO_CACHE_DIR=folder)  # waits for what is being compiled
+        with tempfile.TemporaryDirectory() as folder:
+            compiled.append(run_fresh("start", "everything", OCTAVO_CACHE_DIR=folder)["seconds"])
+    return [
+        *(
+            within(f"first useful answer, new machine, {name}", median(taken), _FIRST_ANSWER_S, "s")
+            for name, taken in first.items()
+        ),
+        within("everything compiled, new machine", median(compiled), _ALL_COMPILED_S, "s"),
+    ]
 
 
 def start_up(*, repeat: int) -> list[Result]:

@@ -28,6 +28,7 @@ from octavo.records.kernels.record import walk_record
 from octavo.records.layout import MAX_SIZE, Buffer
 
 _TILE: Final = 512 << 10  # bytes that are decompressed before they are decoded
+_ROWS_MEANWHILE: Final = 1 << 14  # rows of a chunk while kernels are being compiled: a fraction of a second's work
 _NOTHING: Final = np.empty(0, np.uint8)
 
 
@@ -201,7 +202,10 @@ class ArrowReader(Iterator[pa.RecordBatch]):
         if self._settings.whole_batches:
             return work.forecast.room_for_all(loaded)
         rest = work.table[first : self._selection.rows]
-        return work.forecast.room(loaded, rest, self._settings.max_rows, self._settings.max_bytes)
+        max_rows = self._settings.max_rows
+        if self._kernels.is_waiting:
+            max_rows = min(max_rows, _ROWS_MEANWHILE)
+        return work.forecast.room(loaded, rest, max_rows, self._settings.max_bytes)
 
     def _new_chunk(self, work: Workspace, room: Room) -> decode.Sink:
         work.cursor[decode.ROWS :] = 0

@@ -124,7 +124,7 @@ def _encode(
     # is so rare that it is worth a second attempt.
     full = 2 * size // max(1, max_size - BATCH_HEADER.size)
     most = min(count, len(groups) + count // max_count + full + 2)
-    kernel_set = kernels(size)
+    kernel_set = kernels(size, at_once=True)
     for room in (most, count):
         out = take_memory(size + room * BATCH_HEADER.size + SLACK)
         batches = np.empty((room, encode.BATCH_COLUMNS), np.int64)

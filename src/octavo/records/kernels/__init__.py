@@ -1,36 +1,41 @@
 """Kernels: plain functions over flat arrays that do all the work on whole segments.
 
 Each kernel has one Python source. `kernels()` returns kernels that run interpreted, on memoryviews, or compiled by
-Numba. Loading compiled kernels takes about a second; in that time, interpreted ones process two to seven megabytes. So
-compiled kernels are loaded only when there are megabytes to process.
-The environment variable `OCTAVO_KERNELS` overrides the choice: `interpreted`, `compiled`, or `checked` (compiled, with
-every array access checked, for tests).
+Numba. Interpreted ones process two to seven megabytes a second. Loading compiled kernels takes less than a tenth of a
+second, and compiling them several. So they are loaded when there is a quarter of a megabyte to process, and compiled
+when there are two. Other processes compile them; meanwhile, interpreted kernels do the work, and each is replaced as
+soon as it is compiled, between two calls. Only a call that is given so much that interpreting would take longer than
+compiling waits for that.
+The environment variable `OCTAVO_KERNELS` overrides the choice: `interpreted`, `compiled` (which waits for what is not
+compiled), or `checked` (compiled, with every array access checked, for tests).
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from octavo.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from octavo.records.kernels.machine_code import MachineCode
-
-Kernel = Callable[..., Any]
+from octavo.records.kernels.loading import Kernel as Kernel
+from octavo.records.kernels.loading import as_machine_code, has_arrived, interpreted, with_swap
 
 MODES = ("auto", "interpreted", "compiled", "checked")
-WORTH_COMPILING = 2 << 20  # bytes processed by interpreted kernels before compiled ones are loaded
+# Bytes that are processed by interpreted kernels before compiled ones are loaded, or compiled if there are none.
+WORTH_LOADING = 256 << 10
+WORTH_COMPILING = 2 << 20
+WORTH_WAITING = 16 << 20  # bytes for one call that would take longer if interpreted than compiling does
 
 
 class Kernels:
-    """The set of all kernels, either interpreted or compiled."""
+    """The set of all kernels, either interpreted or compiled.
 
-    def __init__(self, *, compiled: bool) -> None:
+    With `swaps`, a kernel that is not compiled yet is interpreted until it is.
+    """
+
+    def __init__(self, *, compiled: bool, swaps: bool = False) -> None:
         self.compiled: Final = compiled
+        self._swaps: Final = swaps
 
     @property
     def scan(self) -> Kernel:
@@ -101,108 +106,51 @@ class Kernels:
 
         return checks_fast()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether kernels of this set are interpreted only until they are compiled."""
+        return self._swaps and not self.compiled and not has_arrived()
+
     def _made(self, kernel: Kernel) -> Kernel:
-        return _as_machine_code(kernel) if self.compiled else _on_views(kernel)
+        if self._swaps:
+            return with_swap(kernel)
+        return as_machine_code(kernel) if self.compiled else interpreted(kernel)
 
 
 _compiled = Kernels(compiled=True)
 _interpreted = Kernels(compiled=False)
+_arriving = Kernels(compiled=False, swaps=True)
+_arrived = Kernels(compiled=True, swaps=True)
 _seen = 0
 _seeing = threading.Lock()
 
 
-def kernels(size: int) -> Kernels:
-    """Return the kernels with which to process `size` more bytes: compiled ones once that pays off."""
+def _renew_lock() -> None:
+    """Replace the lock in a forked process, which has none of the threads that may have held it."""
+    global _seeing
+    _seeing = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
+def kernels(size: int, *, at_once: bool = False) -> Kernels:
+    """Return the kernels with which to process `size` more bytes: compiled ones once that pays off.
+
+    `at_once` says that all of them go into one call.
+    """
     global _seen
     mode = os.environ.get("OCTAVO_KERNELS", "auto")
     if mode not in MODES:
         raise InvalidInput(f"OCTAVO_KERNELS is {mode!r}; it can be {', '.join(MODES)}")
-    if mode == "auto":
-        with _seeing:
-            _seen += size
-        return _compiled if _seen >= WORTH_COMPILING else _interpreted
-    return _interpreted if mode == "interpreted" else _compiled
-
-
-_machine_code: dict[Kernel, Kernel] = {}
-_compiling = threading.Lock()  # only one thread may use Numba at a time; interpreted kernels do not wait
-
-
-def _renew_locks() -> None:
-    """Replace the locks in a forked process, which has none of the threads that may have held them."""
-    global _seeing, _compiling
-    _seeing = threading.Lock()
-    _compiling = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
-
-
-def _as_machine_code(kernel: Kernel) -> Kernel:
-    """Return `kernel` compiled, or loaded from the cache."""
-    made = _machine_code.get(kernel)
-    if made is None:
-        with _compiling:
-            made = _machine_code.get(kernel)
-            if made is None:
-                made = _machine_code[kernel] = _loaded(kernel) or _compiled_here(kernel)
-    return made
-
-
-def _loaded(kernel: Kernel) -> Kernel | None:
-    """Load `kernel` from the cache; None if it is not there."""
-    from octavo.records.kernels.keeping import kept
-
-    checked = _checked()
-    code = kept(kernel, checked=checked)
-    return None if code is None else _callable(code, kernel, checked)
-
-
-def _compiled_here(kernel: Kernel) -> Kernel:
-    """Compile `kernel` in this process, and keep it for others."""
-    from octavo.records.kernels.compiled import compile_kernel
-    from octavo.records.kernels.keeping import keep
-
-    checked = _checked()
-    code = compile_kernel(kernel)
-    keep(kernel, code, checked=checked)
-    return _callable(code, kernel, checked)
-
-
-def _callable(code: MachineCode, kernel: Kernel, checked: bool) -> Kernel:
-    from octavo.records.kernels.machine_code import load
-
-    function = load(code, kernel)
-    return _with_types_checked(function, kernel) if checked else function
-
-
-def _with_types_checked(function: Kernel, kernel: Kernel) -> Kernel:
-    from octavo.records.kernels.compiled import type_mismatch
-
-    def call(*arguments: Any) -> Any:
-        mismatch = type_mismatch(kernel, arguments)
-        if mismatch is not None:
-            raise TypeError(mismatch)
-        return function(*arguments)
-
-    return call
-
-
-def _checked() -> bool:
-    return os.environ.get("OCTAVO_KERNELS") == "checked"
-
-
-@functools.cache
-def _on_views(kernel: Kernel) -> Kernel:
-    """Wrap `kernel` to run on memoryviews of its arrays: their items are plain integers, which never overflow."""
-
-    def call(*arguments: Any) -> Any:
-        return kernel(*map(_view, arguments))
-
-    return call
-
-
-def _view(argument: Any) -> Any:
-    if isinstance(argument, tuple):
-        return type(argument)(*map(_view, argument))
-    return memoryview(argument) if hasattr(argument, "__array_interface__") else argument
+    if mode != "auto":
+        return _interpreted if mode == "interpreted" else _compiled
+    with _seeing:
+        _seen += size
+    if _seen < WORTH_LOADING:
+        return _interpreted
+    if has_arrived():
+        return _arrived
+    if at_once and size >= WORTH_WAITING:
+        return _compiled
+    return _arriving if _seen >= WORTH_COMPILING else _interpreted

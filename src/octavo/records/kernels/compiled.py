@@ -49,7 +49,7 @@ from octavo.records.kernels import (
     validate,
     varint,
 )
-from octavo.records.kernels.compiler import generate
+from octavo.records.kernels.compiler import generate, prepare
 from octavo.records.kernels.folding import BLOCK, VECTOR, fold_crc32c
 from octavo.records.kernels.machine_code import MachineCode, checks_fast
 
@@ -461,6 +461,9 @@ _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
         _TABLE,
     ),
 }
+
+
+__all__ = ["compile_kernel", "prepare", "type_mismatch"]
 
 
 def compile_kernel(kernel: Callable[..., Any]) -> MachineCode:

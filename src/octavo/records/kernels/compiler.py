@@ -96,6 +96,12 @@ def generate(
         )
 
 
+def prepare() -> None:
+    """Do what takes time and is the same for all kernels."""
+    with global_compiler_lock, _own_target():
+        pass
+
+
 @cache
 def _target() -> tuple[Any, _Target]:
     types = typing.Context()

@@ -7,14 +7,16 @@ power cut can leave a file of zeros.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 from octavo.records.kernels.cache import folder_to_write_to, folders_to_load_from, warn_once
 from octavo.records.kernels.machine_code import MachineCode, processor
@@ -44,6 +46,22 @@ def keep(kernel: Callable[..., Any], code: MachineCode, *, checked: bool) -> Non
         _write(folder / _file_name(kernel), names + b"\n" + code.object_code)
     except OSError as error:
         warn_once(f"compiled kernels are not kept in {folder}: {error.strerror}")
+
+
+@contextmanager
+def alone(kernel: Callable[..., Any]) -> Iterator[None]:
+    """Wait until no other process is in here with the same kernel."""
+    folder = folder_to_write_to()
+    if folder is None:
+        yield
+        return
+    descriptor = os.open(folder / ".compiling", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        with suppress(OSError):  # some file systems have no locks; then both compile it
+            fcntl.lockf(descriptor, fcntl.LOCK_EX, 1, crc32(_file_name(kernel).encode()))
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _file_name(kernel: Callable[..., Any]) -> str:

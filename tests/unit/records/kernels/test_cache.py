@@ -26,10 +26,11 @@ from tests.permissions import run_as_user, run_obeying_permissions
 
 # Prints how many rows were read, and how many kernels were loaded and compiled for it.
 SCRIPT = """
-from octavo.records import BatchBuilder, kernels, to_arrow
-from octavo.records.kernels import _machine_code
-compiled, compile_here = [], kernels._compiled_here
-kernels._compiled_here = lambda kernel: compiled.append(kernel) or compile_here(kernel)
+from octavo.records import BatchBuilder, to_arrow
+from octavo.records.kernels import Kernels, loading
+from octavo.records.kernels.loading import _machine_code
+compiled, compile_here = [], loading._compiled_here
+loading._compiled_here = lambda kernel: compiled.append(kernel) or compile_here(kernel)
 builder = BatchBuilder()
 builder.append(b"k", b"v", timestamp_ms=0)
 rows = sum(chunk.num_rows for chunk in to_arrow(builder.build()))
@@ -184,7 +185,7 @@ def twice(number):
     return 2 * number
 
 assert twice(2) == 4
-assert kernels.Kernels(compiled=True).partition
+assert Kernels(compiled=True).partition
 assert twice(2.5) == 5.0
 assert numba.njit(lambda data: partition.murmur2(data, 0, 3))(numba.np.numpy_support.np.zeros(3, "u1")) != 0
 """

@@ -17,7 +17,7 @@ from llvmlite import binding
 
 from octavo.errors import InvalidInput
 from octavo.records import kernels as kernel_package
-from octavo.records.kernels import Kernels, decode, kernels, partition, scan
+from octavo.records.kernels import Kernels, decode, kernels, loading, partition, scan
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.kernels.compiled import type_mismatch
 from octavo.records.kernels.machine import read_i64, wrap64
@@ -37,9 +37,24 @@ def test_a_little_work_is_interpreted_and_a_lot_is_compiled(monkeypatch: pytest.
     monkeypatch.delenv("OCTAVO_KERNELS", raising=False)
     monkeypatch.setattr(kernel_package, "_seen", 0)
     assert kernel_package.WORTH_COMPILING == 2 << 20  # as docs/formats/arrow.md says
+    assert kernel_package.WORTH_LOADING == 256 << 10
+    monkeypatch.setattr(kernel_package, "has_arrived", lambda: True)
     assert not kernels(1000).compiled
-    assert kernels(kernel_package.WORTH_COMPILING).compiled
+    assert kernels(kernel_package.WORTH_LOADING).compiled
     assert kernels(1000).compiled, "once they are loaded they serve everybody"
+
+
+def test_kernels_that_are_not_compiled_yet_are_compiled_meanwhile_or_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OCTAVO_KERNELS", raising=False)
+    monkeypatch.setattr(kernel_package, "_seen", 0)
+    monkeypatch.setattr(kernel_package, "has_arrived", lambda: False)
+    assert kernels(kernel_package.WORTH_LOADING) is kernel_package._interpreted
+    assert kernels(kernel_package.WORTH_COMPILING) is kernel_package._arriving
+    assert kernels(kernel_package.WORTH_WAITING) is kernel_package._arriving
+    assert kernels(kernel_package.WORTH_WAITING, at_once=True) is kernel_package._compiled
+    assert kernels(1000, at_once=True) is kernel_package._arriving
 
 
 def test_who_compiles_keeps_nobody_waiting_who_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,9 +69,9 @@ def test_who_compiles_keeps_nobody_waiting_who_does_not(monkeypatch: pytest.Monk
         may_go_on.wait(30)
         return kernel
 
-    monkeypatch.setattr(kernel_package, "_loaded", lambda _: None)
-    monkeypatch.setattr(kernel_package, "_compiled_here", compile_slowly)
-    monkeypatch.setattr(kernel_package, "_machine_code", {})
+    monkeypatch.setattr(loading, "_loaded", lambda _: None)
+    monkeypatch.setattr(loading, "_compiled_here", compile_slowly)
+    monkeypatch.setattr(loading, "_machine_code", {})
     with ThreadPoolExecutor() as pool:
         try:
             waiting = [pool.submit(lambda: Kernels(compiled=True).decode) for _ in range(3)]

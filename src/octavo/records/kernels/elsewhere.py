@@ -1,0 +1,104 @@
+"""Compile kernels in other processes, which leave them in the cache.
+
+A thread would hold the locks of the import system and of Numba, and a process that forks meanwhile, as Spark's daemon
+does, would inherit them held. Another process holds nothing that anybody waits for, and uses another core. It may end
+later than the process that started it, by some seconds: the next one needs the kernels too.
+
+That process forks once it has imported Numba, into as many as there are cores. They take kernels from the same pipe. If
+several processes want the same kernel, one compiles it and the others wait for that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from octavo.records.kernels.cache import folder_to_write_to
+from octavo.records.kernels.loading import Kernel, kernel_named
+
+_MOST_S: Final = 300  # seconds after which the process ends in any case
+_PROGRAM: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+    "from octavo.records.kernels.elsewhere import main; main(sys.argv[2:])"
+)
+
+
+class Compilation(subprocess.Popen[bytes]):
+    """A process that compiles kernels."""
+
+    def is_over(self) -> bool:
+        """Return whether it has ended, and so whether the cache has all kernels that it can compile."""
+        return self.poll() is not None
+
+    def __del__(self) -> None:
+        """Say nothing: that it may still run when this process ends is intended."""
+
+
+def start(names: Sequence[str]) -> Compilation | None:
+    """Start compiling these kernels, in this order; None if no process can do it.
+
+    There is none if nobody could find what it compiles, or if this program may not be a plain Python.
+    """
+    name = Path(sys.executable or "").name.lower()
+    if getattr(sys, "frozen", False) or not name.startswith("python") or folder_to_write_to() is None:
+        return None
+    nothing = subprocess.DEVNULL  # whoever reads what this program prints must not wait for the other
+    environment = {**os.environ, "OCTAVO_KERNELS": "compiled", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), *names]
+    try:
+        return Compilation(command, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
+    except OSError:
+        return None
+
+
+def main(names: Sequence[str]) -> None:
+    """Compile the kernels with these names that the cache does not have."""
+    from octavo.records.kernels.keeping import kept
+
+    signal.alarm(_MOST_S)
+    missing = [kernel for kernel in map(kernel_named, names) if kept(kernel, checked=False) is None]
+    if missing:
+        _compile(missing, min(len(missing), _cores()))
+
+
+def _compile(kernels: Sequence[Kernel], processes: int) -> None:
+    from octavo.records.kernels.compiled import prepare
+
+    prepare()
+    tasks, giver = os.pipe()
+    os.write(giver, bytes(range(len(kernels))))
+    os.close(giver)
+    others = []
+    for _ in range(processes - 1):
+        process = os.fork()
+        if process == 0:
+            _compile_next(tasks, kernels)
+            os._exit(0)
+        others.append(process)
+    _compile_next(tasks, kernels)
+    for process in others:
+        os.waitpid(process, 0)
+
+
+def _compile_next(tasks: int, kernels: Sequence[Kernel]) -> None:
+    while task := os.read(tasks, 1):
+        _compile_one(kernels[task[0]])
+
+
+def _compile_one(kernel: Kernel) -> None:
+    from octavo.records.kernels.compiled import compile_kernel
+    from octavo.records.kernels.keeping import alone, keep, kept
+
+    with alone(kernel):
+        if kept(kernel, checked=False) is None:
+            keep(kernel, compile_kernel(kernel), checked=False)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
