@@ -44,6 +44,11 @@ class ClientSet:
     count: int
 
     @property
+    def shape(self) -> str:
+        """The properties that distinguish this data set from others, for the name of a result."""
+        return "all clients and codecs by turns" if self.client == "all" else f"{self.codec} as {self.client} wrote it"
+
+    @property
     def path(self) -> Path:
         """The path of the file. `prepare_clients` writes it."""
         return DataSet().path.with_name(f"{self.client}-{self.codec}-{self.count}.bin")

@@ -99,7 +99,7 @@ def decode_clients(*, repeat: int, scale: int) -> list[Result]:
         target = _CLIENTS.get((data_set.client, data_set.codec))
         peer = Peer(_python("aiokafka", clients.read_with_aiokafka, data, count), target)
         ours = _python("octavo", decode, data, count)
-        results += compare(f"decode {data_set.codec} of {data_set.client}", ours, [peer], unit=UNIT, repeat=repeat)
+        results += compare(f"decode {data_set.shape}", ours, [peer], unit=UNIT, repeat=repeat)
     return results
 
 

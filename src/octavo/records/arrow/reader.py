@@ -27,7 +27,7 @@ from octavo.records.kernels.message import walk_message
 from octavo.records.kernels.record import walk_record
 from octavo.records.layout import MAX_SIZE, Buffer
 
-_TILE: Final = 512 << 10  # bytes that are decompressed before they are decoded
+_TILE: Final = 1 << 20  # bytes that are decompressed before they are decoded
 _ROWS_MEANWHILE: Final = 1 << 14  # rows of a chunk while kernels are being compiled: a fraction of a second's work
 _NOTHING: Final = np.empty(0, np.uint8)
 
