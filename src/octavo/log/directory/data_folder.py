@@ -106,7 +106,7 @@ class DataFolder:
         """Open the log of a partition of this folder.
 
         is_for_log: closing the log also closes the folder
-        is_new: `make_partitions` has just made the partition, so there is nothing to check
+        is_new: `make_partitions` has just made the partition, so there is nothing in it
         """
         self._is_loading = True
         try:
@@ -115,7 +115,7 @@ class DataFolder:
                 partition,
                 topic.config,
                 self.checkpoints,
-                clean=self.was_clean or is_new,
+                clean=self.was_clean,
                 leader_epoch=leader_epoch,
                 is_only_replica=is_only_replica,
                 storage=self.storage,
@@ -123,6 +123,7 @@ class DataFolder:
                 config_is_known=topic.is_known,
                 may_have_gaps=topic.may_be_compacted or self._may_have_gaps(partition),
                 on_progress=on_progress,
+                is_new=is_new,
             )
             log = Log(state, self.close if is_for_log else state.close)
             self._opened[partition] = _Opened(log, state)

@@ -52,7 +52,8 @@ def open_partition(
         if not even_if_replicated:
             metadata.check_charge()
         folder.begin()
-        if partition not in folder.partitions:
+        is_new = partition not in folder.partitions
+        if is_new:
             folder.make_partitions([partition], None if topic is None else topic.id)
         log = folder.open_log(
             partition,
@@ -62,6 +63,7 @@ def open_partition(
             clock=clock,
             on_progress=on_progress,
             is_for_log=True,
+            is_new=is_new,
         )
     except BaseException as error:
         abandon([folder], error)

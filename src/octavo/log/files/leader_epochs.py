@@ -65,9 +65,14 @@ class LeaderEpochs:
         try:
             return cls(storage, path), None
         except CorruptFile as error:
-            empty = cls(None, path)
-            empty._storage = storage
-            return empty, error
+            return cls.new(storage, path), error
+
+    @classmethod
+    def new(cls, storage: Storage, path: Path) -> LeaderEpochs:
+        """Return empty epochs, whatever is in the checkpoint at `path`. The first change replaces it."""
+        epochs = cls(None, path)
+        epochs._storage = storage
+        return epochs
 
     def is_cut(self) -> bool:
         """Return whether the checkpoint exists but lacks its number of entries. (Kafka first creates such a file.)"""

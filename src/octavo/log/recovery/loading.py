@@ -62,6 +62,13 @@ class Loaded(NamedTuple):
     report: RecoveryReport
 
 
+def load_new(storage: Storage, folder: Path, partition: TopicPartition, *, clean: bool, now_ms: int) -> Loaded:
+    """Make the first segment of a partition whose folder was just made."""
+    report = RecoveryReport(partition, was_clean=clean, segments=1)
+    segment = Segment.create(storage, folder, 0, created_ms=now_ms)
+    return Loaded([segment], 0, 0, Replay(storage, folder, report), report)
+
+
 def check_partition(
     storage: Storage,
     folder: Path,

@@ -24,7 +24,7 @@ from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.producer_state.producer_batch import ProducerBatch
-from octavo.log.recovery.loading import Loaded, Loader
+from octavo.log.recovery.loading import Loaded, Loader, load_new
 from octavo.log.recovery_report import OnProgress
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.segment import Segment
@@ -101,28 +101,34 @@ class LogState:
         storage: Storage,
         clock: Clock,
         on_progress: OnProgress | None,
+        is_new: bool = False,
     ) -> LogState:
         """Open a partition for writing. The caller holds the directory's lock and has called `check_partition`.
 
         is_only_replica: let readers see everything, as Kafka's leader of such a partition does. Otherwise they see up
             to the recorded high watermark: what comes after it may be on no other replica
         may_have_gaps: offsets may be missing between two segments, other than by a crash. See `Flushing`
+        is_new: the folder was just made, so there is nothing to look for in it
         """
-        epochs, damage = LeaderEpochs.open(storage, folder / LEADER_EPOCHS)
-        loaded = Loader(
-            storage,
-            folder,
-            partition,
-            clean=clean,
-            recovery_point=checkpoints.recovery_point(partition),
-            may_have_gaps=may_have_gaps or not checkpoints.has_recovery_point(partition),
-            start_offset=checkpoints.start_offset(partition),
-            index_interval=config.index_interval_bytes,
-            epochs=epochs,
-            epochs_damage=damage,
-            now_ms=clock(),
-            on_progress=on_progress,
-        ).load()
+        if is_new:
+            epochs = LeaderEpochs.new(storage, folder / LEADER_EPOCHS)
+            loaded = load_new(storage, folder, partition, clean=clean, now_ms=clock())
+        else:
+            epochs, damage = LeaderEpochs.open(storage, folder / LEADER_EPOCHS)
+            loaded = Loader(
+                storage,
+                folder,
+                partition,
+                clean=clean,
+                recovery_point=checkpoints.recovery_point(partition),
+                may_have_gaps=may_have_gaps or not checkpoints.has_recovery_point(partition),
+                start_offset=checkpoints.start_offset(partition),
+                index_interval=config.index_interval_bytes,
+                epochs=epochs,
+                epochs_damage=damage,
+                now_ms=clock(),
+                on_progress=on_progress,
+            ).load()
         if checkpoints.recovery_point(partition) > loaded.end_offset:  # flushed data were damaged, and cut off
             checkpoints.lower_recovery_point(partition, loaded.end_offset)
         log = cls(
