@@ -123,7 +123,10 @@ class Chunk:
         }
 
     def reserve(self, room: Room) -> decode.Sink:
-        """Make room for the next chunk. Return it in the form that the kernel takes."""
+        """Make room for the next chunk. Return it in the form that the kernel takes.
+
+        The kernel sees no more of it than it may fill, even if an earlier chunk has left more.
+        """
         self._rows = rows = room.rows
         self.offsets.reserve(rows)
         self._timestamps.reserve(rows)
@@ -144,10 +147,10 @@ class Chunk:
             timestamps=self._timestamps.array,
             micros=self._micros.array,
             key_ends=self._keys.ends.array,
-            keys=self._keys.data.array,
+            keys=self._keys.data.array[: room.key_bytes],
             key_bits=self._keys.bits.array,
             value_ends=self._values.ends.array,
-            values=self._values.data.array,
+            values=self._values.data.array[: room.value_bytes],
             value_bits=self._values.bits.array,
             header_ends=self._header_ends.array,
             header_key_ends=self._header_keys.ends.array,

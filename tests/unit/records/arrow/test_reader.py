@@ -149,6 +149,16 @@ def test_chunks_respect_their_limits() -> None:
     assert sum(chunk.num_rows for chunk in chunks) == 1000
 
 
+def test_memory_that_an_earlier_chunk_has_left_does_not_make_a_chunk_larger() -> None:
+    builder = BatchBuilder()
+    for _ in range(50):
+        builder.append(b"k" * 1000, b"v", timestamp_ms=TIME_MS)
+    (wide,) = to_arrow(builder.build())  # before it is read, its values could take 50,000 bytes
+    assert wide.column("value").nbytes < 1000
+    chunks = list(to_arrow(b"".join(batch(start, size=1000) for start in range(0, 100, 10)), max_bytes=5000))
+    assert max(chunk.column("value").nbytes for chunk in chunks) < 6000
+
+
 def test_whole_batches_are_never_cut() -> None:
     data = b"".join(batch(start, count=30) for start in range(0, 300, 30))
     chunks = list(to_arrow(data, columns=("position",), max_rows=1, max_bytes=1, whole_batches=True))
