@@ -14,7 +14,7 @@ from octavo.log.producer.record_columns import Int64s, RecordColumns
 from octavo.records import BatchBuilder, Codec, read_batches
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
-from octavo.records.kernels import Kernels, encode
+from octavo.records.kernels import Kernels, encode, encode_input
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.kernels.machine import SLACK
 from octavo.records.layout import (
@@ -148,7 +148,7 @@ class Encoder:
         checks = kernels.checks_fast and self._codec == Codec.NONE
         count = kernels.encode(checksum_tables(), rows, 0, groups, 2, int(checks), max_size, MAX_SIZE, out, table)
         if count < 0:
-            assert count != encode.NO_ROOM, "the room for batches was computed too small"
+            assert count != encode_input.NO_ROOM, "the room for batches was computed too small"
             raise RecordTooLarge(size, MAX_SIZE, "the largest batch")
         if not checks and self._codec == Codec.NONE:
             view = out.data

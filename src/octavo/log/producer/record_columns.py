@@ -12,7 +12,7 @@ import numpy.typing as npt
 from octavo.log.producer.future import Delivery
 from octavo.log.producer.inbox import FUTURE, ITEMS, KEY, TIME, VALUE, Inbox, Special
 from octavo.records.kernels import Kernel
-from octavo.records.kernels.encode import ByteColumn, Rows
+from octavo.records.kernels.encode_input import ByteColumn, Rows
 
 Bytes = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]

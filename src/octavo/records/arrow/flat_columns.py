@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from octavo.errors import InvalidInput
 from octavo.records.arrow.schema import FIELDS
-from octavo.records.kernels import encode
+from octavo.records.kernels import encode_input
 from octavo.records.layout import NO_TIMESTAMP
 
 Int32s = npt.NDArray[np.int32]
@@ -21,7 +21,7 @@ Int64s = npt.NDArray[np.int64]
 class FlatColumns(NamedTuple):
     """The columns of a RecordBatch, in the form that the encoding kernel takes."""
 
-    rows: encode.Rows
+    rows: encode_input.Rows
     micros: bool  # whether the timestamps are microseconds
     header_count: int
     size: int  # an upper bound for the bytes of all keys, values and headers
@@ -38,7 +38,7 @@ def columns_of(batch: pa.RecordBatch, base_offset: int) -> FlatColumns:
     """Return the columns of `batch`. Missing columns are empty; missing offsets count from `base_offset`."""
     timestamps, micros = _timestamps(batch)
     header_ends, *header_columns = _headers(batch)
-    rows = encode.Rows(
+    rows = encode_input.Rows(
         _read_only(_offsets(batch, base_offset)),
         _read_only(timestamps),
         _byte_column(column(batch, "key"), "key"),
@@ -51,7 +51,7 @@ def columns_of(batch: pa.RecordBatch, base_offset: int) -> FlatColumns:
     return FlatColumns(rows, micros, header_count, size)
 
 
-def _extent(part: encode.ByteColumn) -> int:
+def _extent(part: encode_input.ByteColumn) -> int:
     """Return an upper bound for the bytes of a column, without reading every row."""
     return int(part.limits[-1]) - int(part.limits[0]) if len(part.limits) else 0
 
@@ -110,10 +110,10 @@ def _bytes_of(buffer: pa.Buffer | None) -> npt.NDArray[np.uint8]:
 
 _NO_TIMES = np.empty(0, np.int64)
 _NO_NUMBERS = _read_only(np.empty(0, np.int32))
-_ABSENT = encode.ByteColumn(_NO_NUMBERS, 0, _bytes_of(None), 0, _bytes_of(None))
+_ABSENT = encode_input.ByteColumn(_NO_NUMBERS, 0, _bytes_of(None), 0, _bytes_of(None))
 
 
-def _byte_column(array: pa.Array | None, name: str) -> encode.ByteColumn:
+def _byte_column(array: pa.Array | None, name: str) -> encode_input.ByteColumn:
     """Return a column of bytes or text for the kernel, which reads Arrow's own buffers."""
     if array is None or pa.types.is_null(array.type) or not len(array):
         return _ABSENT
@@ -126,7 +126,7 @@ def _byte_column(array: pa.Array | None, name: str) -> encode.ByteColumn:
     content = _bytes_of(data)
     limits = _read_only(_limits(ends, array, len(content), name))
     bits = _bytes_of(valid if array.null_count else None)
-    return encode.ByteColumn(limits, 1, bits, array.offset, content)
+    return encode_input.ByteColumn(limits, 1, bits, array.offset, content)
 
 
 def _limits(ends: pa.Buffer, array: pa.Array, size: int, name: str) -> Int32s:
@@ -178,7 +178,7 @@ def _milliseconds(array: pa.Array) -> Int64s:
     return numbers
 
 
-def _headers(batch: pa.RecordBatch) -> tuple[Int32s, encode.ByteColumn, encode.ByteColumn]:
+def _headers(batch: pa.RecordBatch) -> tuple[Int32s, encode_input.ByteColumn, encode_input.ByteColumn]:
     array = column(batch, "headers")
     if array is None or pa.types.is_null(array.type) or not len(array):
         return _NO_NUMBERS, _ABSENT, _ABSENT

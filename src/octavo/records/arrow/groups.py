@@ -12,7 +12,7 @@ from octavo.errors import InvalidInput
 from octavo.records.arrow.flat_columns import FlatColumns, Int64s, column, integers
 from octavo.records.compression import compress
 from octavo.records.fields import check_range
-from octavo.records.kernels import encode
+from octavo.records.kernels import encode_input
 from octavo.records.layout import (
     MAX_INT16,
     MAX_INT32,
@@ -110,22 +110,22 @@ def groups_of(batch: pa.RecordBatch, columns: FlatColumns, fields: BatchFields) 
 
 def _one_group(count: int, fields: BatchFields) -> Int64s:
     """Return the table for rows that have all their fields from the arguments, as most have."""
-    groups = np.zeros((1, encode.GROUP_COLUMNS), np.int64)
+    groups = np.zeros((1, encode_input.GROUP_COLUMNS), np.int64)
     group = groups[0]
-    group[encode.GROUP_LAST_ROW] = count
-    group[encode.GROUP_ATTRIBUTES] = (
+    group[encode_input.GROUP_LAST_ROW] = count
+    group[encode_input.GROUP_ATTRIBUTES] = (
         int(fields.codec)
         | int(Attributes.LOG_APPEND_TIME) * (fields.timestamp_type == TimestampType.LOG_APPEND_TIME)
         | int(Attributes.TRANSACTIONAL) * bool(fields.transactional)
         | int(Attributes.CONTROL) * bool(fields.control)
         | int(Attributes.DELETE_HORIZON) * (fields.delete_horizon_ms is not None)
     )
-    group[encode.GROUP_LEADER_EPOCH] = fields.leader_epoch
-    group[encode.GROUP_PRODUCER_ID] = fields.producer_id
-    group[encode.GROUP_PRODUCER_EPOCH] = fields.producer_epoch
-    group[encode.GROUP_BASE_SEQUENCE] = fields.base_sequence
-    group[encode.GROUP_APPEND_TIME] = fields.log_append_time_ms
-    group[encode.GROUP_DELETE_HORIZON] = fields.delete_horizon_ms or 0
+    group[encode_input.GROUP_LEADER_EPOCH] = fields.leader_epoch
+    group[encode_input.GROUP_PRODUCER_ID] = fields.producer_id
+    group[encode_input.GROUP_PRODUCER_EPOCH] = fields.producer_epoch
+    group[encode_input.GROUP_BASE_SEQUENCE] = fields.base_sequence
+    group[encode_input.GROUP_APPEND_TIME] = fields.log_append_time_ms
+    group[encode_input.GROUP_DELETE_HORIZON] = fields.delete_horizon_ms or 0
     return groups
 
 
@@ -157,22 +157,22 @@ def _groups_by_columns(batch: pa.RecordBatch, columns: FlatColumns, fields: Batc
     if column(batch, "position") is None:
         begins = begins | _markers(control, transactional, batch.num_rows)
     first = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(begins) + 1))
-    groups = np.empty((len(first), encode.GROUP_COLUMNS), np.int64)
-    groups[:, encode.GROUP_FIRST_ROW] = first
-    groups[:, encode.GROUP_LAST_ROW] = np.append(first[1:], batch.num_rows)
-    groups[:, encode.GROUP_ATTRIBUTES] = (
+    groups = np.empty((len(first), encode_input.GROUP_COLUMNS), np.int64)
+    groups[:, encode_input.GROUP_FIRST_ROW] = first
+    groups[:, encode_input.GROUP_LAST_ROW] = np.append(first[1:], batch.num_rows)
+    groups[:, encode_input.GROUP_ATTRIBUTES] = (
         codec.at(first)
         | np.where(kind.at(first) == TimestampType.LOG_APPEND_TIME, int(Attributes.LOG_APPEND_TIME), 0)
         | np.where(transactional.at(first), int(Attributes.TRANSACTIONAL), 0)
         | np.where(control.at(first), int(Attributes.CONTROL), 0)
         | (0 if fields.delete_horizon_ms is None else int(Attributes.DELETE_HORIZON))
     )
-    groups[:, encode.GROUP_LEADER_EPOCH] = leader_epoch.at(first)
-    groups[:, encode.GROUP_PRODUCER_ID] = producer_id.at(first)
-    groups[:, encode.GROUP_PRODUCER_EPOCH] = producer_epoch.at(first)
-    groups[:, encode.GROUP_BASE_SEQUENCE] = fields.base_sequence if sequence is None else sequence[first]
-    groups[:, encode.GROUP_APPEND_TIME] = append_time.at(first)
-    groups[:, encode.GROUP_DELETE_HORIZON] = 0 if fields.delete_horizon_ms is None else fields.delete_horizon_ms
+    groups[:, encode_input.GROUP_LEADER_EPOCH] = leader_epoch.at(first)
+    groups[:, encode_input.GROUP_PRODUCER_ID] = producer_id.at(first)
+    groups[:, encode_input.GROUP_PRODUCER_EPOCH] = producer_epoch.at(first)
+    groups[:, encode_input.GROUP_BASE_SEQUENCE] = fields.base_sequence if sequence is None else sequence[first]
+    groups[:, encode_input.GROUP_APPEND_TIME] = append_time.at(first)
+    groups[:, encode_input.GROUP_DELETE_HORIZON] = 0 if fields.delete_horizon_ms is None else fields.delete_horizon_ms
     return groups
 
 
@@ -230,34 +230,34 @@ def _codecs(batch: pa.RecordBatch) -> Int64s | None:
     return codecs
 
 
-def _check(fields: BatchFields, rows: encode.Rows, groups: Int64s) -> None:
+def _check(fields: BatchFields, rows: encode_input.Rows, groups: Int64s) -> None:
     """Raises `InvalidInput` for a combination of fields that Kafka's builder refuses."""
-    attributes = groups[:, encode.GROUP_ATTRIBUTES]
+    attributes = groups[:, encode_input.GROUP_ATTRIBUTES]
     if fields.level is not None:
         for codec in np.unique(attributes & Attributes.CODEC).tolist():
             compress(codec, b"", level=fields.level, magic=fields.magic)  # refuses a level that the codec does not have
     if fields.magic < 2:
         _check_old(fields.magic, rows, groups)
-    with_producer = groups[:, encode.GROUP_PRODUCER_ID] != NO_PRODUCER_ID
+    with_producer = groups[:, encode_input.GROUP_PRODUCER_ID] != NO_PRODUCER_ID
     if (~with_producer & ((attributes & Attributes.TRANSACTIONAL) != 0)).any():
         raise InvalidInput("a transactional batch needs a producer id")
     if not with_producer.any():
         return
-    if (with_producer & (groups[:, encode.GROUP_PRODUCER_EPOCH] == NO_PRODUCER_EPOCH)).any():
+    if (with_producer & (groups[:, encode_input.GROUP_PRODUCER_EPOCH] == NO_PRODUCER_EPOCH)).any():
         raise InvalidInput("a producer id needs a producer epoch")
     control = (attributes & Attributes.CONTROL) != 0
-    if (with_producer & ~control & (groups[:, encode.GROUP_BASE_SEQUENCE] < 0)).any():
+    if (with_producer & ~control & (groups[:, encode_input.GROUP_BASE_SEQUENCE] < 0)).any():
         raise InvalidInput("a producer's records need a sequence number")
 
 
-def _check_old(magic: int, rows: encode.Rows, groups: Int64s) -> None:
-    attributes = int(np.bitwise_or.reduce(groups[:, encode.GROUP_ATTRIBUTES]))
-    codecs = groups[:, encode.GROUP_ATTRIBUTES] & Attributes.CODEC
+def _check_old(magic: int, rows: encode_input.Rows, groups: Int64s) -> None:
+    attributes = int(np.bitwise_or.reduce(groups[:, encode_input.GROUP_ATTRIBUTES]))
+    codecs = groups[:, encode_input.GROUP_ATTRIBUTES] & Attributes.CODEC
     for name, present in (
         ("zstd", (codecs == Codec.ZSTD).any()),
         ("headers", len(rows.header_ends)),
-        ("a leader epoch", (groups[:, encode.GROUP_LEADER_EPOCH] != NO_LEADER_EPOCH).any()),
-        ("a producer", (groups[:, encode.GROUP_PRODUCER_ID] != NO_PRODUCER_ID).any()),
+        ("a leader epoch", (groups[:, encode_input.GROUP_LEADER_EPOCH] != NO_LEADER_EPOCH).any()),
+        ("a producer", (groups[:, encode_input.GROUP_PRODUCER_ID] != NO_PRODUCER_ID).any()),
         ("transactions", attributes & Attributes.TRANSACTIONAL),
         ("control records", attributes & Attributes.CONTROL),
         ("a delete horizon", attributes & Attributes.DELETE_HORIZON),

@@ -18,7 +18,7 @@ from octavo.records.arrow.output_memory import take_memory
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
 from octavo.records.fields import check_range
-from octavo.records.kernels import encode, kernels
+from octavo.records.kernels import encode, encode_input, kernels
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.kernels.machine import SLACK
 from octavo.records.layout import (
@@ -102,7 +102,7 @@ def from_arrow(
     columns = columns_of(batch, base_offset)
     groups = groups_of(batch, columns, fields)
     out, batches = _encode(columns, groups, magic, max_size, max_count)
-    if (groups[:, encode.GROUP_ATTRIBUTES] & Attributes.CODEC).any():
+    if (groups[:, encode_input.GROUP_ATTRIBUTES] & Attributes.CODEC).any():
         return memoryview(_compressed(out.data, batches, groups, fields))
     size = int(batches[-1, encode.BATCH_END])
     if size < _WORTH_A_VIEW:
@@ -140,9 +140,9 @@ def _encode(
             out,
             batches,
         )
-        if made != encode.NO_ROOM:
+        if made != encode_input.NO_ROOM:
             break
-    assert made != encode.NO_ROOM, "the room for batches was computed too small"
+    assert made != encode_input.NO_ROOM, "the room for batches was computed too small"
     if made < 0:
         raise _refused(columns, -1 - made)
     if magic == 2 and not kernel_set.checks_fast:
@@ -172,7 +172,7 @@ def _compressed(view: memoryview, batches: Int64s, groups: Int64s, fields: Batch
     """Compress the records of every batch that has a codec, and return all batches."""
     pieces: list[bytes | memoryview] = []
     for start, end, group, last_offset, max_timestamp in batches.tolist():
-        attributes = int(groups[group, encode.GROUP_ATTRIBUTES])
+        attributes = int(groups[group, encode_input.GROUP_ATTRIBUTES])
         codec = attributes & Attributes.CODEC
         if not codec:
             pieces.append(view[start:end])

@@ -35,6 +35,8 @@ from octavo.records.kernels import (
     compaction_write,
     decode,
     encode,
+    encode_input,
+    encode_messages,
     index,
     inflate,
     inflate_copy,
@@ -329,10 +331,10 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         decode.has_room,
         decode.put_bytes,
         decode.put_row,
-        encode.natural,
-        encode.timestamp_ms,
-        encode.length_at,
-        encode.place_of,
+        encode_input.natural,
+        encode_input.timestamp_ms,
+        encode_input.length_at,
+        encode_input.place_of,
         encode.put_short,
         encode.put_plain_records,
         skim.quick_record,
@@ -410,7 +412,21 @@ def _register(module: ModuleType) -> None:
 
 
 _OF_INFLATE = (inflate_copy, inflate_lz4, inflate_snappy, inflate)
-_OF_RECORDS = (varint, scan, checksum, record, message, index, decode, encode, skim, partition, validate)
+_OF_RECORDS = (
+    varint,
+    scan,
+    checksum,
+    record,
+    message,
+    index,
+    decode,
+    encode_input,
+    encode_messages,
+    encode,
+    skim,
+    partition,
+    validate,
+)
 _OF_COMPACTION = (
     compaction_hash,
     compaction_map,
@@ -428,8 +444,10 @@ _BYTE_COLUMN = (_INT32, _BYTES, _BYTES)
 _SINK = types.NamedTuple(
     (_INT64, _INT64, _INT64, _INT64, *_BYTE_COLUMN, *_BYTE_COLUMN, _INT32, _INT32, _BYTES, *_BYTE_COLUMN), decode.Sink
 )
-_BYTE_ROWS = types.NamedTuple((_INT32_IN, _INT, _BYTES_IN, _INT, _BYTES_IN), encode.ByteColumn)
-_ROWS = types.NamedTuple((_INT64_IN, _INT64_IN, _BYTE_ROWS, _BYTE_ROWS, _INT32_IN, _BYTE_ROWS, _BYTE_ROWS), encode.Rows)
+_BYTE_ROWS = types.NamedTuple((_INT32_IN, _INT, _BYTES_IN, _INT, _BYTES_IN), encode_input.ByteColumn)
+_ROWS = types.NamedTuple(
+    (_INT64_IN, _INT64_IN, _BYTE_ROWS, _BYTE_ROWS, _INT32_IN, _BYTE_ROWS, _BYTE_ROWS), encode_input.Rows
+)
 
 _SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     scan.scan: types.UniTuple(_INT, 4)(_BYTES_IN, _INT, _INT, _TABLE, _INT, _INT, _INT, _INT, _INT),

@@ -7,10 +7,27 @@ checksums.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from octavo.records.kernels.checksum import Tables, crc32c
-from octavo.records.kernels.machine import SLACK, Array, copy, copy_loosely, crc32, wrap64, write_le32
+from octavo.records.kernels.encode_input import (
+    GROUP_APPEND_TIME,
+    GROUP_ATTRIBUTES,
+    GROUP_BASE_SEQUENCE,
+    GROUP_DELETE_HORIZON,
+    GROUP_FIRST_ROW,
+    GROUP_LAST_ROW,
+    GROUP_LEADER_EPOCH,
+    GROUP_PRODUCER_EPOCH,
+    GROUP_PRODUCER_ID,
+    NO_ROOM,
+    ByteColumn,
+    Rows,
+    length_at,
+    natural,
+    place_of,
+    timestamp_ms,
+)
+from octavo.records.kernels.encode_messages import encode_messages
+from octavo.records.kernels.machine import SLACK, Array, copy_loosely, wrap64, write_le32
 from octavo.records.kernels.record import (
     MIN_RECORD_SIZE,
     nullable_size,
@@ -32,56 +49,14 @@ from octavo.records.layout import (
     LOG_OVERHEAD,
     MAGIC_AT,
     MAX_INT32,
-    MAX_INT64,
     MAX_SEQUENCE,
     MAX_SIZE,
     MAX_TIMESTAMP_AT,
-    MESSAGE_V0,
-    MESSAGE_V1,
     NO_TIMESTAMP,
     PRODUCER_EPOCH_AT,
     PRODUCER_ID_AT,
     Attributes,
 )
-
-
-class ByteColumn(NamedTuple):
-    """A column of nullable byte strings, in Arrow's own buffers or in similar ones.
-
-    A value is null if it ends before it starts, if its bit is not set, or if there are no limits: the column is absent.
-    The caller has checked that all others lie inside the data.
-    """
-
-    limits: Array  # int32: the position of each value in the data, and where it ends
-    ends_at: int  # a value begins at limits[row] and ends at limits[row + ends_at]; this is 1 in Arrow's arrays
-    valid: Array  # Arrow's bitmap of the values that are not null; empty if it has none
-    first_bit: int  # the bit of the first row
-    data: Array
-
-
-class Rows(NamedTuple):
-    """The columns to encode."""
-
-    offsets: Array
-    timestamps: Array  # milliseconds, or microseconds; empty if no row has one
-    keys: ByteColumn
-    values: ByteColumn
-    header_ends: Array  # one more than rows: the headers of row i are ends[i] to ends[i + 1]; empty if there are none
-    header_keys: ByteColumn
-    header_values: ByteColumn
-
-
-# Columns of the table of groups.
-GROUP_FIRST_ROW = 0
-GROUP_LAST_ROW = 1  # the row after the last row of the group
-GROUP_ATTRIBUTES = 2
-GROUP_LEADER_EPOCH = 3
-GROUP_PRODUCER_ID = 4
-GROUP_PRODUCER_EPOCH = 5
-GROUP_BASE_SEQUENCE = 6
-GROUP_APPEND_TIME = 7  # the largest timestamp, if the flag in the attributes is set
-GROUP_DELETE_HORIZON = 8  # the base of timestamp deltas, if the flag in the attributes is set
-GROUP_COLUMNS = 9
 
 # Columns of the table of batches, the output.
 BATCH_START = 0
@@ -91,53 +66,11 @@ BATCH_LAST_OFFSET = 3
 BATCH_MAX_TIMESTAMP = 4
 BATCH_COLUMNS = 5
 
-NO_ROOM = -(2**62)  # in place of a row: the output is too small
-
-_CODEC = int(Attributes.CODEC)
 _LOG_APPEND_TIME = int(Attributes.LOG_APPEND_TIME)
 _DELETE_HORIZON = int(Attributes.DELETE_HORIZON)
 
 _NOT_12_BITS = ~0xFFF
 _NOT_14_BITS = ~0x3FFF
-
-_MESSAGE_CRC_AT = MESSAGE_V0.at("crc")
-_MESSAGE_ATTRIBUTES_AT = MESSAGE_V0.at("attributes")
-_TIMESTAMP_AT = MESSAGE_V1.at("timestamp_ms")
-_SIZE_V0 = MESSAGE_V0.size
-_SIZE_V1 = MESSAGE_V1.size
-
-
-def natural(number: int) -> int:
-    """Return a number that is not negative. The compiler then knows this too, and looks for no negative indexes."""
-    return number & MAX_INT64
-
-
-def timestamp_ms(rows: Rows, row: int, micros: int) -> int:
-    """Return a row's timestamp in milliseconds, rounded down."""
-    if not len(rows.timestamps):
-        return NO_TIMESTAMP
-    timestamp: int = rows.timestamps[row]
-    if not micros:
-        return timestamp
-    return natural(timestamp) // 1000 if timestamp >= 0 else timestamp // 1000  # the first is faster
-
-
-def place_of(column: ByteColumn, row: int) -> tuple[int, int]:
-    """Return where a value begins, and its length, which is -1 for null."""
-    if not len(column.limits):
-        return 0, -1
-    if len(column.valid):
-        bit = natural(column.first_bit + row)
-        if not column.valid[bit >> 3] >> (bit & 7) & 1:
-            return 0, -1
-    start: int = column.limits[row]
-    return start, column.limits[natural(row + column.ends_at)] - start
-
-
-def length_at(column: ByteColumn, row: int) -> int:
-    """Return the length of a value, or -1 for null."""
-    _, length = place_of(column, row)
-    return length
 
 
 def put_short(out: Array, at: int, raw: int) -> int:
@@ -329,97 +262,6 @@ def encode_batch(
         out, start, at, groups, group, base_offset, last_offset, base_timestamp, max_timestamp, sequence, row - first
     )
     return at, row, last_offset, max_timestamp
-
-
-def write_message(
-    rows: Rows, row: int, magic: int, attributes: int, offset: int, timestamp: int, tables: Tables, out: Array, at: int
-) -> int:
-    """Write one message of magic 0 or 1 with its checksum; returns the position after it."""
-    key_length = length_at(rows.keys, row)
-    value_length = length_at(rows.values, row)
-    start = at
-    write_i64(out, at, offset)
-    out[at + MAGIC_AT] = magic
-    out[at + _MESSAGE_ATTRIBUTES_AT] = attributes
-    if magic == 1:
-        write_i64(out, at + _TIMESTAMP_AT, timestamp)
-        at += _SIZE_V1
-    else:
-        at += _SIZE_V0
-    write_u32(out, at, key_length)
-    at += 4
-    if key_length > 0:
-        copy(out, at, rows.keys.data, rows.keys.limits[row], key_length)
-        at += key_length
-    write_u32(out, at, value_length)
-    at += 4
-    if value_length > 0:
-        copy(out, at, rows.values.data, rows.values.limits[row], value_length)
-        at += value_length
-    write_u32(out, start + LENGTH_AT, at - start - LOG_OVERHEAD)
-    write_u32(out, start + _MESSAGE_CRC_AT, crc32(tables.ieee, out, start + MAGIC_AT, at))
-    return at
-
-
-def message_size(rows: Rows, row: int, magic: int) -> int:
-    """Return the number of bytes that `write_message` writes."""
-    size: int = max(0, length_at(rows.keys, row)) + max(0, length_at(rows.values, row))
-    return size + 8 + (_SIZE_V1 if magic == 1 else _SIZE_V0)
-
-
-def encode_messages(
-    rows: Rows,
-    micros: int,
-    groups: Array,
-    group: int,
-    row: int,
-    magic: int,
-    max_size: int,
-    max_count: int,
-    tables: Tables,
-    out: Array,
-    at: int,
-) -> tuple[int, int, int, int]:
-    """Write messages of magic 0 or 1, as single messages or for a wrapper; returns the same as `encode_batch`.
-
-    Messages for a wrapper have no codec of their own, and in magic 1 their offsets are relative to the first.
-    """
-    start = at
-    first = row
-    last_row = groups[group, GROUP_LAST_ROW]
-    attributes = groups[group, GROUP_ATTRIBUTES]
-    wrapped = attributes & _CODEC
-    base_offset = rows.offsets[row] if wrapped and magic == 1 else 0
-    max_timestamp = timestamp_ms(rows, row, micros)
-    while row < last_row and row - first < max_count:
-        size = message_size(rows, row, magic)
-        if row > first and at - start + size > max_size:
-            break
-        if size > MAX_SIZE:
-            return at, -1 - row, 0, 0
-        if at + size > len(out) - SLACK:
-            return at, NO_ROOM, 0, 0
-        timestamp = timestamp_ms(rows, row, micros)
-        if (row > first and rows.offsets[row] <= rows.offsets[row - 1]) or timestamp < NO_TIMESTAMP:
-            return at, -1 - row, 0, 0
-        if attributes & _LOG_APPEND_TIME:
-            timestamp = groups[group, GROUP_APPEND_TIME]
-        at = write_message(
-            rows,
-            row,
-            magic,
-            attributes - wrapped,
-            rows.offsets[row] - base_offset,
-            timestamp,
-            tables,
-            out,
-            at,
-        )
-        max_timestamp = max(max_timestamp, timestamp)
-        row += 1
-    if attributes & _LOG_APPEND_TIME:
-        max_timestamp = groups[group, GROUP_APPEND_TIME]
-    return at, row, rows.offsets[row - 1], max_timestamp
 
 
 def encode(
