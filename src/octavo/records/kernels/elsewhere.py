@@ -4,8 +4,9 @@ A thread would hold the locks of the import system and of Numba, and a process t
 does, would inherit them held. Another process holds nothing that anybody waits for, and uses another core. It may end
 later than the process that started it, by some seconds: the next one needs the kernels too.
 
-That process forks once it has imported Numba, into as many as there are cores. They take kernels from the same pipe. If
-several processes want the same kernel, one compiles it and the others wait for that.
+That process forks once it has imported Numba, if there are several cores. One of the two begins with the first kernel
+and the other with the last, until they meet: neighbours call the same functions, which each of the two has to compile
+for itself. If several processes want the same kernel, one compiles it and the others wait for that.
 """
 
 from __future__ import annotations
@@ -64,31 +65,23 @@ def main(names: Sequence[str]) -> None:
     signal.alarm(_MOST_S)
     missing = [kernel for kernel in map(kernel_named, names) if kept(kernel, checked=False) is None]
     if missing:
-        _compile(missing, min(len(missing), _cores()))
+        _compile(missing, in_two=len(missing) > 1 and _cores() > 1)
 
 
-def _compile(kernels: Sequence[Kernel], processes: int) -> None:
+def _compile(kernels: Sequence[Kernel], *, in_two: bool) -> None:
     from octavo.records.kernels.compiled import prepare
 
     prepare()
-    tasks, giver = os.pipe()
-    os.write(giver, bytes(range(len(kernels))))
+    left, giver = os.pipe()  # has a byte for every kernel that nobody has begun
+    os.write(giver, bytes(len(kernels)))
     os.close(giver)
-    others = []
-    for _ in range(processes - 1):
-        process = os.fork()
-        if process == 0:
-            _compile_next(tasks, kernels)
-            os._exit(0)
-        others.append(process)
-    _compile_next(tasks, kernels)
-    for process in others:
-        os.waitpid(process, 0)
-
-
-def _compile_next(tasks: int, kernels: Sequence[Kernel]) -> None:
-    while task := os.read(tasks, 1):
-        _compile_one(kernels[task[0]])
+    other = os.fork() if in_two else None
+    for kernel in kernels if other is None or other else reversed(kernels):
+        if not os.read(left, 1):
+            break
+        _compile_one(kernel)
+    if other:
+        os.waitpid(other, 0)
 
 
 def _compile_one(kernel: Kernel) -> None:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 Kernel = Callable[..., Any]
 
-# Kernels that are used together, as module and function. They are compiled together, in this order.
+# Kernels that are used together, as module and function. They are compiled together, from both ends.
 GROUPS: Final = (
-    ("scan.scan", "decode.decode", "inflate.inflate", "checksum.verify"),
-    ("encode.encode", "partition.partition"),
+    ("scan.scan", "decode.decode", "checksum.verify", "inflate.inflate"),
     ("validate.validate", "index.index_batches"),
+    ("partition.partition", "encode.encode"),
     ("compaction_filter.filter_batches", "compaction_fill.fill"),
 )
 _LOOK_AGAIN_S: Final = 0.02  # seconds after which the cache may have a kernel that it did not have
