@@ -88,7 +88,10 @@ class Flushing:
     def before_roll(self, base_offset: int) -> None:
         """Wait until a segment may begin at `base_offset`. The old one is sealed."""
         log = self._log
-        if self._may_have_gaps or base_offset > log.view.end_offset:
+        # Recovery does not look into a segment before the recovery point, so that the last index entries, which sealing
+        # has just written, would not be rebuilt.
+        is_flushed = log.segments.recovery_point >= log.view.end_offset
+        if self._may_have_gaps or base_offset > log.view.end_offset or is_flushed:
             self._flush(only_rolled=False)
             return
         if not log.checkpoints.has_recovery_point(log.partition):  # the background has not come to it yet

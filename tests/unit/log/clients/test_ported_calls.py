@@ -316,13 +316,14 @@ def check_missing(thing: object, name: str) -> None:
     assert name not in dir(thing)
 
 
-def test_an_error_inside_of_a_method_is_left_as_it_is(consumer: Wrong) -> None:
+def test_an_error_inside_of_a_method_is_left_as_it_is(data: DataDirectory, consumer: Wrong) -> None:
     def breaks(value: bytes) -> int:
         return len(value) + "1"  # type: ignore[operator]  # that is the point
 
-    consumer._fetcher._deserializers = (None, breaks)
-    with pytest.raises(OctavoError, match="cannot be deserialized"):
-        consumer.poll()
+    with Consumer(data, value_deserializer=breaks, auto_offset_reset="earliest") as broken:
+        broken.assign([T0])
+        with pytest.raises(OctavoError, match="cannot be deserialized"):
+            broken.poll()
     with pytest.raises(TypeError, match="not supported between"):
         consumer.offsets_for_times({T0: "yesterday"})
 

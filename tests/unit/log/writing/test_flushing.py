@@ -12,7 +12,7 @@ from octavo.errors import BadDirectory, LogError
 from octavo.log import DataDirectory, Log, LogConfig
 from octavo.log.checkpoints import Checkpoints
 from octavo.log.flusher import Task
-from octavo.log.names import LOG, TopicPartition, file_name
+from octavo.log.names import LOG, TIME_INDEX, TopicPartition, file_name
 from octavo.log.storage import DISK
 from octavo.log.writing import flushing
 from octavo.records import BatchBuilder
@@ -80,6 +80,23 @@ def test_a_roll_does_not_wait_for_the_disk(tmp_path: Path, disk: LaterDisk) -> N
         disk.run_tasks()
         assert log.recovery_point == 7
         assert keys(log) == list(range(7))
+
+
+def test_a_roll_after_a_flush_syncs_the_index_entries_that_sealing_wrote(tmp_path: Path, disk: LaterDisk) -> None:
+    """Recovery would not rebuild them: all of the segment is before the recovery point."""
+    with opened(tmp_path, disk) as log:
+        log.append(make_batch(3))
+        log.flush()
+        synced: list[str] = []
+
+        def note(what: str, path: Path) -> bool:
+            if what == "sync":
+                synced.append(path.name)
+            return False
+
+        disk.fails = note
+        log.roll()
+        assert file_name(0, TIME_INDEX) in synced
 
 
 def test_the_first_roll_of_a_log_records_the_recovery_point(tmp_path: Path, disk: LaterDisk) -> None:
