@@ -9,7 +9,7 @@ import sys
 from benchmarks.measure import DEFAULT_REPEAT
 from benchmarks.registry import BENCHMARKS
 from benchmarks.report import as_json, print_table
-from octavo.records.kernels.loading import load_all
+from octavo.records.kernels.compilation.loading import load_all
 from tests.kafka.releases import KafkaUnavailable
 
 

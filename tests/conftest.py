@@ -73,7 +73,7 @@ def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Otherwise it would depend on the speed of the machine which of them are interpreted.
     """
-    monkeypatch.setattr("octavo.records.kernels.elsewhere.start", lambda _: None)
+    monkeypatch.setattr("octavo.records.kernels.compilation.elsewhere.start", lambda _: None)
 
 
 @pytest.fixture(autouse=True)

@@ -43,7 +43,7 @@ def with_segment() -> int:
 
 
 def with_everything() -> int:
-    from octavo.records.kernels.loading import all_kernels, load_all
+    from octavo.records.kernels.compilation.loading import all_kernels, load_all
 
     load_all()
     return len(all_kernels())

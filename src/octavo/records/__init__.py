@@ -9,8 +9,9 @@
     read_control     decode a control record
 
 The package uses no sockets, no clocks and no files, with one exception: the code that Numba compiles is cached in a
-folder of the user (`octavo.records.kernels.cache`). That happens only once `to_arrow`, `from_arrow` or `convert` have
-much to do. Importing the package imports neither pyarrow nor Numba; those three import what they need on first use.
+folder of the user (`octavo.records.kernels.compilation.cache`). That happens only once `to_arrow`, `from_arrow` or
+`convert` have much to do. Importing the package imports neither pyarrow nor Numba; those three import what they
+need on first use.
 """
 
 from __future__ import annotations

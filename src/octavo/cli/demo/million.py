@@ -38,8 +38,8 @@ def show(stage: Stage) -> None:
 
 def _load_kernels(stage: Stage) -> float:
     """Load the kernels, which are compiled in the first run on a machine. Return how many seconds it took."""
-    from octavo.records.kernels.cache import folders_to_load_from
-    from octavo.records.kernels.loading import load_all
+    from octavo.records.kernels.compilation.cache import folders_to_load_from
+    from octavo.records.kernels.compilation.loading import load_all
 
     is_first = not any(any(folder.iterdir()) for folder in folders_to_load_from())
     text = "Compiling the kernels, which only the first run on a machine does: some seconds ..."

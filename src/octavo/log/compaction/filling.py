@@ -14,8 +14,8 @@ from octavo.log.compaction.stats import GoOn
 from octavo.log.segment.segment import Segment
 from octavo.log.view import segment_ends
 from octavo.records.kernels import Kernels, rules, scan
-from octavo.records.kernels.compaction_fill import FULL
-from octavo.records.kernels.compaction_read import READ_COLUMNS
+from octavo.records.kernels.compaction.fill import FULL
+from octavo.records.kernels.compaction.read import READ_COLUMNS
 from octavo.records.layout import Attributes
 
 CHUNK: Final = 64  # number of records read before the first of them is looked up

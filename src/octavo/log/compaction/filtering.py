@@ -17,9 +17,9 @@ from octavo.log.storage import File
 from octavo.records.checksum import crc32c
 from octavo.records.compression import compress
 from octavo.records.kernels import Kernels, rules, scan
-from octavo.records.kernels import compaction_filter as kernel
 from octavo.records.kernels.batch_checksums import checksum_tables
-from octavo.records.kernels.compaction_read import READ_COLUMNS
+from octavo.records.kernels.compaction import filter as kernel
+from octavo.records.kernels.compaction.read import READ_COLUMNS
 from octavo.records.layout import ATTRIBUTES_AT, CRC_AT, HEADER_SIZE, LENGTH_AT, LOG_OVERHEAD, Attributes, Buffer
 
 _CODEC: Final = int(Attributes.CODEC)

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from octavo.errors import InvalidInput
-from octavo.records.kernels import compaction_fill as fill
-from octavo.records.kernels.compaction_map import WORDS
+from octavo.records.kernels.compaction import fill
+from octavo.records.kernels.compaction.map import WORDS
 
 SLOT_SIZE: Final = WORDS * 8
 LOAD_FACTOR: Final = 0.9  # log.cleaner.io.buffer.load.factor

@@ -16,7 +16,7 @@ from octavo.log.compaction.cleaned_transactions import CleanedTransactions, is_o
 from octavo.log.compaction.plan import LastBatch
 from octavo.log.compaction.source import Block, Int64s
 from octavo.records.kernels import scan
-from octavo.records.kernels.compaction_filter import DISCARD, KEEP_EMPTY, MARKS_NOTHING
+from octavo.records.kernels.compaction.filter import DISCARD, KEEP_EMPTY, MARKS_NOTHING
 from octavo.records.layout import NO_OFFSET, Attributes
 
 _CONTROL: Final = int(Attributes.CONTROL)
@@ -60,7 +60,7 @@ class Retention:
         self._now_ms = now_ms
 
     def actions(self, block: Block, last_batches: LastBatches) -> Int64s:
-        """Return what to do with each batch of a block, as flags of `compaction_filter`."""
+        """Return what to do with each batch of a block, as flags of the kernel `filter_batches`."""
         table = block.table
         actions = np.zeros(len(table), np.int64)
         actions[table[:, scan.LAST_OFFSET] + 1 == self._upper_bound] = KEEP_EMPTY

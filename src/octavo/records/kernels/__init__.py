@@ -17,8 +17,8 @@ import threading
 from typing import Final
 
 from octavo.errors import InvalidInput
-from octavo.records.kernels.loading import Kernel as Kernel
-from octavo.records.kernels.loading import as_machine_code, has_arrived, interpreted, with_swap
+from octavo.records.kernels.compilation.loading import Kernel as Kernel
+from octavo.records.kernels.compilation.loading import as_machine_code, has_arrived, interpreted, with_swap
 
 MODES = ("auto", "interpreted", "compiled", "checked")
 # Bytes that are processed by interpreted kernels before compiled ones are loaded, or compiled if there are none.
@@ -51,7 +51,7 @@ class Kernels:
 
     @property
     def inflate(self) -> Kernel:
-        from octavo.records.kernels import inflate
+        from octavo.records.kernels.inflation import inflate
 
         return self._made(inflate.inflate)
 
@@ -87,22 +87,22 @@ class Kernels:
 
     @property
     def fill(self) -> Kernel:
-        from octavo.records.kernels import compaction_fill
+        from octavo.records.kernels.compaction import fill
 
-        return self._made(compaction_fill.fill)
+        return self._made(fill.fill)
 
     @property
     def filter_batches(self) -> Kernel:
-        from octavo.records.kernels import compaction_filter
+        from octavo.records.kernels.compaction import filter as filtering
 
-        return self._made(compaction_filter.filter_batches)
+        return self._made(filtering.filter_batches)
 
     @property
     def checks_fast(self) -> bool:
         """Whether these kernels compute checksums faster than one library call per batch."""
         if not self.compiled:
             return False
-        from octavo.records.kernels.machine_code import checks_fast
+        from octavo.records.kernels.compilation.machine_code import checks_fast
 
         return checks_fast()
 

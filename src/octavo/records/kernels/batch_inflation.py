@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from octavo.errors import FormatError
 from octavo.records.compression import Inflater
-from octavo.records.kernels import Kernels, inflate, rules, scan
-from octavo.records.kernels.inflate_copy import SLACK
+from octavo.records.kernels import Kernels, rules, scan
+from octavo.records.kernels.inflation import inflate
+from octavo.records.kernels.inflation.copy import SLACK
 from octavo.records.kernels.message import walk_message
 from octavo.records.layout import HEADER_SIZE, Attributes, Codec
 

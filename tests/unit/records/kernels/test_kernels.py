@@ -17,9 +17,10 @@ from llvmlite import binding
 
 from octavo.errors import InvalidInput
 from octavo.records import kernels as kernel_package
-from octavo.records.kernels import Kernels, decode, kernels, loading, partition, scan
+from octavo.records.kernels import Kernels, decode, kernels, partition, scan
 from octavo.records.kernels.batch_checksums import checksum_tables
-from octavo.records.kernels.compiled import type_mismatch
+from octavo.records.kernels.compilation import loading
+from octavo.records.kernels.compilation.compiled import type_mismatch
 from octavo.records.kernels.machine import read_i64, wrap64
 from octavo.records.kernels.varint import (
     CUT,
@@ -165,7 +166,8 @@ _VERIFIED_ELSEWHERE = """
 import numpy as np
 from crc32c import crc32c
 from llvmlite import binding
-from octavo.records.kernels import Kernels, folding, scan
+from octavo.records.kernels import Kernels, scan
+from octavo.records.kernels.compilation import folding
 from octavo.records.kernels.batch_checksums import checksum_tables
 
 data = np.arange(9000, dtype=np.int64).astype(np.uint8)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from octavo.records.kernels import rules
-from octavo.records.kernels.compaction_map import put_offset
-from octavo.records.kernels.compaction_read import (
+from octavo.records.kernels.compaction.map import put_offset
+from octavo.records.kernels.compaction.read import (
     FIRST_HASH,
     KEY_LENGTH,
     OFFSET,

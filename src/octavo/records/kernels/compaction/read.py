@@ -8,8 +8,8 @@ would be most of the work.
 from __future__ import annotations
 
 from octavo.records.kernels import rules
-from octavo.records.kernels.compaction_hash import sip_hash
-from octavo.records.kernels.compaction_map import fetch_slot
+from octavo.records.kernels.compaction.hash import sip_hash
+from octavo.records.kernels.compaction.map import fetch_slot
 from octavo.records.kernels.machine import Array, wrap64
 from octavo.records.kernels.message import measure_wrapper, walk_message
 from octavo.records.kernels.record import MIN_RECORD_SIZE, walk_headers, walk_record

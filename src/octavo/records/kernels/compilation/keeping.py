@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
-from octavo.records.kernels.cache import folder_to_write_to, folders_to_load_from, warn_once
-from octavo.records.kernels.machine_code import MachineCode, processor
+from octavo.records.kernels.compilation.cache import folder_to_write_to, folders_to_load_from, warn_once
+from octavo.records.kernels.compilation.machine_code import MachineCode, processor
 
 _DIGEST_SIZE: Final = hashlib.sha256().digest_size
 

@@ -20,13 +20,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from octavo.records.kernels.cache import folder_to_write_to
-from octavo.records.kernels.loading import Kernel, kernel_named
+from octavo.records.kernels.compilation.cache import folder_to_write_to
+from octavo.records.kernels.compilation.loading import Kernel, kernel_named
 
 _MOST_S: Final = 300  # seconds after which the process ends in any case
 _PROGRAM: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
-    "from octavo.records.kernels.elsewhere import main; main(sys.argv[2:])"
+    "from octavo.records.kernels.compilation.elsewhere import main; main(sys.argv[2:])"
 )
 
 
@@ -60,7 +60,7 @@ def start(names: Sequence[str]) -> Compilation | None:
 
 def main(names: Sequence[str]) -> None:
     """Compile the kernels with these names that the cache does not have."""
-    from octavo.records.kernels.keeping import kept
+    from octavo.records.kernels.compilation.keeping import kept
 
     signal.alarm(_MOST_S)
     missing = [kernel for kernel in map(kernel_named, names) if kept(kernel, checked=False) is None]
@@ -69,7 +69,7 @@ def main(names: Sequence[str]) -> None:
 
 
 def _compile(kernels: Sequence[Kernel], *, in_two: bool) -> None:
-    from octavo.records.kernels.compiled import prepare
+    from octavo.records.kernels.compilation.compiled import prepare
 
     prepare()
     left, giver = os.pipe()  # has a byte for every kernel that nobody has begun
@@ -85,8 +85,8 @@ def _compile(kernels: Sequence[Kernel], *, in_two: bool) -> None:
 
 
 def _compile_one(kernel: Kernel) -> None:
-    from octavo.records.kernels.compiled import compile_kernel
-    from octavo.records.kernels.keeping import alone, keep, kept
+    from octavo.records.kernels.compilation.compiled import compile_kernel
+    from octavo.records.kernels.compilation.keeping import alone, keep, kept
 
     with alone(kernel):
         if kept(kernel, checked=False) is None:

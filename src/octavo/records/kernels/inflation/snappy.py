@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from octavo.records.kernels.inflate_copy import (
+from octavo.records.kernels.inflation.copy import (
     FULL,
     UNUSUAL,
     USUAL_COPY,

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from octavo.errors import OctavoError
 from octavo.records.compression import compress, decompress
-from octavo.records.kernels import Kernels, inflate, scan
-from octavo.records.kernels.inflate_copy import SLACK
+from octavo.records.kernels import Kernels, scan
+from octavo.records.kernels.inflation import inflate
+from octavo.records.kernels.inflation.copy import SLACK
 from octavo.records.layout import BATCH_HEADER, Codec
 from tests.corruption.guard import Guarded
 from tests.unit.records.compression.cases import noise, text

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from octavo.records.kernels import rules
 from octavo.records.kernels.checksum import Tables
-from octavo.records.kernels.compaction_map import find_offset
-from octavo.records.kernels.compaction_read import (
+from octavo.records.kernels.compaction.map import find_offset
+from octavo.records.kernels.compaction.read import (
     FIRST_HASH,
     KEY_LENGTH,
     OFFSET,
@@ -20,7 +20,7 @@ from octavo.records.kernels.compaction_read import (
     count_records,
     read_some,
 )
-from octavo.records.kernels.compaction_write import (
+from octavo.records.kernels.compaction.write import (
     NO_ROOM,
     convert_message,
     copy_batch,

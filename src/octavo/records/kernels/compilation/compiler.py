@@ -22,7 +22,7 @@ from numba.core import codegen, compiler, cpu, sigutils, typing
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
-from octavo.records.kernels.machine_code import MachineCode
+from octavo.records.kernels.compilation.machine_code import MachineCode
 
 
 class _Library(codegen.AOTCodeLibrary):

@@ -19,16 +19,17 @@ import numba
 import pytest
 
 import octavo
-from octavo.records.kernels import cache, keeping
-from octavo.records.kernels.compiler import generate
-from octavo.records.kernels.machine_code import load
+from octavo.records.kernels.compilation import cache, keeping
+from octavo.records.kernels.compilation.compiler import generate
+from octavo.records.kernels.compilation.machine_code import load
 from tests.permissions import run_as_user, run_obeying_permissions
 
 # Prints how many rows were read, and how many kernels were loaded and compiled for it.
 SCRIPT = """
 from octavo.records import BatchBuilder, to_arrow
-from octavo.records.kernels import Kernels, loading
-from octavo.records.kernels.loading import _machine_code
+from octavo.records.kernels import Kernels
+from octavo.records.kernels.compilation import loading
+from octavo.records.kernels.compilation.loading import _machine_code
 compiled, compile_here = [], loading._compiled_here
 loading._compiled_here = lambda kernel: compiled.append(kernel) or compile_here(kernel)
 builder = BatchBuilder()
@@ -38,7 +39,7 @@ print(f"{rows} row, {len(_machine_code) - len(compiled)} loaded, {len(compiled)}
 """
 COMPILED = "1 row, 0 loaded, 2 compiled\n"
 LOADED = "1 row, 2 loaded, 0 compiled\n"
-WHERE = "from octavo.records.kernels.cache import folder_to_write_to; print(folder_to_write_to())"
+WHERE = "from octavo.records.kernels.compilation.cache import folder_to_write_to; print(folder_to_write_to())"
 SOMEBODY = 4321  # a user id that has no name and owns nothing
 TEMPORARY = tempfile.gettempdir()
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -136,11 +137,13 @@ def test_a_copy_of_the_package_in_another_place_compiles_nothing(tmp_path: Path,
 def test_the_folder_changes_with_any_source_of_a_kernel(tmp_path: Path, given: Path) -> None:
     copy_package(tmp_path)
     names = {python(WHERE, PYTHONPATH=str(tmp_path)).stdout}
-    for changed in ("kernels/varint.py", "layout.py"):  # what kernels call, and what they take constants from
-        path = tmp_path / "octavo" / "records" / changed
+    # what kernels call, also in folders of theirs, what compiles them, and what they take constants from
+    sources = ("varint.py", "compaction/hash.py", "inflation/copy.py", "compilation/compiler.py", "../layout.py")
+    for changed in sources:
+        path = tmp_path / "octavo" / "records" / "kernels" / changed
         path.write_text(path.read_text() + "\n# changed\n")
         names.add(python(WHERE, PYTHONPATH=str(tmp_path)).stdout)
-    assert len(names) == 3
+    assert len(names) == 1 + len(sources)
 
 
 @pytest.mark.parametrize("changed", ["numba", "llvmlite", "python"])
@@ -286,7 +289,8 @@ def test_a_warning_says_why_the_folder_that_was_given_is_not_used(compiled: Path
     folder.mkdir(mode=0o755)
 
     def told() -> str:
-        warning = as_somebody("from octavo.records.kernels import cache; cache.sources_digest()", WHERE, open_to_all)
+        digest = "from octavo.records.kernels.compilation import cache; cache.sources_digest()"
+        warning = as_somebody(digest, WHERE, open_to_all)
         assert warning.stderr.count("\n") == 1, warning.stderr
         shutil.rmtree(open_to_all / f"octavo-{SOMEBODY}")
         text, _, reason = warning.stderr.partition(" and not in OCTAVO_CACHE_DIR: ")
@@ -436,7 +440,7 @@ def test_where_nothing_can_be_had_it_is_told_once(given: Path, home: Path, caplo
     with caplog.at_level(logging.WARNING):
         assert (cache.folder_to_write_to(), cache.folder_to_write_to()) == (None, None)
     (record,) = caplog.records
-    assert record.name == "octavo.records.kernels.cache"
+    assert record.name == "octavo.records.kernels.compilation.cache"
     assert record.getMessage().startswith("compiled kernels are not kept, so that every process compiles them again: ")
     assert str(given) in record.getMessage()
     assert not list(cache.folders_to_load_from())

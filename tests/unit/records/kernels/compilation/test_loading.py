@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from octavo.records.kernels import cache, elsewhere, loading, partition
-from octavo.records.kernels.compiled import _SIGNATURES
-from octavo.records.kernels.elsewhere import start  # as it is outside of tests
-from octavo.records.kernels.loading import as_machine_code, has_arrived, with_swap
+from octavo.records.kernels import partition
+from octavo.records.kernels.compilation import cache, elsewhere, loading
+from octavo.records.kernels.compilation.compiled import _SIGNATURES
+from octavo.records.kernels.compilation.elsewhere import start  # as it is outside of tests
+from octavo.records.kernels.compilation.loading import as_machine_code, has_arrived, with_swap
 
 KERNEL = partition.partition
 
@@ -127,7 +128,8 @@ def test_no_process_is_started_where_it_could_not_leave_anything(monkeypatch: py
 BEGIN = """
 import os, signal, sys, time
 from octavo.records import BatchBuilder, to_arrow
-from octavo.records.kernels import kernels, loading
+from octavo.records.kernels import kernels
+from octavo.records.kernels.compilation import loading
 data = b""
 for number in range(3):
     builder = BatchBuilder(base_offset=number)

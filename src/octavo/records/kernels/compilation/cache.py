@@ -6,7 +6,7 @@ are only read, as in the image of a container.
 
 Each of them has a subfolder named after everything that the kernels depend on: their sources, Numba, llvmlite and
 Python. Its content is therefore never stale, and does not depend on where Octavo is installed.
-`octavo.records.kernels.keeping` names the files in it, one for each kernel and kind of processor.
+`octavo.records.kernels.compilation.keeping` names the files in it, one for each kernel and kind of processor.
 
 The content of these files is executed. So a folder is used only if nobody but this user and root can change or replace
 it: the folder and all folders above it belong to one of the two, and others cannot write to any of them. (A folder
@@ -28,7 +28,10 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _log = logging.getLogger(__name__)
 
@@ -54,10 +57,18 @@ def sources_digest() -> str:
     made_with = (version("numba"), version("llvmlite"), sys.implementation.cache_tag, sys.abiflags)
     digest = hashlib.sha256(repr(made_with).encode())
     records = files("octavo.records")  # this may also be in a zip archive
-    kernels = (each for each in records.joinpath("kernels").iterdir() if each.name.endswith(".py"))
-    for source in (*sorted(kernels, key=lambda each: each.name), records.joinpath("layout.py")):
+    for source in (*_sources(records.joinpath("kernels")), records.joinpath("layout.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _sources(folder: Traversable) -> Iterator[Traversable]:
+    """Yield the modules in `folder` and in the folders below it, in the same order everywhere."""
+    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+        if each.name.endswith(".py"):
+            yield each
+        elif each.is_dir():
+            yield from _sources(each)
 
 
 def folders_to_load_from(*, checked: bool = False) -> Iterator[Path]:

@@ -5,14 +5,14 @@ a codec library then decides, as strictly as Kafka's, and its error is the one t
 damaged streams stands here, and none may be missing: whatever is written is checked against the room, and whatever is
 read against the end of the batch.
 
-The room that may be filled ends `SLACK` bytes before the output does (see `inflate_copy`).
+The room that may be filled ends `SLACK` bytes before the output does (see `copy`).
 """
 
 from __future__ import annotations
 
-from octavo.records.kernels.inflate_copy import FULL, SLACK, UNUSUAL
-from octavo.records.kernels.inflate_lz4 import lz4_frame
-from octavo.records.kernels.inflate_snappy import snappy_stream
+from octavo.records.kernels.inflation.copy import FULL, SLACK, UNUSUAL
+from octavo.records.kernels.inflation.lz4 import lz4_frame
+from octavo.records.kernels.inflation.snappy import snappy_stream
 from octavo.records.kernels.machine import Array
 from octavo.records.kernels.scan import ATTRIBUTES, END, INFLATED, POSITION, SIZE, START
 from octavo.records.layout import HEADER_SIZE, Attributes, Codec

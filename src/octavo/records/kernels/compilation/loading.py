@@ -13,20 +13,22 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from octavo.records.kernels.cache import warn_once
+from octavo.records.kernels.compilation.cache import warn_once
 
 if TYPE_CHECKING:
-    from octavo.records.kernels.elsewhere import Compilation
-    from octavo.records.kernels.machine_code import MachineCode
+    from octavo.records.kernels.compilation.elsewhere import Compilation
+    from octavo.records.kernels.compilation.machine_code import MachineCode
 
 Kernel = Callable[..., Any]
 
-# Kernels that are used together, as module and function. They are compiled together, from both ends.
+_PACKAGE: Final = "octavo.records.kernels"
+
+# Kernels that are used together, as module in that package and function. They are compiled together, from both ends.
 GROUPS: Final = (
-    ("scan.scan", "decode.decode", "checksum.verify", "inflate.inflate"),
+    ("scan.scan", "decode.decode", "checksum.verify", "inflation.inflate.inflate"),
     ("validate.validate", "index.index_batches"),
     ("partition.partition", "encode.encode"),
-    ("compaction_filter.filter_batches", "compaction_fill.fill"),
+    ("compaction.filter.filter_batches", "compaction.fill.fill"),
 )
 _LOOK_AGAIN_S: Final = 0.02  # seconds after which the cache may have a kernel that it did not have
 
@@ -98,7 +100,7 @@ def _if_ready(kernel: Kernel) -> Kernel | None:
             _over.add(group)
         made = _look(kernel)
         if made is None and group not in _over and group not in _compilations:
-            from octavo.records.kernels.elsewhere import start
+            from octavo.records.kernels.compilation.elsewhere import start
 
             compilation = start(group)
             if compilation is None:
@@ -132,7 +134,7 @@ def _under_way() -> bool:
 
 def load_all() -> None:
     """Load all kernels. Those that are missing are compiled by other processes first, on all cores."""
-    from octavo.records.kernels.elsewhere import start
+    from octavo.records.kernels.compilation.elsewhere import start
 
     compilation = start(tuple(name for group in GROUPS for name in group))
     if compilation is not None:
@@ -150,20 +152,20 @@ def kernel_named(name: str) -> Kernel:
     """Return the function that is called `name` in `GROUPS`."""
     from importlib import import_module
 
-    module, _, function = name.partition(".")
-    kernel: Kernel = getattr(import_module(f"octavo.records.kernels.{module}"), function)
+    module, _, function = name.rpartition(".")
+    kernel: Kernel = getattr(import_module(f"{_PACKAGE}.{module}"), function)
     return kernel
 
 
 @functools.cache
 def _group(kernel: Kernel) -> tuple[str, ...]:
-    name = f"{kernel.__module__.rpartition('.')[2]}.{kernel.__qualname__}"
+    name = f"{kernel.__module__}.{kernel.__qualname__}".removeprefix(f"{_PACKAGE}.")
     return next(group for group in GROUPS if name in group)
 
 
 def _loaded(kernel: Kernel) -> Kernel | None:
     """Load `kernel` from the cache; None if it is not there."""
-    from octavo.records.kernels.keeping import kept
+    from octavo.records.kernels.compilation.keeping import kept
 
     checked = _checked()
     code = kept(kernel, checked=checked)
@@ -172,8 +174,8 @@ def _loaded(kernel: Kernel) -> Kernel | None:
 
 def _compiled_here(kernel: Kernel) -> Kernel:
     """Compile `kernel` in this process, and keep it for others."""
-    from octavo.records.kernels.compiled import compile_kernel
-    from octavo.records.kernels.keeping import keep
+    from octavo.records.kernels.compilation.compiled import compile_kernel
+    from octavo.records.kernels.compilation.keeping import keep
 
     checked = _checked()
     code = compile_kernel(kernel)
@@ -191,14 +193,14 @@ def _compiled_or_interpreted(kernel: Kernel) -> Kernel:
 
 
 def _callable(code: MachineCode, kernel: Kernel, checked: bool) -> Kernel:
-    from octavo.records.kernels.machine_code import load
+    from octavo.records.kernels.compilation.machine_code import load
 
     function = load(code, kernel)
     return _with_types_checked(function, kernel) if checked else function
 
 
 def _with_types_checked(function: Kernel, kernel: Kernel) -> Kernel:
-    from octavo.records.kernels.compiled import type_mismatch
+    from octavo.records.kernels.compilation.compiled import type_mismatch
 
     def call(*arguments: Any) -> Any:
         mismatch = type_mismatch(kernel, arguments)

@@ -27,21 +27,11 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from octavo.records.kernels import (
     checksum,
-    compaction_fill,
-    compaction_filter,
-    compaction_hash,
-    compaction_map,
-    compaction_read,
-    compaction_write,
     decode,
     encode,
     encode_input,
     encode_messages,
     index,
-    inflate,
-    inflate_copy,
-    inflate_lz4,
-    inflate_snappy,
     machine,
     message,
     partition,
@@ -51,9 +41,19 @@ from octavo.records.kernels import (
     validate,
     varint,
 )
-from octavo.records.kernels.compiler import generate, prepare
-from octavo.records.kernels.folding import BLOCK, VECTOR, fold_crc32c
-from octavo.records.kernels.machine_code import MachineCode, checks_fast
+from octavo.records.kernels.compaction import fill as compaction_fill
+from octavo.records.kernels.compaction import filter as compaction_filter
+from octavo.records.kernels.compaction import hash as compaction_hash
+from octavo.records.kernels.compaction import map as compaction_map
+from octavo.records.kernels.compaction import read as compaction_read
+from octavo.records.kernels.compaction import write as compaction_write
+from octavo.records.kernels.compilation.compiler import generate, prepare
+from octavo.records.kernels.compilation.folding import BLOCK, VECTOR, fold_crc32c
+from octavo.records.kernels.compilation.machine_code import MachineCode, checks_fast
+from octavo.records.kernels.inflation import copy as inflate_copy
+from octavo.records.kernels.inflation import inflate
+from octavo.records.kernels.inflation import lz4 as inflate_lz4
+from octavo.records.kernels.inflation import snappy as inflate_snappy
 
 CHECKED: Final = os.environ.get("OCTAVO_KERNELS") == "checked"
 _OPTIONS: Final = {

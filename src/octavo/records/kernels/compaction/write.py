@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from octavo.records.kernels.checksum import Tables
-from octavo.records.kernels.compaction_read import (
+from octavo.records.kernels.compaction.read import (
     DELTA,
     KEY_AT,
     KEY_LENGTH,

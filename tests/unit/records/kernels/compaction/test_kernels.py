@@ -9,9 +9,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from octavo.records.kernels.compaction_hash import sip_hash
-from octavo.records.kernels.compaction_map import WORDS, find_offset, put_offset
-from octavo.records.kernels.compaction_read import any_keyed
+from octavo.records.kernels.compaction.hash import sip_hash
+from octavo.records.kernels.compaction.map import WORDS, find_offset, put_offset
+from octavo.records.kernels.compaction.read import any_keyed
 from octavo.records.kernels.skim import quick_record
 from octavo.records.v2 import write_headers, write_record
 

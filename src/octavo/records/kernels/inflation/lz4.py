@@ -5,7 +5,7 @@ Kafka verifies the checksums of the header and of blocks, and ignores the conten
 
 from __future__ import annotations
 
-from octavo.records.kernels.inflate_copy import (
+from octavo.records.kernels.inflation.copy import (
     FULL,
     UNUSUAL,
     USUAL_COPY,

@@ -1,0 +1,1 @@
+"""Turn kernels into machine code, keep it between processes, and load it."""

@@ -1,0 +1,1 @@
+"""The kernel that decompresses lz4 and snappy, for many batches in one call."""
