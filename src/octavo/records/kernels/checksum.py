@@ -36,7 +36,7 @@ class Tables(NamedTuple):
 
 
 def slicing_tables(polynomial: int) -> list[int]:
-    """Return eight tables of 256 entries, one after the other, for `compiled`."""
+    """Return eight tables of 256 entries, one after the other, for compiled kernels."""
     table = []
     for byte in range(256):
         value = byte

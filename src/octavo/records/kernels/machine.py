@@ -1,8 +1,8 @@
 """The few operations that plain Python and compiled code have to do differently.
 
-A kernel is a plain Python function over flat arrays. It runs unchanged on memoryviews, and `compiled` turns the same
-source into machine code on NumPy arrays. These functions are the seam: the code here defines their meaning, and
-`compiled` replaces each by one machine operation with that meaning.
+A kernel is a plain Python function over flat arrays. It runs unchanged on memoryviews, and Numba turns the same source
+into machine code on NumPy arrays. These functions are the seam: the code here defines their meaning, and two modules of
+`compilation`, `instructions` and `checksum_instructions`, replace each by one machine operation with that meaning.
 """
 
 from __future__ import annotations

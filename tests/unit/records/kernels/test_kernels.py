@@ -20,7 +20,7 @@ from octavo.records import kernels as kernel_package
 from octavo.records.kernels import Kernels, decode, kernels, partition, scan
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.kernels.compilation import loading
-from octavo.records.kernels.compilation.compiled import type_mismatch
+from octavo.records.kernels.compilation.signatures import type_mismatch
 from octavo.records.kernels.machine import read_i64, wrap64
 from octavo.records.kernels.varint import (
     CUT,

@@ -200,7 +200,7 @@ def _callable(code: MachineCode, kernel: Kernel, checked: bool) -> Kernel:
 
 
 def _with_types_checked(function: Kernel, kernel: Kernel) -> Kernel:
-    from octavo.records.kernels.compilation.compiled import type_mismatch
+    from octavo.records.kernels.compilation.signatures import type_mismatch
 
     def call(*arguments: Any) -> Any:
         mismatch = type_mismatch(kernel, arguments)

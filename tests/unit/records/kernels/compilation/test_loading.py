@@ -13,9 +13,9 @@ import pytest
 
 from octavo.records.kernels import partition
 from octavo.records.kernels.compilation import cache, elsewhere, loading
-from octavo.records.kernels.compilation.compiled import _SIGNATURES
 from octavo.records.kernels.compilation.elsewhere import start  # as it is outside of tests
 from octavo.records.kernels.compilation.loading import as_machine_code, has_arrived, with_swap
+from octavo.records.kernels.compilation.signatures import SIGNATURES
 
 KERNEL = partition.partition
 
@@ -101,7 +101,7 @@ def test_a_forked_process_does_not_wait_for_its_parents_compilation(compilation:
 
 
 def test_every_kernel_is_in_a_group() -> None:
-    assert set(loading.all_kernels()) == set(_SIGNATURES)
+    assert set(loading.all_kernels()) == set(SIGNATURES)
 
 
 @pytest.mark.parametrize("program", ["", "/usr/sbin/uwsgi", "frozen"])
