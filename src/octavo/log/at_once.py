@@ -16,7 +16,7 @@ from typing import Final, Generic, TypeVar
 Item = TypeVar("Item")
 
 THREADS: Final = 32  # also the number of files that are open at the same time
-_TOO_MANY_OPEN: Final = (errno.EMFILE, errno.ENFILE)
+TOO_MANY_OPEN: Final = (errno.EMFILE, errno.ENFILE)  # errors: no file can be opened until one is closed
 
 
 def work_at_once(work: Callable[[Item], None], items: Sequence[Item]) -> None:
@@ -66,7 +66,7 @@ class _Workers(Generic[Item]):
             try:
                 self._work(item)
             except OSError as error:
-                if error.errno in _TOO_MANY_OPEN:
+                if error.errno in TOO_MANY_OPEN:
                     self.unopened.append(item)
                 else:
                     self._fail(error)

@@ -102,7 +102,8 @@ class Checkpoints:
         with self._lock:
             known = self._offsets[RECOVERY_POINT]
             if known.get(partition, 0) > offset or RECOVERY_POINT in self._unsure:
-                self._write({RECOVERY_POINT: {**known, partition: min(known.get(partition, 0), offset)}})
+                lowered = {partition: min(known[partition], offset)} if partition in known else {}
+                self._write({RECOVERY_POINT: known | lowered})
 
     def set_start_offset(self, partition: TopicPartition, offset: int) -> None:
         """Persist the start offset."""

@@ -34,14 +34,12 @@ class Flusher:
     def run_soon(self, task: Task) -> None:
         """Run the task in a thread, unless it is waiting for one already. If no thread can be started, run it here."""
         with self._changed:
-            if task in self._tasks:
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            if task in self._tasks and self._threads:  # if there is no thread, an exception kept it from being started
                 return
             self._tasks[task] = None
             self._changed.notify()
-            if self._idle >= len(self._tasks):
-                return
-            self._threads = [thread for thread in self._threads if thread.is_alive()]
-            if len(self._threads) >= _MOST_THREADS:
+            if self._idle >= len(self._tasks) or len(self._threads) >= _MOST_THREADS:
                 return
             thread = threading.Thread(target=self._run, name="octavo-flusher", daemon=True)
             try:

@@ -26,6 +26,7 @@ SNAPSHOT: Final = ".snapshot"
 DELETED: Final = ".deleted"  # waiting to be removed
 CLEANED: Final = ".cleaned"  # output that compaction or a split is still writing
 SWAP: Final = ".swap"  # finished output that is about to replace its input
+LOST: Final = ".lost"  # data after offsets that are missing; nobody reads or removes them
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"

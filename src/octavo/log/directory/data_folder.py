@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import traceback
 import uuid
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory, OctavoError
+from octavo.log.at_once import TOO_MANY_OPEN
 from octavo.log.checkpoints import Checkpoints, Kept
 from octavo.log.clock import Clock
 from octavo.log.closing import Attempts
@@ -27,8 +27,6 @@ from octavo.log.recovery.loading import check_partition
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage
 from octavo.log.writing.log_state import LogState
-
-_TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class _Opened(NamedTuple):
@@ -322,7 +320,7 @@ def share_broker_epoch(folders: Sequence[DataFolder]) -> None:
 
 def abandon(folders: Sequence[DataFolder], error: BaseException) -> None:
     """Close the folders after opening has failed with `error`. Those that were clean get their mark again."""
-    if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
+    if isinstance(error, OSError) and error.errno in TOO_MANY_OPEN:
         traceback.clear_frames(error.__traceback__)  # frames of the failed opening still hold files
     for folder in folders:
         folder.forget_files()  # in all folders, before any log is closed: closing needs files

@@ -27,6 +27,7 @@ from octavo.log.names import (
     INDEX,
     LEADER_EPOCHS,
     LOG,
+    LOST,
     SNAPSHOT,
     SWAP,
     TIME_INDEX,
@@ -375,12 +376,17 @@ class Loader:
         if error is not None:
             reason = "a batch is not all there" if isinstance(error, Truncated) else error.rule
         elif self._has_lost_its_end(scanner.end_offset, later):
-            reason = f"the offsets {scanner.end_offset} to {later[0].base_offset - 1} are not there"
+            gap = f"{scanner.end_offset} to {later[0].base_offset - 1}"
+            reason = f"the offsets {gap} are not there; what comes after them is kept in files that end in {LOST}"
         else:
             return False
         for behind in reversed(later):
             for path in behind.files():
-                self._remove(path.name)
+                if error is None and path.suffix == LOG and behind.size:  # the gap may not be a power cut's
+                    self._storage.rename(path, path.with_name(path.name + LOST))
+                    self._report.removed.append(path.name)
+                else:
+                    self._remove(path.name)
             self._storage.sync_folder(self._folder)
         size = segment.size - scanner.position
         self._report.cuts.append(Cut(segment.path.name, scanner.position, size, reason))

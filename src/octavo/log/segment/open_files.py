@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from octavo.log.at_once import TOO_MANY_OPEN
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.storage import File, Storage
 
@@ -27,7 +28,6 @@ Result = TypeVar("Result")
 
 _MOST_OPEN: Final = 4096  # even if the system allows more
 _FEWEST_OPEN: Final = 16
-_TOO_MANY_OPEN: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class LazyFile:
@@ -207,7 +207,7 @@ def with_room(action: Callable[[], Result]) -> Result:
     try:
         return action()
     except OSError as error:
-        if error.errno not in _TOO_MANY_OPEN:
+        if error.errno not in TOO_MANY_OPEN:
             raise
         OPEN_FILES.close_all()
         return action()

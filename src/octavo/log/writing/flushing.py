@@ -78,8 +78,9 @@ class Flushing:
         log = self._log
         try:
             self._flush(only_rolled=not self._may_have_gaps, in_background=True)
-            if log.change.is_open and not log.checkpoints.has_recovery_point(log.partition):
-                self._record(0)  # so that the first roll need not do it
+            with log.lock:  # no truncation comes in between, and the topic is not deleted
+                if log.change.is_open and not log.checkpoints.has_recovery_point(log.partition):
+                    self._record(log.segments.recovery_point)  # so that the first roll need not do it
         except Exception as error:  # nobody else would notice
             log.change.fail_unseen(error)
 

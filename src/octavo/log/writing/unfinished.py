@@ -52,9 +52,9 @@ class ChangeNote:
 
     def fail_unseen(self, error: Exception) -> None:
         """Let the log refuse changes because something has failed in the background, where nobody sees the error."""
+        self._is_unseen = True
         if self.is_open:
             self.failure = error
-            self._is_unseen = True
 
     def raise_unseen(self) -> None:
         """Raise the error of something that has failed in the background, if no change was refused because of it."""

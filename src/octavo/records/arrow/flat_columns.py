@@ -57,7 +57,7 @@ def _extent(part: encode_input.ByteColumn) -> int:
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a read-only view of `array`: the kernel is compiled for read-only arrays only."""
+    """Return a read-only view of `array`: the bounds-checked kernel is compiled for read-only arrays only."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -18,7 +18,7 @@ Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 MADE_LAST: Final = ("offset", "timestampMs")  # columns from which others are computed
-_KEPT: Final = 4 << 20  # bytes: larger memory is not kept for the next chunk
+_KEPT: Final = 16 << 20  # bytes: more memory than this is not kept for the next reader
 
 
 class Room(NamedTuple):
@@ -62,11 +62,6 @@ class Memory:
         self._buffer = None
         self.array = _nothing(self.dtype)
 
-    @property
-    def is_large(self) -> bool:
-        """Whether this is too much memory to keep it until it is needed again."""
-        return self.array.nbytes > _KEPT
-
 
 @cache
 def _nothing(dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -102,7 +97,6 @@ class Chunk:
     def __init__(self, columns: Sequence[str], batches: int) -> None:
         """`batches` is the number of rows of the table that the kernel decodes."""
         self._wants: Final = frozenset(columns)
-        self._rows = 0  # limit of the kernel; the memory may have room for more
         self.batch_rows: Final = np.empty(batches, np.int64)
         self.offsets: Final = Memory(np.int64)
         self._timestamps: Final = Memory(np.int64)
@@ -127,7 +121,7 @@ class Chunk:
 
         The kernel sees no more of it than it may fill, even if an earlier chunk has left more.
         """
-        self._rows = rows = room.rows
+        rows = room.rows
         self.offsets.reserve(rows)
         self._timestamps.reserve(rows)
         if "timestamp" in self._wants:
@@ -143,7 +137,7 @@ class Chunk:
             self._header_values.reserve(room.headers, room.header_bytes)
         return decode.Sink(
             batch_rows=self.batch_rows,
-            offsets=self.offsets.array[: self._rows],
+            offsets=self.offsets.array[:rows],
             timestamps=self._timestamps.array,
             micros=self._micros.array,
             key_ends=self._keys.ends.array,
@@ -153,19 +147,20 @@ class Chunk:
             values=self._values.data.array[: room.value_bytes],
             value_bits=self._values.bits.array,
             header_ends=self._header_ends.array,
-            header_key_ends=self._header_keys.ends.array,
-            header_keys=self._header_keys.data.array,
-            header_value_ends=self._header_values.ends.array,
-            header_values=self._header_values.data.array,
+            header_key_ends=self._header_keys.ends.array[: room.headers + 1],
+            header_keys=self._header_keys.data.array[: room.header_bytes],
+            header_value_ends=self._header_values.ends.array[: room.headers + 1],
+            header_values=self._header_values.data.array[: room.header_bytes],
             header_value_bits=self._header_values.bits.array,
         )
 
     def forget_large(self) -> None:
-        """Free memory that an unusually large chunk has left."""
+        """Free the memory if an unusually large chunk has left much of it."""
         byte_columns = self._keys, self._values, self._header_keys, self._header_values
-        parts = (part for column in byte_columns for part in (column.ends, column.data, column.bits))
-        for memory in (self.offsets, self._timestamps, self._micros, self._header_ends, *parts):
-            if memory.is_large:
+        parts = [part for column in byte_columns for part in (column.ends, column.data, column.bits)]
+        memories = [self.offsets, self._timestamps, self._micros, self._header_ends, *parts]
+        if sum(memory.array.nbytes for memory in memories) > _KEPT:
+            for memory in memories:
                 memory.forget()
 
     def _make_timestamps(self, cursor: list[int]) -> pa.Array:

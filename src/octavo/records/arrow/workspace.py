@@ -17,7 +17,7 @@ from octavo.records.kernels import decode, scan
 
 _TABLE_ROWS: Final = 8192
 _KEPT: Final = 4 << 20  # bytes: more decompressed bytes are not kept for the next reader
-_SPARE: Final = 4  # free workspaces that are kept
+_SPARE: Final = 2  # free workspaces that are kept
 
 
 class Workspace:

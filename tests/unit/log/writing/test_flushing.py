@@ -12,7 +12,7 @@ from octavo.errors import BadDirectory, LogError
 from octavo.log import DataDirectory, Log, LogConfig
 from octavo.log.checkpoints import Checkpoints
 from octavo.log.flusher import Task
-from octavo.log.names import LOG, TIME_INDEX, TopicPartition, file_name
+from octavo.log.names import LOG, LOST, TIME_INDEX, TopicPartition, file_name
 from octavo.log.storage import DISK
 from octavo.log.writing import flushing
 from octavo.records import BatchBuilder
@@ -305,14 +305,33 @@ def test_what_comes_after_lost_batches_is_cut_off(tmp_path: Path, disk: LaterDis
     size = len(make_batch(1, first=3)) if lost == "the last batch" else 0
     path.write_bytes(path.read_bytes()[:size])
     end = 4 if size else 3
+    after_gap = path.with_name(file_name(6, LOG)).read_bytes()
     with opened(crashed, disk) as log:
         assert keys(log) == list(range(end))
         [cut] = log.recovery.cuts
-        assert cut == (path.name, size, 0, f"the offsets {end} to 5 are not there")
+        gap = f"the offsets {end} to 5 are not there; what comes after them is kept in files that end in .lost"
+        assert cut == (path.name, size, 0, gap)
         assert {file_name(6, LOG), file_name(9, LOG)} <= set(log.recovery.removed)
+        assert path.with_name(file_name(6, LOG) + LOST).read_bytes() == after_gap
         assert log.append(make_batch(1, first=end)).base_offset == end
     with opened(crashed, disk) as log:
         assert log.recovery.is_unremarkable
+
+
+def test_the_first_recovery_point_that_is_recorded_is_after_a_gap_that_was_accepted(
+    tmp_path: Path, disk: LaterDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise recovery would take that gap for one that a power cut has left."""
+    monkeypatch.setattr(flushing, "_STEP", 100)
+    crashed = crash(tmp_path, disk)
+    (crashed / "recovery-point-offset-checkpoint").unlink()
+    for path in (crashed / "topic-0").glob(file_name(3, ".*")):
+        path.unlink()
+    settings = LogConfig.from_properties(SMALL)
+    with Log.open(crashed / "topic-0", settings, storage=disk, may_have_gaps=True) as log:
+        log.append(make_batch(3, first=12))
+        disk.run_tasks()
+        assert recorded(crashed) == log.recovery_point == 15
 
 
 def test_what_is_missing_before_the_recovery_point_is_not_cut_off(tmp_path: Path, disk: LaterDisk) -> None:

@@ -56,6 +56,17 @@ def test_buffers_read_as_if_each_were_read_alone(limit: dict[str, Any]) -> None:
         assert rows_of(found) == rows_of(list(to_arrow(buffer, columns=ALL_COLUMNS, **limit)))
 
 
+def test_headers_with_null_values_leave_no_memory_that_is_too_small() -> None:
+    """The bitmap of a chunk is handed out while the rest of its memory is kept, because it fills less than half."""
+    builder = BatchBuilder()
+    for _ in range(2047):
+        builder.append(None, None, timestamp_ms=0, headers=[Header("", None)])
+    buffer = builder.build()
+    chunks = [list(to_arrow(buffer, columns=["headers"])) for _ in range(3)]
+    for found in chunks:
+        assert rows_of(found) == [{"headers": [{"key": "", "value": None}]}] * 2047
+
+
 def test_readers_at_the_same_time_do_not_disturb_each_other() -> None:
     decoder = ArrowDecoder(columns=ALL_COLUMNS, max_rows=3)
     readers = [decoder.read(buffer) for buffer in BUFFERS]

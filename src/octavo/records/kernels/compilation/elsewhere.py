@@ -23,7 +23,7 @@ from typing import Final
 from octavo.records.kernels.compilation.cache import folder_to_write_to
 from octavo.records.kernels.compilation.loading import Kernel, kernel_named
 
-_MOST_S: Final = 300  # seconds after which the process ends in any case
+_MOST_S: Final = 300  # seconds after which a process ends in any case
 _PROGRAM: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
     "from octavo.records.kernels.compilation.elsewhere import main; main(sys.argv[2:])"
@@ -51,9 +51,13 @@ def start(names: Sequence[str]) -> Compilation | None:
         return None
     nothing = subprocess.DEVNULL  # whoever reads what this program prints must not wait for the other
     environment = {**os.environ, "OCTAVO_KERNELS": "compiled", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), *names]
+    entries: Sequence[object] = sys.path  # Python ignores those that are not text
+    path = [entry for entry in entries if isinstance(entry, str)]
+    command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(path), *names]  # -I: not what is in this folder
     try:
-        return Compilation(command, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
+        return Compilation(
+            command, stdin=nothing, stdout=nothing, stderr=nothing, env=environment, start_new_session=True
+        )
     except OSError:
         return None
 
@@ -62,7 +66,6 @@ def main(names: Sequence[str]) -> None:
     """Compile the kernels with these names that the cache does not have."""
     from octavo.records.kernels.compilation.keeping import kept
 
-    signal.alarm(_MOST_S)
     missing = [kernel for kernel in map(kernel_named, names) if kept(kernel, checked=False) is None]
     if missing:
         _compile(missing, in_two=len(missing) > 1 and _cores() > 1)
@@ -76,6 +79,7 @@ def _compile(kernels: Sequence[Kernel], *, in_two: bool) -> None:
     os.write(giver, bytes(len(kernels)))
     os.close(giver)
     other = os.fork() if in_two else None
+    signal.alarm(_MOST_S)  # which a fork does not inherit
     for kernel in kernels if other is None or other else reversed(kernels):
         if not os.read(left, 1):
             break

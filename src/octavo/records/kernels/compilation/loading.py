@@ -1,7 +1,8 @@
 """Make kernels callable: interpreted, loaded from the cache, compiled here, or compiled by another process meanwhile.
 
-Nothing here waits for another process, and none is needed: if it cannot be started, is killed, or cannot keep what it
-compiles, this process compiles the kernel itself.
+Only `load_all` waits for another process, and none is needed: if it cannot be started, is killed, or cannot keep what
+it compiles, this process compiles the kernel itself. If that fails too, kernels are interpreted, unless OCTAVO_KERNELS
+asks for compiled ones.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def as_machine_code(kernel: Kernel) -> Kernel:
         with _making:
             made = _machine_code.get(kernel)
             if made is None:
-                made = _machine_code[kernel] = _loaded(kernel) or _compiled_here(kernel)
+                made = _machine_code[kernel] = _loaded(kernel) or _compiled_or_interpreted(kernel)
     return made
 
 
@@ -164,12 +165,16 @@ def _group(kernel: Kernel) -> tuple[str, ...]:
 
 
 def _loaded(kernel: Kernel) -> Kernel | None:
-    """Load `kernel` from the cache; None if it is not there."""
-    from octavo.records.kernels.compilation.keeping import kept
+    """Load `kernel` from the cache; None if it is not there, or cannot be loaded."""
+    try:
+        from octavo.records.kernels.compilation.keeping import kept
 
-    checked = _checked()
-    code = kept(kernel, checked=checked)
-    return None if code is None else _callable(code, kernel, checked)
+        checked = _checked()
+        code = kept(kernel, checked=checked)
+        return None if code is None else _callable(code, kernel, checked)
+    except Exception as error:  # whatever it is: it can be compiled again
+        warn_once(f"kernels that are in the cache cannot be loaded: {error!r}")
+        return None
 
 
 def _compiled_here(kernel: Kernel) -> Kernel:
@@ -184,10 +189,15 @@ def _compiled_here(kernel: Kernel) -> Kernel:
 
 
 def _compiled_or_interpreted(kernel: Kernel) -> Kernel:
-    """Compile `kernel` in this process; if that is impossible, log a warning and interpret it."""
+    """Compile `kernel` in this process; if that is impossible, log a warning and interpret it.
+
+    If OCTAVO_KERNELS asks for compiled kernels, the error is raised instead.
+    """
     try:
         return _compiled_here(kernel)
     except Exception as error:  # whatever it is: the work can be done without
+        if os.environ.get("OCTAVO_KERNELS", "auto") != "auto":
+            raise
         warn_once(f"kernels cannot be compiled, so that all work takes a hundred times as long: {error!r}")
         return interpreted(kernel)
 

@@ -89,6 +89,9 @@ def test_what_cannot_be_compiled_is_interpreted(
     with caplog.at_level(logging.WARNING):
         assert with_swap(KERNEL)() == "interpreted"
     assert caplog.messages[0].startswith("kernels cannot be compiled, so that all work takes a hundred times as long")
+    assert as_machine_code(partition.murmur2)() == "interpreted"
+    monkeypatch.setenv("OCTAVO_KERNELS", "compiled")
+    loading._machine_code.clear()
     with pytest.raises(AssertionError):
         as_machine_code(partition.murmur2)  # who asks for compiled ones is told
 
@@ -180,3 +183,16 @@ def test_a_process_goes_on_while_its_kernels_are_compiled(tmp_path: Path, then: 
 
 def python_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "OCTAVO_KERNELS"}
+
+
+def test_the_process_that_compiles_runs_nothing_that_lies_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("open('executed', 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    entries: list[Any] = [*sys.path, tmp_path]  # Python ignores what is not a text
+    monkeypatch.setattr(sys, "path", entries)
+    process = start([])
+    assert process is not None
+    assert process.wait(60) == 0
+    assert not (tmp_path / "executed").exists()
