@@ -29,7 +29,7 @@ from octavo.log.view import View
 from octavo.log.writing.appender import Appended, Appender
 from octavo.log.writing.log_state import LogState
 from octavo.log.writing.rolling import roll_at_end
-from octavo.log.writing.truncation import truncate
+from octavo.log.writing.truncation import start_anew, truncate
 from octavo.log.writing.unfinished import NOT_UNDOABLE, SETTLED
 from octavo.records.layout import NO_OFFSET, Buffer
 
@@ -194,6 +194,23 @@ class Log(ReadableLog):
             self._state.check_ready()
             roll_at_end(self._state, self._state.clock())
             return self._state.view.bases[-1]
+
+    def begin_at(self, offset: int) -> None:
+        """Have a log that holds no records begin at a later offset, as a follower does whose leader's log begins there.
+
+        Raises `InvalidInput` if the log holds records, or ends after `offset`.
+        """
+        state = self._state
+        with state.lock:
+            state.check_ready()
+            state.owner.check_lock()
+            view = state.view
+            if not view.start_offset == view.end_offset <= offset:
+                raise InvalidInput(
+                    f"{state.partition} has offsets up to {view.end_offset}, and cannot begin at {offset}"
+                )
+            if offset > view.end_offset:
+                start_anew(state, offset, state.clock())
 
     # ---------------------------------------------------------------------------------------------------------- flush
 

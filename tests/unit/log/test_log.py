@@ -336,6 +336,37 @@ def test_a_follower_keeps_what_the_leader_gave(tmp_path: Path) -> None:
         assert keys(follower) == keys(leader)
 
 
+def at_offset(batch: bytes, offset: int) -> bytes:
+    return offset.to_bytes(8) + batch[8:12] + bytes(4) + batch[16:]
+
+
+def test_offsets_that_are_left_out_between_segments_do_not_look_like_a_missing_segment(tmp_path: Path) -> None:
+    offsets = [0, 1, 50, 51, 700, 1 << 30, (1 << 31) - 1]
+    for offset in offsets:
+        with open_log(tmp_path, internal_segment_bytes="200") as log:
+            log.append_as_follower(at_offset(make_batch(first=offset), offset))
+    with open_log(tmp_path) as log:
+        assert [segment.base_offset for segment in log.segments] == [0, 1, 2, 51, 52, 701, (1 << 30) + 1]
+        assert keys(log) == offsets
+
+
+def test_an_empty_log_can_begin_later(tmp_path: Path) -> None:
+    late = 1 << 40
+    with open_log(tmp_path) as log:
+        log.begin_at(0)
+        log.begin_at(late)
+        assert (log.start_offset, log.end_offset, log.high_watermark) == (late, late, late)
+    with open_log(tmp_path) as log:
+        assert (log.start_offset, log.end_offset) == (late, late)
+        with pytest.raises(InvalidInput, match="cannot begin at 5"):
+            log.begin_at(5)
+        assert log.append(make_batch()).base_offset == late
+        with pytest.raises(InvalidInput, match="cannot begin"):
+            log.begin_at(late + 5)
+        log.truncate_to(0)
+        assert log.append(make_batch()).base_offset == 0
+
+
 # --------------------------------------------------------------------------------------------------------------- close
 
 

@@ -15,6 +15,7 @@ from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.segment.open_files import with_room
 from octavo.log.segment.segment import Segment
 from octavo.log.writing.unfinished import SETTLED
+from octavo.records.layout import MAX_INT32
 
 if TYPE_CHECKING:
     from octavo.log.writing.log_state import LogState
@@ -67,12 +68,13 @@ def roll_at_end(log: LogState, now_ms: int) -> None:
 
 
 def base_for(log: LogState, first: BatchSpan) -> int:
-    """Return the base offset for a segment that begins with this batch.
+    """Return the base offset for a segment that begins with this batch: the log end offset.
 
-    For messages of magic 0 or 1 it is the log end offset, because they may not tell their first offset.
+    If offsets are left out before the batch, no segment seems to be missing then. Only if a segment cannot span that
+    many offsets, it begins with the batch.
     """
     end_offset = log.view.end_offset
-    return end_offset if first.magic < 2 else max(first.base_offset, end_offset)
+    return end_offset if first.magic < 2 or first.last_offset - end_offset <= MAX_INT32 else first.base_offset
 
 
 def roll(log: LogState, base_offset: int, now_ms: int) -> None:

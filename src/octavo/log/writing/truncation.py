@@ -24,7 +24,7 @@ def truncate(log: LogState, offset: int, now_ms: int) -> None:
     clean_up_to = min(offset, view.bases[view.segment_at(offset)])  # whole segments only
     checkpoints.lower_cleaner_offset(log.partition, clean_up_to)
     if offset < view.bases[0]:
-        _start_anew(log, offset, now_ms)
+        start_anew(log, offset, now_ms)
         return
     stay = view.segments[: view.segment_at(offset) + 1]
     active = stay[-1]
@@ -52,7 +52,7 @@ def truncate(log: LogState, offset: int, now_ms: int) -> None:
     log.change.unfinished = SETTLED
 
 
-def _start_anew(log: LogState, offset: int, now_ms: int) -> None:
+def start_anew(log: LogState, offset: int, now_ms: int) -> None:
     """Replace the log by an empty one that begins at `offset`."""
     view, segments = log.view, log.segments
     log.change.unfinished = NOT_UNDOABLE
