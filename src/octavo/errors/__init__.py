@@ -24,7 +24,9 @@
     │   ├── BadDirectory               a directory or file is not in a state that Kafka or Octavo leave behind
     │   │   ├── OthersDecide           other nodes of a cluster decide what the directory contains
     │   │   ├── NoSegments             the folder of a partition has no segments
-    │   │   └── DataLoss               offsets that a query has to read are no longer in the log
+    │   │   ├── DataLoss               offsets that a query has to read are no longer in the log
+    │   │   └── CommitUnresolved       an interrupted commit of staged batches cannot be finished
+    │   ├── CommitPending              a commit of staged batches is decided, and will be finished later
     │   ├── DirectoryLocked            another process, or this one, has the directory open
     │   ├── LockLost                   the lock file of an open directory was deleted or replaced
     │   ├── WrongProcess               a fork of the process that opened the directory tried to write
@@ -107,6 +109,8 @@ from octavo.errors.log_errors import (
     BadDirectory,
     BadPolicy,
     Closed,
+    CommitPending,
+    CommitUnresolved,
     CompactionAborted,
     DataLoss,
     DirectoryLocked,
@@ -153,6 +157,8 @@ __all__ = [
     "OthersDecide",
     "NoSegments",
     "DataLoss",
+    "CommitUnresolved",
+    "CommitPending",
     "DirectoryLocked",
     "LockLost",
     "WrongProcess",

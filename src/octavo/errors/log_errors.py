@@ -139,6 +139,32 @@ class DataLoss(BadDirectory):
         return f"{reason} If a query should not fail for this, set the option failOnDataLoss to false"
 
 
+class CommitUnresolved(BadDirectory):
+    """A commit of staged batches was interrupted, and cannot be finished. `path` is the journal that tells of it."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: the pending commit in this journal cannot be finished: {self.problem}. Restore what is "
+            "missing, or leave the logs as they are and forget the commit with octavo.log.give_up_commit"
+        )
+
+
+class CommitPending(LogError):
+    """A commit of staged batches is decided and not finished, because of `why`. It must not be staged again."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return (
+            f"the commit is decided but not finished ({self.why}): its records will be appended by the next commit, or "
+            "when the directory is next opened for writing"
+        )
+
+
 class DirectoryLocked(LogError):
     """The directory at `path` is open in process `pid`; `pid` is None if it is not known."""
 

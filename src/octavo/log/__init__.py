@@ -54,6 +54,10 @@ if TYPE_CHECKING:
         RetentionPolicy,
         SegmentView,
     )
+    from octavo.log.staging.area import CommitIdentity, StagingArea
+    from octavo.log.staging.clearing import discard_staged, give_up_commit
+    from octavo.log.staging.outcome import ExpectedTopic, StagedCommit
+    from octavo.log.staging.writer import StagedChunk, StagedFile, StagedWriter
     from octavo.log.storage import File, FileStatus, Storage
     from octavo.log.view import Isolation, SegmentInfo
     from octavo.log.watched.watched_directory import WatchedDirectory
@@ -117,6 +121,15 @@ __all__ = [
     "CompactionStats",
     "OnCompaction",
     "Throttle",
+    "StagingArea",
+    "CommitIdentity",
+    "StagedWriter",
+    "StagedFile",
+    "StagedChunk",
+    "ExpectedTopic",
+    "StagedCommit",
+    "discard_staged",
+    "give_up_commit",
     "Storage",
     "File",
     "FileStatus",
@@ -163,6 +176,10 @@ if not TYPE_CHECKING:  # otherwise type checkers would accept any name as export
                 "RetentionPolicy",
                 "SegmentView",
             ),
+            "staging.area": ("CommitIdentity", "StagingArea"),
+            "staging.clearing": ("discard_staged", "give_up_commit"),
+            "staging.outcome": ("ExpectedTopic", "StagedCommit"),
+            "staging.writer": ("StagedChunk", "StagedFile", "StagedWriter"),
             "storage": ("File", "FileStatus", "Storage"),
             "view": ("Isolation", "SegmentInfo"),
             "watched.watched_directory": ("WatchedDirectory",),

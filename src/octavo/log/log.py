@@ -7,6 +7,7 @@ truncation and compaction are in `appender`, `truncation` and `compaction.compac
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
@@ -162,6 +163,19 @@ class Log(ReadableLog):
         with self._state.lock:
             return self._state.producers.expire(self._state.clock() if now_ms is None else now_ms, expiration_ms)
 
+    @property
+    def lock(self) -> AbstractContextManager[bool]:
+        """The lock that every change takes. Hold it in a `with` to keep other threads from changing the log."""
+        return self._state.lock
+
+    def settle(self) -> None:
+        """Settle a change that an exception has interrupted, as the next change would do first.
+
+        Raises `LogError` if the log takes no changes, and `OSError`.
+        """
+        with self._state.lock:
+            self._state.check_ready()
+
     # --------------------------------------------------------------------------------------------------------- append
 
     def append(self, batches: Buffer, *, origin: Origin = Origin.CLIENT, now_ms: int | None = None) -> Appended:
@@ -194,6 +208,11 @@ class Log(ReadableLog):
             self._state.check_ready()
             roll_at_end(self._state, self._state.clock())
             return self._state.view.bases[-1]
+
+    @property
+    def active_size(self) -> int:
+        """The number of bytes in the active segment."""
+        return self._state.view.size
 
     def begin_at(self, offset: int) -> None:
         """Have a log that holds no records begin at a later offset, as a follower does whose leader's log begins there.
@@ -351,6 +370,11 @@ class Log(ReadableLog):
     def is_compacting(self) -> bool:
         """Whether the log is being compacted now."""
         return self._compaction.is_running
+
+    @property
+    def cleaner_offset(self) -> int | None:
+        """The offset up to which the log was compacted; None if it never was."""
+        return self._state.checkpoints.cleaner_offset(self._state.partition)
 
     @property
     def uncleanable(self) -> FormatError | None:

@@ -33,6 +33,7 @@ PARTITION_METADATA: Final = "partition.metadata"
 META_PROPERTIES: Final = "meta.properties"
 LOCK: Final = ".lock"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+COMMIT_JOURNAL: Final = "octavo-commits"  # Octavo's own; Kafka takes no notice of files that it does not know
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 CONSUMER_OFFSETS: Final = "__consumer_offsets"

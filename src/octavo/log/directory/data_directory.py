@@ -10,12 +10,13 @@ it was found.
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
-from octavo.errors import BadDirectory, Closed, InvalidInput, UnknownPartition
+from octavo.errors import BadDirectory, Closed, DirectoryLocked, InvalidInput, UnknownPartition
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.closing import Attempts, ClosedByWith
 from octavo.log.config.broker_defaults import BrokerDefaults
@@ -24,16 +25,22 @@ from octavo.log.directory.data_folder import DataFolder, abandon, share_broker_e
 from octavo.log.directory.standalone import check_no_file, check_topic_id
 from octavo.log.directory.topics import Topics
 from octavo.log.log import Log
-from octavo.log.names import CONSUMER_OFFSETS, TopicPartition, check_topic_name
+from octavo.log.names import COMMIT_JOURNAL, CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.partition_folders import Paths, check_data_folder, find_all_partitions, folder_paths
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
-from octavo.log.storage import DISK, Storage
+from octavo.log.storage import DISK, Storage, is_full
 from octavo.log.watched.watched_directory import WatchedDirectory
 
 if TYPE_CHECKING:
     from octavo.log.coordinator import Coordinator
     from octavo.log.metadata import MetadataStore, Topic
+    from octavo.log.staging.area import StagingArea
+    from octavo.log.staging.commits import StagedCommits
+    from octavo.log.staging.outcome import ExpectedTopic, StagedCommit
+    from octavo.log.staging.writer import StagedFile
+
+_LOCK_INTERVAL_S: Final = 0.05
 
 
 class DataDirectory(ClosedByWith):
@@ -52,8 +59,9 @@ class DataDirectory(ClosedByWith):
         """Do not call this; use `open`."""
         self._folders = folders
         self._metadata = metadata
+        self._storage = storage
         self._clock = clock
-        self._lock = make_rlock()  # held while topics are created, changed and deleted
+        self._lock = make_rlock()  # held while topics are created, changed and deleted, and staged batches committed
         self._is_open = True
         self._is_in_charge = metadata.others_decide() is None
         self._topics: Final = Topics(
@@ -81,6 +89,7 @@ class DataDirectory(ClosedByWith):
         may_have_gaps: bool = ...,
         even_if_replicated: bool = ...,
         on_progress: OnProgress | None = ...,
+        lock_timeout: float = ...,
     ) -> DataDirectory: ...
 
     @overload
@@ -98,6 +107,7 @@ class DataDirectory(ClosedByWith):
         may_have_gaps: bool = False,
         even_if_replicated: bool = False,
         on_progress: OnProgress | None = None,
+        lock_timeout: float = 0,
     ) -> DataDirectory | WatchedDirectory:
         """Open a directory for writing, or create it. Several folders form one directory on several disks.
 
@@ -110,9 +120,13 @@ class DataDirectory(ClosedByWith):
             replica by hand. Its logs then keep the recorded high watermark, and topics and transactions cannot be
             changed
         on_progress: called with the progress of checking a partition, after an unclean shutdown
+        lock_timeout: how many seconds to wait while another process has the directory open
+
+        A commit of staged batches that was interrupted is finished; see `commit_staged`.
 
         Raises `DirectoryLocked`. Raises `OthersDecide` if other nodes share control of its partitions. Raises
-        `BadDirectory` and `OSError` if it is not a data directory, or cannot be read or written.
+        `BadDirectory` and `OSError` if it is not a data directory, or cannot be read or written. Raises
+        `CommitUnresolved` if an interrupted commit cannot be finished, and `CorruptFile` for a damaged journal.
         """
         several = folder_paths(paths)
         for path in several:
@@ -122,16 +136,20 @@ class DataDirectory(ClosedByWith):
         from octavo.log.metadata import MetadataStore
 
         folders: list[DataFolder] = []
+        deadline = time.monotonic() + lock_timeout
         try:
             for path in several:
                 _make(path, storage)
-                folders.append(DataFolder(path, storage))
+                folders.append(_lock(path, storage, deadline))
             find_all_partitions(several)
             share_broker_epoch(folders)
             known = MetadataStore.open(several, storage=storage, read_only=True)
             if not even_if_replicated:
                 known.check_charge()
             _check(folders, known, BrokerDefaults(known, broker_config), storage, may_have_gaps=may_have_gaps)
+            has_journal = any((path / COMMIT_JOURNAL).exists() for path in several)
+            if has_journal:
+                _commits(several, storage).check()
             storage = folders[0].storage  # changes begin here; this storage refuses them in a forked process
             metadata = MetadataStore.open(several, storage=storage, read_only=False)
             defaults = BrokerDefaults(metadata, broker_config)
@@ -139,6 +157,8 @@ class DataDirectory(ClosedByWith):
                 folders, metadata, defaults, storage=storage, clock=clock, on_progress=on_progress
             )
             directory._topics.open_logs()
+            if has_journal and directory.is_in_charge:
+                directory._resolve()
         except BaseException as error:
             abandon(folders, error)
             raise
@@ -249,6 +269,49 @@ class DataDirectory(ClosedByWith):
         """Return the current time of the clock that the directory was opened with."""
         return self._clock()
 
+    # -------------------------------------------------------------------------------------------------- staged batches
+
+    def commit_staged(
+        self,
+        area: StagingArea,
+        files: Iterable[StagedFile],
+        *,
+        topics: Mapping[str, ExpectedTopic] | None = None,
+        keep_offsets: bool = False,
+        sync: bool = True,
+    ) -> StagedCommit:
+        """Append the batches of staged files to their logs, all of them or none, and once; then remove the files.
+
+        A process that dies in the middle leaves a pending commit, and whoever opens the directory next finishes it. If
+        the area has an identity that was committed before, nothing is appended. The batches of a partition are appended
+        in the order of the files.
+
+        topics: the topics as the tasks assumed them to be; those that are missing are created
+        keep_offsets: keep the offsets of the batches, with gaps, as a follower does. They must be at or after the end
+            of the log. Nothing else is checked against the topic's configuration, and nothing is rewritten
+        sync: have everything on the disk when this returns. Without it, a power cut may lose the records
+
+        Raises `AppendRefused`, `UnknownPartition`, `CorruptFile`, `OthersDecide`, `InvalidInput` and `OSError`; then
+        nothing was appended. Raises `CommitPending` if the commit is decided, but could not be finished now.
+        """
+        staged = [file for file in files if file.chunks]
+        with self._lock:
+            self._check_open()
+            self._metadata.check_charge()
+            return self._commits().commit(self, area, staged, topics or {}, keep_offsets=keep_offsets, sync=sync)
+
+    def _resolve(self) -> None:
+        """Finish a commit that was interrupted. On a full disk it stays pending, so that something can be deleted."""
+        with self._lock:
+            try:
+                self._commits().resolve(self)
+            except OSError as error:
+                if not is_full(error):
+                    raise
+
+    def _commits(self) -> StagedCommits:
+        return _commits([folder.path for folder in self._folders], self._storage)
+
     # ----------------------------------------------------------------------------------------------------------- files
 
     def delete_files(self, now_ms: int | None = None) -> int:
@@ -329,6 +392,23 @@ class DataDirectory(ClosedByWith):
         self.check_open()
         for folder in self._folders:
             folder.lock.check_lock()
+
+
+def _lock(path: Path, storage: Storage, deadline: float) -> DataFolder:
+    """Lock a data folder, and wait for that until `deadline`. Raises `DirectoryLocked`."""
+    while True:
+        try:
+            return DataFolder(path, storage)
+        except DirectoryLocked:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(_LOCK_INTERVAL_S)
+
+
+def _commits(folders: Sequence[Path], storage: Storage) -> StagedCommits:
+    from octavo.log.staging.commits import StagedCommits  # which imports NumPy
+
+    return StagedCommits(folders, storage)
 
 
 def _make(path: Path, storage: Storage) -> None:
