@@ -1,0 +1,156 @@
+"""What a task of the sink does: rows become batches of their partitions, in one staged file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from octavo.errors import InvalidInput
+from octavo.log import StagedFile, StagedWriter
+from octavo.log.names import check_topic_name
+from octavo.records import from_arrow
+from octavo.records.kernels.scan import entry_extent
+from octavo.records.layout import LENGTH_AT, MAX_SIZE, Buffer
+from octavo.spark.sink.columns import SinkColumns
+from octavo.spark.sink.options import SinkOptions
+from octavo.spark.sink.partitioning import Partitioning
+
+_LEAST_TOGETHER: Final = 8 << 20  # bytes of rows that are divided among partitions at a time
+_MOST_TOGETHER: Final = 64 << 20
+_NOT_IN_RECORDS: Final = ("topic", "partition", "file")
+_NO_OFFSET_YET: Final = bytes(LENGTH_AT)  # the base offset, before the log assigns it
+
+
+class TaskWriter:
+    """Writes the rows of one task to one staged file."""
+
+    def __init__(
+        self,
+        staged: StagedWriter,
+        columns: SinkColumns,
+        options: SinkOptions,
+        counts: Mapping[str, int],
+        *,
+        first: int,
+        now_ms: int,
+    ) -> None:
+        """`counts`: the partitions of the topics that exist. `first`: a number that differs between tasks."""
+        self._staged: Final = staged
+        self._columns: Final = columns
+        self._options: Final = options
+        self._counts: Final = counts
+        self._first: Final = first
+        self._now_ms: Final = now_ms
+        self._partitionings: Final[dict[str, Partitioning]] = {}
+
+    @property
+    def topics(self) -> dict[str, int]:
+        """The topics that rows were written to, each with the number of partitions that was assumed."""
+        return {topic: partitioning.count for topic, partitioning in self._partitionings.items()}
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> StagedFile | None:
+        """Write all rows. Raises `InvalidInput` for rows that cannot be records, and `OSError`."""
+        for rows in self._gathered(batches):
+            for topic, own in self._by_topic(rows):
+                self._write_topic(topic, own)
+        return self._staged.finish()
+
+    def _gathered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of several batches at once, so that each partition gets large batches."""
+        waiting: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            waiting.append(self._columns.select(batch))
+            size += waiting[-1].nbytes
+            if size >= self._together():
+                yield _joined(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield _joined(waiting)
+
+    def _together(self) -> int:
+        """Return how many bytes to divide at a time: about one batch for each partition."""
+        count = max(self._counts.values(), default=self._options.partitions)
+        return min(_MOST_TOGETHER, max(_LEAST_TOGETHER, count * self._options.batch_size))
+
+    def _by_topic(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        if self._options.topic is not None:
+            yield self._options.topic, rows
+            return
+        names = rows.column("topic")
+        if names.null_count:
+            raise InvalidInput("null topic present in the data. Use the topic option for setting a default topic.")
+        topics = names.dictionary_encode()
+        if len(topics.dictionary) == 1:
+            yield topics.dictionary[0].as_py(), rows
+            return
+        for number, name in enumerate(topics.dictionary.to_pylist()):
+            yield name, rows.filter(pc.equal(topics.indices, number))
+
+    def _partitioning(self, topic: str) -> Partitioning:
+        found = self._partitionings.get(topic)
+        if found is None:
+            check_topic_name(topic)
+            count = self._counts.get(topic, self._options.partitions)
+            found = self._partitionings[topic] = Partitioning(topic, count, self._first)
+        return found
+
+    def _write_topic(self, topic: str, rows: pa.RecordBatch) -> None:
+        partitions = self._partitioning(topic).assign(rows)
+        records = self._records(rows)
+        if (partitions[1:] < partitions[:-1]).any():
+            order = partitions.argsort(kind="stable")
+            partitions = partitions[order]
+            records = records.take(pa.array(order))
+        starts = [0, *(np.nonzero(np.diff(partitions))[0] + 1).tolist(), len(partitions)]
+        for first, last in pairwise(starts):
+            batches = self._encoded(records.slice(first, last - first))
+            self._staged.add(topic, int(partitions[first]), batches)
+
+    def _records(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of the records. Where there is no timestamp it is now, as in Kafka's producer."""
+        columns = {name: rows.column(name) for name in rows.schema.names if name not in _NOT_IN_RECORDS}
+        times = columns.get("timestamp")
+        if times is None or times.null_count:
+            now = pa.scalar(self._now_ms * 1000, pa.timestamp("us", "UTC"))
+            columns["timestamp"] = pa.repeat(now, rows.num_rows) if times is None else times.fill_null(now)
+        if "position" in columns:
+            columns["position"] = _numbers_of_batches(rows)
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _encoded(self, records: pa.RecordBatch) -> Buffer:
+        """Return the batches of one partition."""
+        options = self._options
+        size = MAX_SIZE if "position" in records.schema.names else options.batch_size
+        batches = from_arrow(records, codec=options.codec, level=options.level, max_size=size)
+        if options.restore:
+            return batches
+        own = bytearray(batches)
+        position = 0
+        while position < len(own):
+            own[position : position + LENGTH_AT] = _NO_OFFSET_YET
+            position += entry_extent(own, position, len(own))[1]
+        return own
+
+
+def _numbers_of_batches(rows: pa.RecordBatch) -> pa.Array:
+    """Return a number for each row that changes from batch to batch; positions may not, from file to file."""
+    begins = np.zeros(rows.num_rows, bool)
+    for name in ("file", "position"):
+        if name in rows.schema.names:
+            numbers = rows.column(name).dictionary_encode().indices.to_numpy()
+            begins[1:] |= numbers[1:] != numbers[:-1]
+    return pa.array(begins.cumsum())
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
