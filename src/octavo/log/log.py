@@ -192,11 +192,15 @@ class Log(ReadableLog):
             state.check_ready()
             return self._appender.append(batches, origin, state.clock() if now_ms is None else now_ms)
 
-    def append_as_follower(self, batches: Buffer) -> Appended:
-        """Append batches that a leader wrote, with the offsets and epochs that it assigned. Raises as `append` does."""
+    def append_as_follower(self, batches: Buffer, *, covers_gaps: bool = False) -> Appended:
+        """Append batches that a leader wrote, with the offsets and epochs that it assigned. Raises as `append` does.
+
+        covers_gaps: if a new segment begins where offsets are left out, name it after the end of the log and not, as
+            Kafka does, after its first batch. Then it does not look as if a segment were missing
+        """
         with self._state.lock:
             self._state.check_ready()
-            return self._appender.append_as_follower(batches)
+            return self._appender.append_as_follower(batches, covers_gaps=covers_gaps)
 
     def roll(self) -> int:
         """Begin a new segment, unless the active one is empty. Returns the base offset of the active segment.

@@ -344,7 +344,7 @@ def test_offsets_that_are_left_out_between_segments_do_not_look_like_a_missing_s
     offsets = [0, 1, 50, 51, 700, 1 << 30, (1 << 31) - 1]
     for offset in offsets:
         with open_log(tmp_path, internal_segment_bytes="200") as log:
-            log.append_as_follower(at_offset(make_batch(first=offset), offset))
+            log.append_as_follower(at_offset(make_batch(first=offset), offset), covers_gaps=True)
     with open_log(tmp_path) as log:
         assert [segment.base_offset for segment in log.segments] == [0, 1, 2, 51, 52, 701, (1 << 30) + 1]
         assert keys(log) == offsets

@@ -61,7 +61,8 @@ class StagedBatches:
             first = 0
             while first < len(window.rows):
                 end = _end_of_append(window, first, log)
-                self.ends[log.partition] = log.append_as_follower(window.part(first, end)).last_offset + 1
+                done = log.append_as_follower(window.part(first, end), covers_gaps=True)
+                self.ends[log.partition] = done.last_offset + 1
                 first = end
 
 

@@ -55,10 +55,11 @@ class Appender:
                 return Appended(first, last, timestamp_ms, log.view.start_offset, is_duplicate=True)
         return self._append(checked, now_ms)
 
-    def append_as_follower(self, batches: Buffer) -> Appended:
+    def append_as_follower(self, batches: Buffer, *, covers_gaps: bool = False) -> Appended:
         """Append as a follower; see `Log.append_as_follower`."""
         validator = self._make_validator() if self._validator is None else self._validator
-        return self._append(validator.check(batches, end_offset=self._log.view.end_offset), self._log.clock())
+        checked = validator.check(batches, end_offset=self._log.view.end_offset)
+        return self._append(checked, self._log.clock(), covers_gaps=covers_gaps)
 
     def _make_validator(self) -> Validator:
         from octavo.log.append.validator import Validator
@@ -68,7 +69,7 @@ class Appender:
         self._validates_for = config  # last: after an exception in between, the next append makes another validator
         return self._validator
 
-    def _append(self, checked: Validated, now_ms: int) -> Appended:
+    def _append(self, checked: Validated, now_ms: int, *, covers_gaps: bool = False) -> Appended:
         log = self._log
         parts, size, spans, append_time_ms, producers = checked
         view = log.view
@@ -86,10 +87,10 @@ class Appender:
             if not log.limits.must_roll(view.segments[-1], size, spans, now_ms):
                 log.write(parts, size, spans, producers)
             elif size <= config.segment_bytes and last_offset - base_offset <= MAX_INT32:
-                roll(log, base_for(log, spans[0]), now_ms)
+                roll(log, base_for(log, spans[0], covers_gaps=covers_gaps), now_ms)
                 log.write(parts, size, spans, producers)
             else:
-                self._write_one_by_one(checked, now_ms)
+                self._write_one_by_one(checked, now_ms, covers_gaps=covers_gaps)
         except OSError:
             if change.failure is None:
                 if log.view.end_offset != view.end_offset or self._is_ahead():
@@ -109,14 +110,14 @@ class Appender:
         view = self._log.view
         return view.segments[-1].size != view.size
 
-    def _write_one_by_one(self, checked: Validated, now_ms: int) -> None:
+    def _write_one_by_one(self, checked: Validated, now_ms: int, *, covers_gaps: bool) -> None:
         """Write batches that do not fit into one segment together."""
         log = self._log
         data = memoryview(b"".join(checked.parts))
         at = 0
         for span in checked.spans:
             if log.limits.must_roll(log.view.segments[-1], span.size, (span,), now_ms):
-                roll(log, base_for(log, span), now_ms)
+                roll(log, base_for(log, span, covers_gaps=covers_gaps), now_ms)
             producers = [batch for batch in checked.producers if batch.base_offset == span.base_offset]
             log.write((data[at : at + span.size],), span.size, (span,), producers)
             at += span.size

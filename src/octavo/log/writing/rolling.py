@@ -67,14 +67,17 @@ def roll_at_end(log: LogState, now_ms: int) -> None:
     change.unfinished = SETTLED
 
 
-def base_for(log: LogState, first: BatchSpan) -> int:
-    """Return the base offset for a segment that begins with this batch: the log end offset.
+def base_for(log: LogState, first: BatchSpan, *, covers_gaps: bool) -> int:
+    """Return the base offset for a segment that begins with this batch.
 
-    If offsets are left out before the batch, no segment seems to be missing then. Only if a segment cannot span that
-    many offsets, it begins with the batch.
+    For messages of magic 0 or 1 it is the log end offset, because they may not tell their first offset. With
+    `covers_gaps` it is, too, so that no segment seems to be missing where offsets are left out, unless a segment cannot
+    span that many.
     """
     end_offset = log.view.end_offset
-    return end_offset if first.magic < 2 or first.last_offset - end_offset <= MAX_INT32 else first.base_offset
+    if first.magic < 2 or (covers_gaps and first.last_offset - end_offset <= MAX_INT32):
+        return end_offset
+    return max(first.base_offset, end_offset)
 
 
 def roll(log: LogState, base_offset: int, now_ms: int) -> None:
