@@ -85,10 +85,13 @@ def _counts(frame: FrameType) -> bool:
 
 
 def _is_in_finalizer(frame: FrameType | None) -> bool:
-    """Whether an exception would get nowhere: Python prints those of `__del__` and weak references, and goes on."""
+    """Whether an exception would get nowhere: Python prints those of `__del__`, weak references and `gc.callbacks`.
+
+    Hypothesis has such a callback, in processes in which it has run.
+    """
     while frame is not None:
         code = frame.f_code
-        if code.co_name == "__del__" or (code.co_filename == _WEAK_SETS and code.co_name == "_remove"):
+        if code.co_name in ("__del__", "gc_callback") or (code.co_filename == _WEAK_SETS and code.co_name == "_remove"):
             return True
         frame = frame.f_back
     return False
