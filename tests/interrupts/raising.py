@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
-from weakref import WeakSet
 
 import octavo
 
-_WEAK_SETS: Final = WeakSet.__init__.__code__.co_filename
+# `forget` is what `WeakCallbacks` gives to its weak references, `_raise_again` is below.
+_FINALIZERS: Final = ("__del__", "forget", "_raise_again")
 _OURS: Final = str(Path(octavo.__file__).parent)
 _HARMLESS: Final = ("records", "schemas", "spark")  # which change nothing, and take most of the lines
 
@@ -85,13 +85,9 @@ def _counts(frame: FrameType) -> bool:
 
 
 def _is_in_finalizer(frame: FrameType | None) -> bool:
-    """Whether an exception would get nowhere: Python prints those of `__del__`, weak references and `gc.callbacks`.
-
-    Hypothesis has such a callback, in processes in which it has run.
-    """
+    """Whether an exception would get nowhere: Python prints those of `__del__` and of weak references, and goes on."""
     while frame is not None:
-        code = frame.f_code
-        if code.co_name in ("__del__", "gc_callback") or (code.co_filename == _WEAK_SETS and code.co_name == "_remove"):
+        if frame.f_code.co_name in _FINALIZERS:
             return True
         frame = frame.f_back
     return False
@@ -103,10 +99,12 @@ class Timer:
     def __init__(self, seed: object) -> None:
         self._random = random.Random(repr(seed))
         self._is_armed = False
+        self._hook = sys.unraisablehook
 
     def interrupt(self, change: Callable[[], object], within_s: float) -> bool:
         """Call `change`, and raise once within so many seconds, if it takes that long; whether it did."""
         before = signal.signal(signal.SIGALRM, self._raise)
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._raise_again
         try:
             try:
                 self._is_armed = True
@@ -119,6 +117,7 @@ class Timer:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+            sys.unraisablehook = self._hook
         return False
 
     def _raise(self, _: int, frame: FrameType | None) -> None:
@@ -127,3 +126,14 @@ class Timer:
         elif self._is_armed:
             self._is_armed = False  # so that there is one, and it is caught
             raise Interrupted
+
+    def _raise_again(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Try again a little later where an interrupt got nowhere, as in callbacks of weak sets and the collector.
+
+        An interrupt between `open` and the `with` around it leaves the file to the collector, which warns.
+        """
+        if isinstance(unraisable.exc_value, Interrupted):
+            self._is_armed = True
+            signal.setitimer(signal.ITIMER_REAL, 1e-5)
+        elif not isinstance(unraisable.exc_value, ResourceWarning):
+            self._hook(unraisable)
