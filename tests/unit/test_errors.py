@@ -22,11 +22,13 @@ _PARTITION: Final = TopicPartition("orders", 3)
 _DATA: Final[dict[str, tuple[Any, ...]]] = {  # arguments of errors that take other ones than a sentence
     "AppendRefused": (errors.ErrorCode.INVALID_RECORD, "no", (errors.RecordError(1, "no key"),)),
     "BadPolicy": ("gold", "is not there"),
+    "BadTable": ("/table", "is none"),
     "ChecksumMismatch": (7, 1, 2),
     "CorruptFile": (Path("/data/a.log"), 7, "its magic is 9"),
     "DataLoss": (_PARTITION, 3, 5),
     "DeserializationFailed": (_PARTITION, 3, "key"),
     "DirectoryLocked": ("/data", 4711),
+    "ExportConflict": ("/table", "it was changed"),
     "InvalidConfig": ("linger.ms", -1, "it must be at least 0"),
     "LimitExceeded": (7, "a batch", 10, 5),
     "LockLost": ("/data",),
@@ -34,6 +36,7 @@ _DATA: Final[dict[str, tuple[Any, ...]]] = {  # arguments of errors that take ot
     "NoSegments": ("/data/orders-3",),
     "OffsetOutOfRange": (9, 0, 5),
     "RecordTooLarge": (9, 5, "max.request.size"),
+    "TableError": ("/table", "is none"),
     "WrongProcess": ("/data", 4711),
     "WrongTransactionOrder": ("send", "outside a transaction", "call begin_transaction first"),
 }

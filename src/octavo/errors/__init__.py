@@ -49,6 +49,9 @@
     │       ├── WrongTimeout           the transaction timeout is too long or too short
     │       ├── WrongGroup             the group id is not valid
     │       └── MetadataTooLarge       the metadata of a committed offset are too long
+    ├── TableError                     a table cannot do what the caller asked for; has its `path`
+    │   ├── BadTable                   the table is not in a state that an export leaves behind
+    │   └── ExportConflict             another export has changed the table meanwhile, so nothing was added
     └── InvalidInput                   the caller asked for something that cannot be expressed; also a `ValueError`
         ├── WrongCall                  a call in the form of another Kafka client; also a `TypeError`
         ├── InvalidConfig              a configuration has a name or value that Kafka does not accept
@@ -130,6 +133,11 @@ from octavo.errors.root import (
     ErrorCode,
     OctavoError,
 )
+from octavo.errors.table_errors import (
+    BadTable,
+    ExportConflict,
+    TableError,
+)
 
 __all__ = [
     "OctavoError",
@@ -181,6 +189,9 @@ __all__ = [
     "WrongTimeout",
     "WrongGroup",
     "MetadataTooLarge",
+    "TableError",
+    "BadTable",
+    "ExportConflict",
     "InvalidInput",
     "WrongCall",
     "InvalidConfig",

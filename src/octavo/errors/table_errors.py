@@ -1,0 +1,27 @@
+"""Errors of tables that logs are exported to."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+from octavo.errors.root import OctavoError
+
+
+class TableError(OctavoError):
+    """The table at `path` cannot do what the caller asked for."""
+
+    def __init__(self, path: str | PathLike[str], problem: str) -> None:
+        super().__init__(fspath(path), problem)
+        self.path = fspath(path)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}" if self.path else self.problem
+
+
+class BadTable(TableError):
+    """The table at `path` is not in a state that an export leaves behind."""
+
+
+class ExportConflict(TableError):
+    """Another export has changed the table at `path` meanwhile, so nothing was added. A later attempt may succeed."""
