@@ -1,0 +1,31 @@
+"""Turn columns of raw values into typed Arrow columns.
+
+    value_decoder       the decoder of a format, by its schema
+    infer_decoder       the decoder of a format that needs no schema, by some values
+    decoder_from_text   a decoder that was stored as text
+    ValueDecoder        its schema, and `decode`
+    FORMATS             the formats: json, avro, protobuf, string
+
+Values are parsed in columns. One that does not fit the schema spoils no other: it has a reason in `Decoded.errors`.
+Importing the package imports neither pyarrow nor any library of a format.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from octavo.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from octavo.values.decoder import Decoded, ValueDecoder
+    from octavo.values.formats import FORMATS, decoder_from_text, infer_decoder, value_decoder
+
+__all__ = ["value_decoder", "infer_decoder", "decoder_from_text", "ValueDecoder", "Decoded", "FORMATS"]
+
+__getattr__, __dir__ = on_demand(
+    globals(),
+    {
+        "decoder": ("Decoded", "ValueDecoder"),
+        "formats": ("FORMATS", "decoder_from_text", "infer_decoder", "value_decoder"),
+    },
+)

@@ -1,0 +1,72 @@
+"""Which formats there are, and how a decoder of each is made."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from octavo.errors import InvalidInput
+from octavo.values.decoder import ValueDecoder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMATS: Final = ("string",)
+
+
+def value_decoder(
+    format: str,  # noqa: A002 - the name that options and commands have, too
+    *,
+    schema: str | None = None,
+    schema_folder: str | None = None,
+    message: str | None = None,
+) -> ValueDecoder:
+    """Return the decoder of a format.
+
+    schema: json: fields as Spark's DDL (`id BIGINT, tags ARRAY<STRING>`) or Spark's StructType in JSON; avro: the
+        schema in JSON, to which values of other schemas are converted; protobuf: a descriptor set (`protoc
+        --include_imports --descriptor_set_out`) in base64; string: none
+    schema_folder: avro: values begin with a zero byte and the id of their schema, which is the file `<id>.avsc` in
+        this folder
+    message: protobuf: the full name of the message
+    Raises `InvalidInput` if something is missing, superfluous or not well-formed.
+    """
+    described = {"schema": schema, "schema_folder": schema_folder, "message": message}
+    return _made({"format": format, **{name: value for name, value in described.items() if value is not None}})
+
+
+def infer_decoder(format: str, values: pa.Array) -> ValueDecoder:  # noqa: A002 - as above
+    """Return a decoder with a schema that fits `values`, a sample of the column. Raises `InvalidInput`.
+
+    Only JSON says enough about itself.
+    """
+    if format == "string":
+        return value_decoder(format)
+    raise InvalidInput(f"a schema cannot be inferred from {format} values: give one")
+
+
+def decoder_from_text(text: str) -> ValueDecoder:
+    """Return the decoder that `ValueDecoder.to_text` has described. Raises `InvalidInput`."""
+    try:
+        described = json.loads(text)
+    except ValueError:
+        described = None
+    if not isinstance(described, dict) or not all(isinstance(value, str) for value in described.values()):
+        raise InvalidInput(f"this does not describe a decoder of values: {text[:100]!r}")
+    return _made(described)
+
+
+def _made(described: dict[str, Any]) -> ValueDecoder:
+    match described.pop("format", None):
+        case "string":
+            from octavo.values.text import StringDecoder
+
+            _check_none(described, "string")
+            return StringDecoder()
+        case other:
+            raise InvalidInput(f"there is no format {other!r} of values: there are {', '.join(FORMATS)}")
+
+
+def _check_none(superfluous: dict[str, Any], name: str) -> None:
+    if superfluous:
+        raise InvalidInput(f"values of the format {name} take no {' and no '.join(superfluous)}")
