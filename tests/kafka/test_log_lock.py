@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import DirectoryLocked
-from octavo.log.ownership.lock import DirectoryLock, lock_owner
+from octavo.log.ownership.lock import DirectoryLock, broker_in, lock_owner
 from tests.kafka.judge import Judge
 
 
@@ -24,13 +24,14 @@ def kafka_unlocks(judge: Judge, folder: Path) -> None:
 def test_what_kafka_has_locked_is_refused_with_its_process(kafka_broker: Judge, tmp_path: Path) -> None:
     assert kafka_locks(kafka_broker, tmp_path)
     pid = kafka_broker.ask("files.pid")
-    assert lock_owner(tmp_path) == pid
+    assert lock_owner(tmp_path) == broker_in(tmp_path) == pid
     with pytest.raises(DirectoryLocked, match=f"process {pid}") as refused:
         DirectoryLock.acquire(tmp_path)
     assert refused.value.pid == pid
     kafka_unlocks(kafka_broker, tmp_path)
     with DirectoryLock.acquire(tmp_path):
-        pass
+        assert broker_in(tmp_path) is None
+    assert broker_in(tmp_path) is None
 
 
 def test_what_octavo_has_locked_kafka_cannot_lock(kafka_broker: Judge, tmp_path: Path) -> None:

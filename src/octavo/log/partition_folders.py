@@ -47,6 +47,15 @@ def check_data_folder(path: Path, *, read_only: bool = False) -> None:
         raise BadDirectory(path, "segments lie in it, as in a partition; a data directory has folders such as events-0")
 
 
+def check_place(path: Path) -> None:
+    """Check that there is a folder at `path`, or one in which it can be made. Raises `BadDirectory`."""
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise BadDirectory(path, "there is no such folder, and none to make it in")
+    elif not path.is_dir():
+        raise BadDirectory(path, "this is a file, and not a data directory")
+
+
 def find_partitions(folder: Path, *, strict: bool = False) -> dict[TopicPartition, Path]:
     """Return the folders of all partitions except the one that holds Kafka's own metadata.
 

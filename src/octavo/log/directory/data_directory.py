@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
-from octavo.errors import BadDirectory, Closed, DirectoryLocked, InvalidInput, UnknownPartition
+from octavo.errors import Closed, DirectoryLocked, InvalidInput, UnknownPartition
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.closing import Attempts, ClosedByWith
 from octavo.log.config.broker_defaults import BrokerDefaults
@@ -27,7 +27,7 @@ from octavo.log.directory.topics import Topics
 from octavo.log.log import Log
 from octavo.log.names import COMMIT_JOURNAL, CONSUMER_OFFSETS, TopicPartition, check_topic_name
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
-from octavo.log.partition_folders import Paths, check_data_folder, find_all_partitions, folder_paths
+from octavo.log.partition_folders import Paths, check_data_folder, check_place, find_all_partitions, folder_paths
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
 from octavo.log.storage import DISK, Storage, is_full
 from octavo.log.watched.watched_directory import WatchedDirectory
@@ -413,13 +413,10 @@ def _commits(folders: Sequence[Path], storage: Storage) -> StagedCommits:
 
 def _make(path: Path, storage: Storage) -> None:
     """Create the folder if it is missing. Raises `BadDirectory` if the path is a file, or its parent is missing."""
+    check_place(path)
     if not path.exists():
-        if not path.parent.is_dir():
-            raise BadDirectory(path, "there is no such folder, and none to make it in")
         storage.make_folder(path)
         storage.sync_folder(path.parent)
-    elif not path.is_dir():
-        raise BadDirectory(path, "this is a file, and not a data directory")
 
 
 def _check(

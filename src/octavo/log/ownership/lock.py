@@ -159,6 +159,18 @@ def lock_owner(folder: Path) -> int | None:
         return _owner(DISK.open(path)).pid if path.exists() else None
 
 
+def broker_in(folder: Path) -> int | None:
+    """Return the id of a process that holds the lock as Java does, so most likely a broker that runs; None if none is.
+
+    For information only, to refuse early what would be refused in the end.
+    """
+    with contextlib.suppress(OSError):
+        kind, pid = _lock_on(DISK.open(folder / LOCK))
+        if kind != fcntl.F_UNLCK and pid > 0:
+            return pid
+    return None
+
+
 def _id_of(path: Path) -> _FileId | None:
     try:
         return _FileId.of(path.stat())
@@ -211,12 +223,17 @@ class _HeldBy(NamedTuple):
 
 def _owner(file: File) -> _HeldBy:
     """Return the owner of a lock that would conflict with one on the whole file."""
-    answer = _FLOCK.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, _flock_over_all(fcntl.F_WRLCK)))
-    kind, pid = (answer[0], answer[4]) if sys.platform == "linux" else (answer[3], answer[2])
+    kind, pid = _lock_on(file)
     if kind == fcntl.F_UNLCK:
         return _HeldBy(False, None)
     # The id is -1 for an open-file-description lock, and 0 for a process in another container or on another machine.
     return _HeldBy(True, pid if pid > 0 else _noted_process(file))
+
+
+def _lock_on(file: File) -> tuple[int, int]:
+    """Return the kind of a lock that would conflict with one on the whole file, and the process id in it."""
+    answer = _FLOCK.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, _flock_over_all(fcntl.F_WRLCK)))
+    return (answer[0], answer[4]) if sys.platform == "linux" else (answer[3], answer[2])
 
 
 def _noted_process(file: File) -> int | None:

@@ -106,7 +106,11 @@ class Planner:
                     digest = kept.digest(digest)
                     position += size
         except AppendRefused as error:
-            raise AppendRefused(error.code, f"{log.partition}: {error.message}", error.record_errors) from None
+            # Whoever staged rows knows nothing of the bytes at which their batches are, and one reason is enough.
+            why = error.message
+            if error.record_errors:
+                why = f"a record is refused: {error.record_errors[0].message}"
+            raise AppendRefused(error.code, f"{log.partition}: {why}", error.record_errors) from None
         pending = PendingPartition(
             topic=log.partition.topic,
             topic_id=topic_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -19,10 +19,15 @@ from octavo.records.layout import LENGTH_AT, MAX_SIZE, Buffer
 from octavo.spark.sink.columns import SinkColumns
 from octavo.spark.sink.options import SinkOptions
 from octavo.spark.sink.partitioning import Partitioning
+from octavo.spark.sink.topics import SinkTopics
 
 _LEAST_TOGETHER: Final = 8 << 20  # bytes of rows that are divided among partitions at a time
 _MOST_TOGETHER: Final = 64 << 20
 _NOT_IN_RECORDS: Final = ("topic", "partition", "file")
+_NULL_TOPIC: Final = (  # in the words of Spark's connector
+    "The Kafka message data sent to the producer contains a null topic. "
+    "Use the `topic` option for setting a default topic."
+)
 _NO_OFFSET_YET: Final = bytes(LENGTH_AT)  # the base offset, before the log assigns it
 
 
@@ -34,16 +39,16 @@ class TaskWriter:
         staged: StagedWriter,
         columns: SinkColumns,
         options: SinkOptions,
-        counts: Mapping[str, int],
+        topics: SinkTopics,
         *,
         first: int,
         now_ms: int,
     ) -> None:
-        """`counts`: the partitions of the topics that exist. `first`: a number that differs between tasks."""
+        """`first`: a number that differs between tasks."""
         self._staged: Final = staged
         self._columns: Final = columns
         self._options: Final = options
-        self._counts: Final = counts
+        self._topics: Final = topics
         self._first: Final = first
         self._now_ms: Final = now_ms
         self._partitionings: Final[dict[str, Partitioning]] = {}
@@ -77,8 +82,7 @@ class TaskWriter:
 
     def _together(self) -> int:
         """Return how many bytes to divide at a time: about one batch for each partition."""
-        count = max(self._counts.values(), default=self._options.partitions)
-        return min(_MOST_TOGETHER, max(_LEAST_TOGETHER, count * self._options.batch_size))
+        return min(_MOST_TOGETHER, max(_LEAST_TOGETHER, self._topics.most_partitions * self._options.batch_size))
 
     def _by_topic(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         if self._options.topic is not None:
@@ -86,7 +90,7 @@ class TaskWriter:
             return
         names = rows.column("topic")
         if names.null_count:
-            raise InvalidInput("null topic present in the data. Use the topic option for setting a default topic.")
+            raise InvalidInput(_NULL_TOPIC)
         topics = names.dictionary_encode()
         if len(topics.dictionary) == 1:
             yield topics.dictionary[0].as_py(), rows
@@ -98,7 +102,7 @@ class TaskWriter:
         found = self._partitionings.get(topic)
         if found is None:
             check_topic_name(topic)
-            count = self._counts.get(topic, self._options.partitions)
+            count = self._topics.of(topic).partitions
             found = self._partitionings[topic] = Partitioning(topic, count, self._first)
         return found
 
@@ -110,8 +114,9 @@ class TaskWriter:
             partitions = partitions[order]
             records = records.take(pa.array(order))
         starts = [0, *(np.nonzero(np.diff(partitions))[0] + 1).tolist(), len(partitions)]
+        size = self._topics.of(topic).batch_size(self._options.batch_size)
         for first, last in pairwise(starts):
-            batches = self._encoded(records.slice(first, last - first))
+            batches = self._encoded(records.slice(first, last - first), size)
             self._staged.add(topic, int(partitions[first]), batches)
 
     def _records(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -125,10 +130,10 @@ class TaskWriter:
             columns["position"] = _numbers_of_batches(rows)
         return pa.RecordBatch.from_pydict(columns)
 
-    def _encoded(self, records: pa.RecordBatch) -> Buffer:
-        """Return the batches of one partition."""
+    def _encoded(self, records: pa.RecordBatch, size: int) -> Buffer:
+        """Return the batches of one partition, of at most `size` bytes, or as they were."""
         options = self._options
-        size = MAX_SIZE if "position" in records.schema.names else options.batch_size
+        size = MAX_SIZE if "position" in records.schema.names else size
         batches = from_arrow(records, codec=options.codec, level=options.level, max_size=size)
         if options.restore:
             return batches

@@ -7,8 +7,8 @@ are the same when it is repeated.
 
 from __future__ import annotations
 
+import hashlib
 import time
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from octavo.errors import DirectoryLocked, InvalidInput, OthersDecide
+from octavo.errors import BadDirectory, DirectoryLocked, InvalidInput
 from octavo.log import (
     CommitIdentity,
     DataDirectory,
@@ -28,16 +28,14 @@ from octavo.log import (
     StagingArea,
     discard_staged,
 )
-from octavo.log.metadata import MetadataStore
-from octavo.log.partition_folders import find_partitions
-from octavo.log.storage import DISK
+from octavo.log.ownership.lock import broker_in
 from octavo.spark.sink.columns import SinkColumns
 from octavo.spark.sink.options import SinkOptions
 from octavo.spark.sink.task_writer import TaskWriter
+from octavo.spark.sink.topics import SinkTopics
 
 _QUERY: Final = "sql.streaming.queryId"
 _MICRO_BATCH: Final = "streaming.sql.batchId"
-_INSTEAD: Final = 'To write to topics of a running broker or of a cluster, use format("kafka"), or stop the broker.'
 
 
 @dataclass
@@ -55,12 +53,13 @@ class _Writer:
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options: Final = options
         self._columns: Final = SinkColumns.of(schema, topic=options.topic, restore=options.restore)
-        self._counts: Final = _partition_counts(options)
+        self._topics: Final = SinkTopics.read(options)
 
-    def _stage(self, batches: Iterator[pa.RecordBatch], area: StagingArea, first: int) -> Staged:
+    def _stage(self, batches: Iterator[pa.RecordBatch], area: StagingArea, task_number: int) -> Staged:
         staged = StagedWriter(area, sync=self._options.sync)
         now_ms = time.time_ns() // 1_000_000
-        task = TaskWriter(staged, self._columns, self._options, self._counts, first=first, now_ms=now_ms)
+        first = first_partition(area, task_number)
+        task = TaskWriter(staged, self._columns, self._options, self._topics, first=first, now_ms=now_ms)
         try:
             file = task.write(batches)
         except BaseException:
@@ -81,9 +80,8 @@ class _Writer:
                 directory.commit_staged(
                     staged[0].area, files, topics=expected, keep_offsets=options.restore, sync=options.sync
                 )
-        except (DirectoryLocked, OthersDecide) as error:
-            error.add_note(_INSTEAD)
-            raise
+        except DirectoryLocked as error:
+            raise _in_use(error, f", and still has after {options.lock_timeout_ms / 1000:g} s") from None
 
     def _abort(self, messages: Iterable[WriterCommitMessage | None]) -> None:
         for message in messages:
@@ -97,6 +95,9 @@ class OctavoWriter(_Writer, DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         """Check the columns, and choose a staging folder. Raises `InvalidInput`, `BadDirectory`."""
         super().__init__(options, schema)
+        broker = broker_in(options.path)
+        if broker is not None:
+            raise _in_use(DirectoryLocked(options.path, broker))
         identity = None if options.application is None else CommitIdentity(options.application, options.version)
         self._area: Final = StagingArea.of(options.path, folder=options.staging_path, identity=identity)
 
@@ -126,8 +127,7 @@ class OctavoStreamWriter(_Writer, DataSourceStreamArrowWriter):
             raise InvalidInput("Spark does not tell which micro-batch this is, and so it cannot be written just once")
         identity = CommitIdentity(query, int(number))
         area = StagingArea.of(self._options.path, folder=self._options.staging_path, identity=identity)
-        first = zlib.crc32(f"{query} {number}".encode()) + context.partitionId()
-        return self._stage(iterator, area, first)
+        return self._stage(iterator, area, context.partitionId())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Append what the tasks have staged, all or nothing, unless this micro-batch was appended before."""
@@ -138,17 +138,14 @@ class OctavoStreamWriter(_Writer, DataSourceStreamArrowWriter):
         self._abort(messages)
 
 
-def _partition_counts(options: SinkOptions) -> dict[str, int]:
-    """Return how many partitions each topic of the directory has. Raises `OthersDecide` if other nodes decide on it."""
-    if not options.path.exists():
-        return {}
-    known = MetadataStore.open([options.path], storage=DISK, read_only=True)
-    try:
-        known.check_charge()
-    except OthersDecide as error:
-        error.add_note(_INSTEAD)
-        raise
-    counts = {name: len(topic.partitions) for name, topic in known.topics.items()}
-    for topic, partition in find_partitions(options.path):
-        counts[topic] = max(counts.get(topic, 0), partition + 1)
-    return counts
+def first_partition(area: StagingArea, task_number: int) -> int:
+    """Return with which partition rows without a key begin. It differs from task to task, and from commit to commit."""
+    commit = f"{area.owner} {area.version}".encode()
+    return int.from_bytes(hashlib.sha256(commit).digest()[:4]) + task_number
+
+
+def _in_use(error: DirectoryLocked, how_long: str = "") -> BadDirectory:
+    """Return what to tell somebody who writes to a directory that another process has open."""
+    owner = "another process" if error.pid is None else f"process {error.pid}"
+    instead = 'stop it first or, if it is a broker, write to its topics with format("kafka")'
+    return BadDirectory(error.path, f"{owner} has it open{how_long}: {instead}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from octavo.errors import InvalidInput
+from octavo.log import CommitIdentity, StagingArea
 from octavo.records.partition import partition_for_key
 from octavo.spark.sink.partitioning import Partitioning
+from octavo.spark.sink.writer import first_partition
 
 
 def rows(**columns: pa.Array) -> pa.RecordBatch:
@@ -67,3 +71,19 @@ def test_only_rows_without_a_key_are_spread() -> None:
     keys = pa.array([b"a", None, b"a", None])
     found = Partitioning("t", 2, 0).assign(rows(key=keys))
     assert found.tolist() == [partition_for_key(b"a", 2), 0, partition_for_key(b"a", 2), 1]
+
+
+@pytest.mark.parametrize("partitions", [2, 3, 8])
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("known", [True, False])
+def test_single_rows_without_a_key_are_spread_over_many_commits(
+    tmp_path: Path, partitions: int, step: int, known: bool
+) -> None:
+    """Tasks with a row each, in micro-batches of which some are empty, or in writes that no identity tells apart."""
+    counts = np.zeros(partitions, int)
+    row = rows(value=pa.nulls(1, pa.binary()))
+    for version in range(0, 1000 * step, step):
+        area = StagingArea.of(tmp_path / "log", identity=CommitIdentity("a query", version) if known else None)
+        for task in range(2):
+            counts[Partitioning("t", partitions, first_partition(area, task)).assign(row)] += 1
+    assert counts.min() > 0.75 * counts.sum() / partitions
