@@ -1,0 +1,127 @@
+"""Tables become logs again: Apache Kafka serves the same records at the same offsets, and nothing is there twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from octavo.errors import DirectoryLocked, InvalidInput
+from octavo.log import DataDirectory
+from octavo.log.metadata import handover
+from octavo.spark.tables.importing import import_table
+from tests.kafka.broker import Broker
+from tests.kafka.client import OLD_RESOURCES
+from tests.kafka.consuming import read_by_client
+from tests.spark.broker import CUT, Topics
+from tests.unit.spark.topics import write_topic
+
+pytestmark = [OLD_RESOURCES, pytest.mark.timeout(600)]
+
+TOPICS = "plain,codecs,transactions,compacted,cut"
+
+
+def read(spark: SparkSession, folder: Path, **options: str) -> DataFrame:
+    return spark.read.format("octavo").options(includeHeaders="true", **options).load(str(folder))
+
+
+def rows(frame: DataFrame) -> list[Any]:
+    """All rows, in the order of the log."""
+    return sorted(map(tuple, frame.collect()), key=lambda row: (row[2], row[3], row[4]))
+
+
+def served(spark: SparkSession, address: str, topics: str) -> list[Any]:
+    """What Spark's connector gets from a broker."""
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", address).option("includeHeaders", "true")
+    return rows(reader.option("kafka.isolation.level", "read_committed").option("subscribe", topics).load())
+
+
+def test_kafka_serves_what_was_imported_as_it_served_the_original(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    table, log = tmp_path / "table", tmp_path / "log"
+    committed = {"subscribe": TOPICS, "isolation.level": "read_committed"}
+    read(spark, topics.folder, **committed).write.partitionBy("topic").parquet(str(table))
+    summary = import_table(spark, str(table), log, compression="lz4")
+    wanted = served(spark, topics.address, TOPICS)
+    assert summary.records == len(wanted) == sum(1 for _ in wanted)
+    assert summary.created == tuple(sorted(TOPICS.split(",")))
+    handover([log])
+    with Broker(log) as broker:
+        broker.start()
+        assert broker.troubles == []
+        assert served(spark, broker.address, TOPICS) == wanted
+        for partition in (("cut", 0), ("transactions", 1), ("plain", 2)):
+            seen = read_by_client(broker, partition)
+            assert seen == read_by_client(topics.broker, partition, "read_committed")
+    with DataDirectory.open(log, read_only=True) as directory:
+        assert directory.log("cut", 0).start_offset == CUT
+        for partition in directory.partitions():
+            epochs = (log / str(partition) / "leader-epoch-checkpoint").read_text().splitlines()
+            assert epochs[2] == f"0 {directory.log(*partition).start_offset}"
+
+
+def test_batches_are_as_they_were_if_the_table_tells_them(spark: SparkSession, tmp_path: Path) -> None:
+    write_topic(tmp_path / "source", "orders", 2, batches=40)
+    read(spark, tmp_path / "source", includeBatchInfo="true").repartition(3).write.parquet(str(tmp_path / "table"))
+    import_table(spark, tmp_path / "table", tmp_path / "log", topic_config={"internal.segment.bytes": "2048"})
+    for partition in (0, 1):
+        files = [
+            b"".join(path.read_bytes() for path in sorted((tmp_path / name / f"orders-{partition}").glob("*.log")))
+            for name in ("source", "log")
+        ]
+        assert files[0] == files[1]
+
+
+def test_what_the_target_has_already_is_not_imported_again(spark: SparkSession, tmp_path: Path) -> None:
+    write_topic(tmp_path / "source", "orders", 2, batches=20)
+    frame = read(spark, tmp_path / "source")
+    frame.where("offset < 50").write.parquet(str(tmp_path / "first"))
+    frame.where("offset >= 60").write.parquet(str(tmp_path / "second"))
+    import_table(spark, tmp_path / "first", tmp_path / "log")
+    with pytest.raises(InvalidInput, match=r"orders-0 in .*log has offsets up to 49 already, and the table has 0: "):
+        import_table(spark, tmp_path / "first", tmp_path / "log")
+    summary = import_table(spark, tmp_path / "second", tmp_path / "log")
+    assert summary.created == ()
+    assert {str(of): (each.start, each.stop) for of, each in summary.partitions.items()} == {
+        "orders-0": (60, 100),
+        "orders-1": (60, 100),
+    }
+    assert rows(read(spark, tmp_path / "log")) == rows(frame.where("offset < 50 OR offset >= 60"))
+    assert not list(tmp_path.glob(".log.staging/*"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "sentence"),
+    [
+        ("key, topic, partition, offset", {}, "has no column value: a table without raw keys and values cannot become"),
+        ("*, key AS more", {"topics": ["others"]}, "the table has no rows of the topic 'others'"),
+        ("key, value, '__consumer_offsets' AS topic, partition, offset", {}, "which Kafka's coordinators alone write"),
+        ("key, value, topic, partition, 7L AS offset", {}, "offset 7 of orders-0 is in the table twice"),
+        ("key, value, topic, partition, offset, 'x' AS timestamp", {}, "the column timestamp is string, not a timesta"),
+        ("*", {"compression": "brotli"}, "compression.type"),
+        ("*", {"topic_config": {"retention.ms": "soon"}}, "retention.ms"),
+        ("*", {"target": "s3://bucket/log"}, "s3://bucket/log is no target: logs are written in a folder of a file"),
+    ],
+)
+def test_what_cannot_be_imported_is_told_in_one_sentence_and_nothing_is_written(
+    spark: SparkSession, tmp_path: Path, columns: str, options: dict[str, Any], sentence: str
+) -> None:
+    write_topic(tmp_path / "source", "orders", 1, batches=4)
+    read(spark, tmp_path / "source").selectExpr(*columns.split(", ")).write.parquet(str(tmp_path / "table"))
+    target = options.pop("target", tmp_path / "log")
+    with pytest.raises(InvalidInput, match=sentence) as refused:
+        import_table(spark, tmp_path / "table", target, **options)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "log").exists()
+    assert not list(tmp_path.glob(".log.staging/*"))
+
+
+def test_a_target_that_is_open_elsewhere_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    write_topic(tmp_path / "source", "orders", 1, batches=4)
+    read(spark, tmp_path / "source").write.parquet(str(tmp_path / "table"))
+    with DataDirectory.open(tmp_path / "log"), pytest.raises(DirectoryLocked):
+        import_table(spark, tmp_path / "table", tmp_path / "log", lock_timeout=0.1)
+    assert not list(tmp_path.glob(".log.staging/*"))
