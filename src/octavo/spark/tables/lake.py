@@ -1,0 +1,153 @@
+"""What Delta and Iceberg have in common: tasks write files under their final names, and a library commits them.
+
+Nothing refers to the files before the commit. What a round that failed has left stays unseen until Delta's VACUUM or
+Iceberg's remove_orphan_files takes it away: nobody else can tell such files from those of an export that is running.
+
+A commit can fail although it was done: the answer got lost on the way, or something after it failed. So after an error
+the table is read again, and what is in it decides.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from octavo.errors import BadTable, ExportConflict, InvalidInput
+from octavo.log.storage import DISK
+from octavo.spark.tables.addresses import TableAddress
+from octavo.spark.tables.place import FilePlace
+from octavo.spark.tables.progress import Progress
+from octavo.spark.tables.target import Target
+from octavo.spark.tables.written import WrittenFile
+
+NOTES: Final = "octavo.notes"  # the property of the table with our notes; a table without it is not ours
+
+
+class LakeTarget(Target):
+    """A table to which a library commits."""
+
+    has_partition_columns: ClassVar[bool]
+    lost: ClassVar[tuple[type[Exception], ...]] = ()  # errors after which the commit is certainly not in the table
+
+    def __init__(self, address: TableAddress) -> None:
+        self.address: Final = address
+        self._place: Final = FilePlace(root=address.root, has_partition_columns=self.has_partition_columns)
+
+    @abstractmethod
+    def _read(self) -> Progress:
+        """Load the newest snapshot, on which the next commit is based, and return its progress."""
+
+    @abstractmethod
+    def _commit(self, files: Sequence[WrittenFile], before: Progress, after: Progress) -> None:
+        """Commit on the loaded snapshot. Fails if another export was committed since."""
+
+    @abstractmethod
+    def _replace(self, removed: Sequence[WrittenFile], added: Sequence[WrittenFile]) -> None:
+        """Replace files on the loaded snapshot. Fails if one of them is no longer in the table."""
+
+    @abstractmethod
+    def _paths(self) -> Collection[str]:
+        """Return the paths of the files in the loaded snapshot."""
+
+    def begin(self, before: Progress, after: Progress) -> FilePlace:
+        """Begin a round. Return the place for its files, which get their final names at once."""
+        if self._read() != before:
+            raise self._conflict("another export was faster")
+        return self._place
+
+    def abandon(self, place: FilePlace) -> None:
+        """Do nothing: nothing refers to the files of a failed round."""
+
+    def progress(self) -> Progress:
+        """Return how far the table has come, in its newest snapshot."""
+        return self._read()
+
+    def commit(self, files: Sequence[WrittenFile], before: Progress, after: Progress) -> None:
+        """Add the files and note the progress in one commit of the table. Raises `ExportConflict`."""
+        if self._read() != before:
+            self._discard(files)
+            raise self._conflict("another export was faster")
+        self._sync_names(files)
+        try:
+            self._commit(files, before, after)
+        except Exception as error:
+            if self._was_committed(files, after, error):
+                return
+            changed = self._read() != before
+            if changed or isinstance(error, self.lost):
+                self._discard(files)
+                raise self._conflict("another export or a change of the table was faster") from error
+            raise
+
+    def replace(self, removed: Sequence[WrittenFile], added: Sequence[WrittenFile]) -> None:
+        """Replace files by others with the same rows in one commit of the table. Raises `ExportConflict`."""
+        progress = self._read()
+        missing = {file.path for file in removed}.difference(self._paths())
+        if missing:
+            self._discard(added)
+            raise self._conflict(f"{min(missing)} is no longer in the table, so it cannot be merged with others")
+        self._sync_names(added)
+        try:
+            self._replace(removed, added)
+        except Exception as error:
+            if self._was_committed(added, progress, error):
+                return
+            if isinstance(error, self.lost):
+                self._discard(added)
+                raise self._conflict("files that were to be merged were changed meanwhile") from error
+            raise
+
+    def close(self) -> None:
+        """Let go of the table. May be called more than once."""
+
+    def _conflict(self, problem: str) -> ExportConflict:
+        return ExportConflict(str(self.address), f"{problem}; nothing was added, and a new attempt may succeed")
+
+    def _was_committed(self, files: Sequence[WrittenFile], after: Progress, error: Exception) -> bool:
+        """Whether the table holds what a commit that failed was to add. Raises `error` if nobody can tell."""
+        try:
+            return self._read() == after and {file.path for file in files} <= set(self._paths())
+        except Exception:
+            raise error from None
+
+    def _discard(self, files: Sequence[WrittenFile]) -> None:
+        """Remove files that are not in the table and never will be."""
+        kept = set(self._paths())
+        for file in files:
+            if file.path not in kept:
+                self._place.remove(file.path)
+
+    def _sync_names(self, files: Sequence[WrittenFile]) -> None:
+        """Have the names of new local files on the disk before something refers to them."""
+        if self.address.root.is_local:
+            root = self.address.root.path()
+            folders = {folder for file in files for folder in Path(file.path).parents}
+            DISK.sync_folders(root / folder for folder in sorted(folders, reverse=True))
+
+    def _own_notes(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return our notes from the properties of the table. Raises `BadTable` if it is not ours."""
+        text = properties.get(NOTES)
+        if text is None:
+            raise BadTable(str(self.address), f"there is a {self.format} table that no export has made")
+        try:
+            notes: Any = json.loads(text)
+        except ValueError:
+            notes = None
+        if not isinstance(notes, dict) or not all(isinstance(value, str) for value in notes.values()):
+            raise BadTable(str(self.address), f"its property {NOTES} is not what an export writes")
+        return notes
+
+
+def write_notes(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the property of the table for our notes."""
+    return {NOTES: json.dumps(dict(properties))}
+
+
+def refuse_other_types(given: Any, stored: Any, format_name: str) -> None:
+    """Raise `InvalidInput` for a column of a pyarrow schema that would be stored with another type."""
+    for field in given:
+        if stored.field(field.name).type != field.type:
+            raise InvalidInput(f"a {format_name} table cannot have the column {field.name} of the type {field.type}")
