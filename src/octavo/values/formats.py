@@ -11,7 +11,7 @@ from octavo.values.decoder import ValueDecoder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMATS: Final = ("string",)
+FORMATS: Final = ("json", "string")
 
 
 def value_decoder(
@@ -58,15 +58,24 @@ def decoder_from_text(text: str) -> ValueDecoder:
 
 def _made(described: dict[str, Any]) -> ValueDecoder:
     match described.pop("format", None):
+        case "json":
+            from octavo.values.json.decoder import json_decoder
+
+            return json_decoder(*_taken(described, "json", "schema"))
         case "string":
             from octavo.values.text import StringDecoder
 
-            _check_none(described, "string")
-            return StringDecoder()
+            return StringDecoder(*_taken(described, "string"))
         case other:
             raise InvalidInput(f"there is no format {other!r} of values: there are {', '.join(FORMATS)}")
 
 
-def _check_none(superfluous: dict[str, Any], name: str) -> None:
+def _taken(described: dict[str, Any], name: str, *needed: str) -> list[Any]:
+    """Return what a format needs, and refuse everything else."""
+    missing = [each for each in needed if each not in described]
+    if missing:
+        raise InvalidInput(f"values of the format {name} need {' and '.join(missing)}")
+    superfluous = [each for each in described if each not in needed]
     if superfluous:
         raise InvalidInput(f"values of the format {name} take no {' and no '.join(superfluous)}")
+    return [described[each] for each in needed]

@@ -1,0 +1,59 @@
+"""Typed values are those of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
+
+from octavo.values import value_decoder
+from tests.unit.values.json.documents import SCHEMA, documents
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """A type with numbers for times, which may be beyond what Python has."""
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_date(kind):
+        return pa.int32()
+    return kind
+
+
+def rows(table: pa.Table) -> list[str]:
+    """One text a row, in which NaN equals NaN."""
+    columns = [column.cast(plain(column.type)).to_pylist() for column in table.columns]
+    return [repr(row) for row in zip(*columns, strict=True)]
+
+
+def from_json(spark: SparkSession, values: Sequence[bytes | None], schema: str) -> pa.Table:
+    """What Spark makes of values, and in its last column those that it calls corrupt."""
+    frame = spark.createDataFrame(pa.table({"value": pa.array(values, pa.binary())}))
+    parsed = F.from_json(F.col("value").cast("string"), f"{schema}, _corrupt_record STRING")
+    table: pa.Table = frame.select(parsed.alias("row")).select("row.*").toArrow()
+    return table
+
+
+def differences(values: Sequence[bytes | None], ours: pa.Table, theirs: pa.Table) -> list[tuple[Any, ...]]:
+    pairs = zip(values, rows(ours), rows(theirs), strict=True)
+    return [pair for pair in pairs if pair[1] != pair[2]]
+
+
+def agree(spark: SparkSession, values: Sequence[bytes | None], schema: str) -> None:
+    decoded = value_decoder("json", schema=schema).decode(pa.array(values, pa.binary()))
+    theirs = from_json(spark, values, schema)
+    ours = pa.Table.from_batches([decoded.columns])
+    assert ours.schema.equals(theirs.schema.remove(len(theirs.schema) - 1))
+    assert not differences(values, ours, theirs.drop_columns(["_corrupt_record"]))
+    corrupt = theirs["_corrupt_record"].is_valid().to_pylist()
+    for value, error, expected in zip(values, decoded.errors.to_pylist(), corrupt, strict=True):
+        has_content = value is not None and value.strip(b" \t\r\n")  # Spark finds nothing wrong with an empty value
+        assert (error is not None) == (expected if has_content else value is not None), (value, error)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_json_becomes_what_from_json_makes_of_it(spark: SparkSession, seed: int) -> None:
+    agree(spark, documents(seed, 2000), SCHEMA)
