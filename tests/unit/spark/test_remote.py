@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from pyarrow.fs import FileSystem, LocalFileSystem
 
 from octavo.errors import BadDirectory, InvalidInput
@@ -17,6 +13,7 @@ from octavo.log import DataDirectory
 from octavo.spark.files import RemoteFile, Root, shown
 from octavo.spark.options import read_options
 from tests.unit.log.reading.test_segment_portions import write as write_segments
+from tests.unit.spark.bucket import Bucket
 from tests.unit.spark.queries import offsets, plan, read, read_tasks
 from tests.unit.spark.test_committed import write_workload
 from tests.unit.spark.topics import batch, write_segment, write_topic
@@ -26,43 +23,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of boto and its like
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-
-
-class Bucket:
-    """A bucket, and its address."""
-
-    def __init__(self, port: int) -> None:
-        self._query = f"?region=us-east-1&scheme=http&endpoint_override=127.0.0.1%3A{port}"
-        self._client = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", region_name="us-east-1")
-        self._client.create_bucket(Bucket="logs")
-
-    def address(self, path: str, scheme: str = "s3") -> str:
-        """Of something in it."""
-        return f"{scheme}://logs/{path}{self._query}"
-
-    def put(self, folder: Path, prefix: str) -> None:
-        """Copy a folder there, as a backup does."""
-        for path in folder.rglob("*"):
-            if path.is_file():
-                self._client.upload_file(str(path), "logs", f"{prefix}/{path.relative_to(folder)}")
-
-    def remove(self, key: str) -> None:
-        """Remove an object."""
-        self._client.delete_object(Bucket="logs", Key=key)
-
-
-@pytest.fixture(scope="module")
-def bucket() -> Iterator[Bucket]:
-    """An empty bucket on a server of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ACCESS_KEY_ID", "test")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-        server.start()
-        _, port = server.get_host_and_port()
-        yield Bucket(port)
-        server.stop()
 
 
 def test_a_bucket_is_read_as_a_directory_is(tmp_path: Path, bucket: Bucket) -> None:
