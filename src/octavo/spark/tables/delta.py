@@ -63,7 +63,7 @@ class DeltaTarget(LakeTarget):
 
     def __init__(self, address: TableAddress, options: Mapping[str, str]) -> None:
         super().__init__(address)
-        self._options: Final = {**_s3_options(address.s3), **options}
+        self._options: Final = {**s3_options(address), **options}
         self._table: DeltaTable | None = None
         self._exports = 0  # number of exports in the loaded snapshot
         self._generations: dict[TopicPartition, int] = {}
@@ -228,7 +228,7 @@ class DeltaTarget(LakeTarget):
         return {path.removeprefix(begin) for path in vectors.column(0).to_pylist()}
 
 
-def _s3_options(s3: Mapping[str, str]) -> dict[str, str]:
+def s3_options(address: TableAddress) -> dict[str, str]:
     """Return the storage options for what an address tells."""
     names = {
         "region": "AWS_REGION",
@@ -236,8 +236,8 @@ def _s3_options(s3: Mapping[str, str]) -> dict[str, str]:
         "access_key": "AWS_ACCESS_KEY_ID",
         "secret_key": "AWS_SECRET_ACCESS_KEY",
     }
-    options = {names[name]: value for name, value in s3.items()}
-    if s3.get("endpoint", "").startswith("http://"):
+    options = {names[name]: value for name, value in address.s3.items()}
+    if address.s3.get("endpoint", "").startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
     return options
 

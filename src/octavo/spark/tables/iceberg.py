@@ -70,30 +70,11 @@ class IcebergTarget(LakeTarget):
         super().__init__(address)
         self._location: Final = f"file://{address.plain}" if address.root.is_local else address.plain
         self._catalog_name: Final = options.get("name", CATALOG_NAME)
-        self._table_name: Final = tuple(options.get("table", TABLE_NAME).split("."))
-        if len(self._table_name) < 2 or not all(self._table_name):
-            raise InvalidInput(f"a table in a catalog is named NAMESPACE.TABLE, not {options['table']}")
-        self._properties: Final = self._catalog_properties(options)
+        self._table_name: Final = table_name(options)
+        self._properties: Final = catalog_properties(address, options)
         self._catalog: Catalog | None = None
         self._table: Table | None = None
         self._load()
-
-    def _catalog_properties(self, options: Mapping[str, str]) -> dict[str, str]:
-        given = {name: value for name, value in options.items() if name not in ("name", "table")}
-        names = {
-            "region": "s3.region",
-            "endpoint": "s3.endpoint",
-            "access_key": "s3.access-key-id",
-            "secret_key": "s3.secret-access-key",
-        }
-        found = {names[name]: value for name, value in self.address.s3.items()}
-        if self.address.root.is_local:
-            found["py-io-impl"] = "octavo.spark.tables.synced_io.SyncedFileIO"
-        if "name" not in options and "uri" not in options and "type" not in options:
-            if not self.address.root.is_local:
-                raise InvalidInput("an Iceberg table that is not on a local disk needs a catalog, given by its uri")
-            found["uri"] = f"sqlite:///{self.address.plain}/{CATALOG_FILE}"
-        return {**found, **given}
 
     def _load(self) -> None:
         """Load the newest metadata of the table, if it exists."""
@@ -270,6 +251,33 @@ class IcebergTarget(LakeTarget):
         """Close the catalog. May be called more than once."""
         if self._catalog is not None:
             self._catalog.close()
+
+
+def table_name(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the name of a table in its catalog. Raises `InvalidInput`."""
+    name = tuple(options.get("table", TABLE_NAME).split("."))
+    if len(name) < 2 or not all(name):
+        raise InvalidInput(f"a table in a catalog is named NAMESPACE.TABLE, not {options['table']}")
+    return name
+
+
+def catalog_properties(address: TableAddress, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of the catalog of a table at this address. Raises `InvalidInput` if it needs one."""
+    given = {name: value for name, value in options.items() if name not in ("name", "table")}
+    names = {
+        "region": "s3.region",
+        "endpoint": "s3.endpoint",
+        "access_key": "s3.access-key-id",
+        "secret_key": "s3.secret-access-key",
+    }
+    found = {names[name]: value for name, value in address.s3.items()}
+    if address.root.is_local:
+        found["py-io-impl"] = "octavo.spark.tables.synced_io.SyncedFileIO"
+    if "name" not in options and "uri" not in options and "type" not in options:
+        if not address.root.is_local:
+            raise InvalidInput("an Iceberg table that is not on a local disk needs a catalog, given by its uri")
+        found["uri"] = f"sqlite:///{address.plain}/{CATALOG_FILE}"
+    return {**found, **given}
 
 
 def _small(schema: pa.Schema) -> pa.Schema:

@@ -37,12 +37,11 @@ def parquet_files(address: str) -> list[DataFile]:
 
 def delta_files(table: DeltaTable, root: Root) -> list[DataFile]:
     """Return the files of a Delta table. Raises `BadTable` if rows are deleted that are still in the files."""
-    if table.protocol().min_reader_version >= 2 and "name" in table.metadata().configuration.get(_MAPPING, ""):
+    features = table.protocol().reader_features or ()
+    if table.metadata().configuration.get(_MAPPING, "none") != "none":
         raise BadTable(shown(root.address), "its columns have other names in the files (column mapping)")
-    if any(batch.num_rows for batch in table.deletion_vectors()):
-        raise BadTable(
-            shown(root.address), "rows are deleted that are still in its files: rewrite it with OPTIMIZE or REORG first"
-        )
+    if "deletionVectors" in features and any(batch.num_rows for batch in table.deletion_vectors()):
+        raise BadTable(shown(root.address), "rows are deleted that are still in its files: REORG it first, with PURGE")
     actions: Any = table.get_add_actions()
     files = []
     for path, partition in zip(
@@ -58,16 +57,17 @@ def delta_files(table: DeltaTable, root: Root) -> list[DataFile]:
 _MAPPING: Final = "delta.columnMapping.mode"
 
 
-def iceberg_files(table: Table) -> list[DataFile]:
+def iceberg_files(table: Table, root: Root) -> list[DataFile]:
     """Return the files of an Iceberg table. Raises `BadTable` if rows are deleted that are still in the files."""
     files = []
-    base = table.location().rstrip("/") + "/data/"
+    base = table.location().rstrip("/") + "/"
     for task in table.scan().plan_files():
         path = task.file.file_path
         if task.delete_files:
-            raise BadTable(path, "rows are deleted that are still in this file: rewrite the table's files first")
-        relative = path.removeprefix(base) if path.startswith(base) else path.rpartition("/")[2]
-        files.append(_data_file(Root(path.removeprefix("file://")), PurePosixPath(relative), has_topics=True))
+            raise BadTable(shown(path), "rows are deleted that are still in this file: rewrite the table's files first")
+        place = PurePosixPath(path.removeprefix(base))
+        file = Root(below(root, place) if path.startswith(base) else path.removeprefix("file://"))
+        files.append(_data_file(file, place, has_topics=True))
     return files
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from octavo.errors import InvalidInput
+from octavo.errors import BadTable, InvalidInput
+from octavo.spark.tables.addresses import parse_address
+from octavo.spark.tables.lake import NOTES
 from octavo.spark.tables.progress import Progress
-from octavo.spark.tables.restore.listing import parquet_files
+from octavo.spark.tables.restore.listing import delta_files, iceberg_files, parquet_files
 from octavo.spark.tables.restore.runs import DataFile
 
 
@@ -20,6 +22,60 @@ class SourceTable(NamedTuple):
 
 def open_source(address: str, table_format: str, options: Mapping[str, str]) -> SourceTable:
     """Find the files of a table. Raises `InvalidInput`, `BadDirectory` and `BadTable`."""
-    if table_format == "parquet":
-        return SourceTable(parquet_files(address), Progress())
-    raise InvalidInput(f"{table_format} is not a format")
+    match table_format:
+        case "parquet":
+            return _parquet(address, options)
+        case "delta":
+            return _delta(address, options)
+        case "iceberg":
+            return _iceberg(address, options)
+    raise InvalidInput(f"there is no table format {table_format!r}; there are parquet, delta and iceberg")
+
+
+def _parquet(address: str, options: Mapping[str, str]) -> SourceTable:
+    return SourceTable(parquet_files(address), Progress())
+
+
+def _delta(address: str, options: Mapping[str, str]) -> SourceTable:
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
+    from octavo.spark.tables.delta import DeltaTarget, s3_options  # first: it says which package is missing
+
+    where = parse_address(address)
+    try:
+        table = DeltaTable(where.plain, storage_options={**s3_options(where), **options})
+    except TableNotFoundError:
+        raise BadTable(str(where), "there is no Delta table") from None
+    progress = Progress()
+    if NOTES in table.metadata().configuration:
+        with DeltaTarget(where, options) as target:
+            progress = target.progress()
+    return SourceTable(delta_files(table, where.root), progress)
+
+
+def _iceberg(address: str, options: Mapping[str, str]) -> SourceTable:
+    from pyiceberg.catalog import load_catalog
+    from pyiceberg.exceptions import NoSuchTableError
+
+    from octavo.spark.tables.iceberg import CATALOG_FILE, CATALOG_NAME, IcebergTarget, catalog_properties, table_name
+
+    where = parse_address(address)
+    properties = catalog_properties(where, options)
+    own = where.root.path() / CATALOG_FILE
+    if properties.get("uri") == f"sqlite:///{own}" and not own.exists():  # `pyiceberg` would make one
+        raise BadTable(str(where), "there is no Iceberg table, or its catalog is elsewhere")
+    catalog = load_catalog(options.get("name", CATALOG_NAME), **properties)
+    try:
+        table = catalog.load_table(table_name(options))
+    except NoSuchTableError:
+        raise BadTable(str(where), "there is no Iceberg table") from None
+    finally:
+        catalog.close()
+    if table.location().rstrip("/").removeprefix("file://") != where.plain:
+        raise BadTable(str(where), f"the table of this name in the catalog is at {table.location()}")
+    progress = Progress()
+    if NOTES in table.properties:
+        with IcebergTarget(where, options) as target:
+            progress = target.progress()
+    return SourceTable(iceberg_files(table, where.root), progress)
