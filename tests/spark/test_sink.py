@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -71,14 +71,14 @@ def plain(rows: Iterable[Row]) -> Counter[tuple[Any, ...]]:
     return Counter((row.topic, row.key, row.value, tuple(map(tuple, row.headers or ())), row.timestamp) for row in rows)
 
 
-@pytest.mark.parametrize("codec", ["none", "lz4"])
-def test_the_connector_reads_what_was_written_from_apache_kafka(
-    spark: SparkSession, tmp_path: Path, codec: str
-) -> None:
-    frame = sample(spark)
+def test_the_connector_reads_what_was_written_from_apache_kafka(spark: SparkSession, tmp_path: Path) -> None:
+    """From a directory that Kafka has never seen."""
     folder = tmp_path / "data"
-    write(frame, folder, partitions=3, compression=codec)
-    given = frame.collect()
+    given: list[Row] = []
+    for codec in ("none", "lz4"):
+        frame = sample(spark).withColumn("topic", functions.concat("topic", functions.lit(f"-{codec}")))
+        write(frame, folder, partitions=3, compression=codec)
+        given += frame.collect()
     ours = read(spark, folder)
     assert plain(ours) == plain(given)
     wanted = {(row.topic, row.value): row.partition for row in given if row.partition is not None and row.value}
@@ -91,52 +91,111 @@ def test_the_connector_reads_what_was_written_from_apache_kafka(
     with Broker(folder) as broker:
         broker.start()
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.address)
-        kafkas = reader.option("subscribe", "one,two").option("includeHeaders", "true").load().collect()
+        kafkas = reader.option("subscribePattern", "(one|two)-.*").option("includeHeaders", "true").load().collect()
     assert plain(kafkas) == plain(given)
     assert {(row.topic, row.partition, row.offset, row.value) for row in kafkas} == {
         (row.topic, row.partition, row.offset, row.value) for row in ours
     }
 
 
+# ------------------------------------------------------------------------------------------------------------- refused
+
+TOPIC = {"topic": "t"}
+_HEADERS = "array<struct<key:string,value:binary>>"
+
+
 @pytest.mark.parametrize(
     ("columns", "options", "sentence"),
     [
-        ("value", {}, "topic option required when no 'topic' attribute is present. Use the topic option for setting"),
-        ("key", {"topic": "t"}, "Required attribute 'value' not found"),
-        ("value, 1 AS key", {"topic": "t"}, "key attribute unsupported type int. key must be a(n) string or binary"),
-        ("value, NULL AS topic", {}, "topic attribute unsupported type void. topic must be a(n) string"),
+        ("'a' AS value", {}, "topic option required when no 'topic' attribute is present. Use the topic option for"),
+        ("'a' AS key", TOPIC, "Required attribute 'value' not found"),
+        ("'a' AS VALUE", TOPIC, "Required attribute 'value' not found"),
+        ("1 AS value", TOPIC, "value attribute unsupported type int. value must be a(n) string or binary"),
+        ("'a' AS value, 1 AS key", TOPIC, "key attribute unsupported type int. key must be a(n) string or binary"),
+        ("'a' AS value, NULL AS topic", {}, "topic attribute unsupported type void. topic must be a(n) string"),
+        ("'a' AS value, 0L AS partition", TOPIC, "partition attribute unsupported type bigint. partition must be a(n)"),
         (
-            "value, CAST(NULL AS STRING) AS topic",
-            {},
-            "sent to the producer contains a null topic. Use the `topic` option",
+            "'a' AS value, array('a') AS headers",
+            TOPIC,
+            f"headers attribute unsupported type array<string>. headers must be a(n) {_HEADERS}",
         ),
-        ("value, -1 AS partition", {"topic": "t"}, "Invalid partition: -1. Partition number should always be"),
-        ("value, 1 AS partition", {"topic": "t"}, "there is no partition 1 of topic 't': its last partition is 0"),
+        (
+            "'a' AS value, CAST(NULL AS STRING) AS topic",
+            {},
+            "contains a null topic. Use the `topic` option for setting a default topic.",
+        ),
+        ("'a' AS value, -1 AS partition", TOPIC, "Invalid partition: -1. Partition number should always be non-"),
+    ],
+)
+def test_what_the_connector_refuses_is_refused_in_its_words_and_nothing_is_written(
+    spark: SparkSession, tmp_path: Path, columns: str, options: dict[str, str], sentence: str
+) -> None:
+    frame = spark.range(10).selectExpr(*columns.split(", "))
+    nobody = {"kafka.bootstrap.servers": "127.0.0.1:1"}  # the connector does not get that far
+    with pytest.raises(Exception) as theirs:  # noqa: PT011 - several kinds
+        frame.write.format("kafka").options(**options | nobody).save()
+    assert sentence in str(theirs.value)
+    with pytest.raises(PySparkException) as ours:
+        frame.write.format("octavo").options(**options).mode("append").save(str(tmp_path / "log"))
+    assert sentence in last_line(ours.value)
+    assert not list(tmp_path.rglob("*.log")) + list(tmp_path.rglob("*.staged"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "sentence"),
+    [
+        ("value, 1 AS partition", TOPIC, "there is no partition 1 of topic 't': its last partition is 0"),
         ("value", {"topic": "t", "partition": "1"}, "there is no option 'partition'; is partitions meant?"),
+        ("value", {"topic": "t", "stagingPath": "log/t"}, "is inside a data directory, where Kafka tolerates no other"),
         (
             "value",
             {"topic": "t", "cleanup.policy": "compact"},
             "t-0: a record is refused: the topic is compacted, and the record has no key (INVALID_RECORD)",
         ),
+        (
+            "value, timestamp_millis(0) AS timestamp",
+            {"topic": "t", "message.timestamp.before.max.ms": "1000"},
+            "(INVALID_TIMESTAMP)",
+        ),
+        (
+            "space(900) AS value",
+            {"topic": "t", "max.message.bytes": "500"},
+            "it is larger than max.message.bytes allows (MESSAGE_TOO_LARGE)",
+        ),
     ],
 )
-def test_what_is_wrong_is_told_at_the_call_and_nothing_is_written(
-    spark: SparkSession, tmp_path: Path, columns: str, options: dict[str, str], sentence: str
+def test_what_is_wrong_is_told_in_one_sentence_and_nothing_is_written(
+    spark: SparkSession,
+    tmp_path: Path,
+    columns: str,
+    options: dict[str, str],
+    sentence: str,
 ) -> None:
-    frame = spark.range(10).selectExpr("CAST(id AS STRING) AS value", "'a' AS key").selectExpr(*columns.split(", "))
+    if "stagingPath" in options:
+        options = options | {"stagingPath": str(tmp_path / options["stagingPath"])}
+    frame = spark.range(10).selectExpr("CAST(id AS STRING) AS value").selectExpr(*columns.split(", "))
     with pytest.raises(PySparkException) as refused:
-        frame.write.format("octavo").options(**options).mode("append").save(str(tmp_path / "log"))
+        write(frame, tmp_path / "log", **options)
     assert sentence in last_line(refused.value)
+    assert not list(tmp_path.rglob("*.staged"))
     if (tmp_path / "log").exists():
         with DataDirectory.open(tmp_path / "log", read_only=True) as directory:
             assert all(directory.log(*partition).end_offset == 0 for partition in directory.partitions())
 
 
-def test_a_log_is_not_overwritten(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        ("overwrite", 'records of a log are not replaced, only appended: write mode("append")'),
+        ("ignore", 'cannot be written in the "Ignore" mode'),  # the connector refuses it as well
+        ("errorifexists", 'cannot be written in the "ErrorIfExists" mode'),  # for which the connector appends
+    ],
+)
+def test_a_log_is_only_appended_to(spark: SparkSession, tmp_path: Path, mode: str, sentence: str) -> None:
     frame = spark.range(1).selectExpr("'a' AS value")
     with pytest.raises(PySparkException) as refused:
-        frame.write.format("octavo").option("topic", "t").mode("overwrite").save(str(tmp_path / "log"))
-    assert 'records of a log are not replaced, only appended: write mode("append")' in last_line(refused.value)
+        frame.write.format("octavo").option("topic", "t").mode(mode).save(str(tmp_path / "log"))
+    assert sentence in last_line(refused.value)
 
 
 def test_a_directory_that_is_open_elsewhere_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
@@ -154,38 +213,6 @@ def test_a_write_with_an_identity_is_done_once(spark: SparkSession, tmp_path: Pa
     for version in (1, 1, 2, 1):
         write(frame, tmp_path / "log", topic="t", txnAppId="job", txnVersion=version)
     assert len(read(spark, tmp_path / "log")) == 200
-
-
-def test_a_stream_writes_each_row_once_also_when_a_micro_batch_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
-    write_topic(tmp_path / "source", "orders", 2, batches=20)
-    work, log = tmp_path / "work", tmp_path / "log"
-
-    def run() -> None:
-        reader = spark.readStream.format("octavo").option("startingOffsets", "earliest")
-        stream = reader.option("maxOffsetsPerTrigger", "60").load(str(tmp_path / "source"))
-        writer = stream.selectExpr("key", "value", "timestamp").writeStream.format("octavo")
-        writer = writer.option("topic", "copy").option("partitions", "3").option("checkpointLocation", str(work))
-        writer.trigger(availableNow=True).start(str(log)).awaitTermination()
-
-    run()
-    given = Counter(row.value for row in read(spark, tmp_path / "source"))
-    assert Counter(row.value for row in read(spark, log)) == given
-    last = max(int(path.name) for path in (work / "commits").iterdir() if path.name.isdigit())
-    assert last >= 2
-    for path in (work / "commits").glob(f"*{last}*"):
-        path.unlink()  # as if the driver had died between our commit and its own
-    run()
-    assert Counter(row.value for row in read(spark, log)) == given
-    assert not list(log.parent.glob(".log.staging/*"))
-
-
-def test_what_is_wrong_with_a_stream_is_told_by_its_query(spark: SparkSession, tmp_path: Path) -> None:
-    stream = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS value")
-    writer = stream.writeStream.format("octavo").option("checkpointLocation", str(tmp_path / "work"))
-    query = writer.start(str(tmp_path / "log"))
-    with pytest.raises(PySparkException):
-        query.awaitTermination(120)
-    assert "topic option required when no 'topic' attribute is present" in str(query.exception())
 
 
 def restore(spark: SparkSession, folder: Path) -> None:
@@ -219,6 +246,21 @@ def test_restoring_leaves_out_the_offsets_that_compaction_has_removed(spark: Spa
     ]
     assert found[0] == found[1]
     assert len(found[0]) < 200
+
+
+def test_rows_of_a_task_keep_their_order_and_rows_without_a_key_are_spread(spark: SparkSession, tmp_path: Path) -> None:
+    """Staged elsewhere, and with an option of the connector that means nothing here."""
+    frame = spark.range(0, 4000, 1, 4).selectExpr("CAST(id AS STRING) AS value", "'t' AS topic")
+    nothing = {"kafka_bootstrap_servers": "nobody:9092"}
+    write(frame, tmp_path / "log", partitions=3, stagingPath=tmp_path / "staging", batchSize=500, **nothing)
+    found: dict[int, list[int]] = {partition: [] for partition in range(3)}
+    for row in sorted(read(spark, tmp_path / "log"), key=lambda row: int(row.offset)):
+        found[row.partition].append(int(row.value))
+    for numbers in found.values():
+        assert numbers == sorted(numbers)  # tasks come one after the other, too
+        assert abs(len(numbers) - 4000 / 3) <= 4
+    assert (tmp_path / "staging").exists()
+    assert not (tmp_path / ".log.staging").exists()
 
 
 def test_settings_of_a_new_topic_are_kept(spark: SparkSession, tmp_path: Path) -> None:

@@ -111,5 +111,5 @@ class OctavoSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
         """Return the writer of a streaming query. Raises `InvalidInput`, `BadDirectory`."""
         if overwrite:
-            raise InvalidInput(f'{_ONLY_APPENDED}: write outputMode("append") or outputMode("update")')
+            raise InvalidInput(f'{_ONLY_APPENDED}: write outputMode("append"), or use foreachBatch')
         return OctavoStreamWriter(read_sink_options(self.options), schema)

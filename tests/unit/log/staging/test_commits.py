@@ -241,6 +241,24 @@ def test_segments_are_those_of_appends_one_by_one(folder: Path, segment_bytes: s
         assert of_both[0] == of_both[1]
 
 
+def test_a_thousand_micro_batches_leave_as_many_segments_as_their_size_gives(folder: Path) -> None:
+    """And one identity. Spark opens the directory for each of them; here it is opened for every fiftieth."""
+    staged = [make_batch(first=number, size=100 + number % 50) for number in range(1000)]
+    topics = {TOPIC: ExpectedTopic(1, {"internal.segment.bytes": "20000"})}
+    for first in range(0, 1000, 50):
+        with DataDirectory.open(folder) as data:
+            for number in range(first, first + 50):
+                area = area_of(folder, version=number)
+                files = stage(area, {ONE: [staged[number]]}, sync=False)
+                data.commit_staged(area, files, topics=topics, sync=False)
+            sizes = [segment.size for segment in data.log(*ONE).segments]
+    assert sum(sizes) == sum(map(len, staged))
+    assert all(20_000 - len(staged[49]) < size <= 20_000 for size in sizes[:-1])
+    assert (folder / "octavo-commits").stat().st_size < 100
+    assert found(folder) == {ONE: list(range(1000))}
+    assert not staged_files(folder)
+
+
 def test_old_records_roll_by_their_time(folder: Path) -> None:
     staged = [make_batch(first=number, time_ms=TIME_MS + number * 1000) for number in range(60)]
     area = area_of(folder)
