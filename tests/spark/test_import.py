@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from octavo.cli import main
+from octavo.cli.exits import COULD_NOT_RUN, FINE
 from octavo.errors import DirectoryLocked, InvalidInput
 from octavo.log import DataDirectory
 from octavo.log.metadata import handover
@@ -125,3 +128,27 @@ def test_a_target_that_is_open_elsewhere_is_refused_by_name(spark: SparkSession,
     with DataDirectory.open(tmp_path / "log"), pytest.raises(DirectoryLocked):
         import_table(spark, tmp_path / "table", tmp_path / "log", lock_timeout=0.1)
     assert not list(tmp_path.glob(".log.staging/*"))
+
+
+def test_the_command_tells_what_it_did_and_what_it_could_not_do(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_topic(tmp_path / "source", "orders", 2, batches=4)
+    read(spark, tmp_path / "source").write.parquet(str(tmp_path / "table"))
+    table, log = str(tmp_path / "table"), str(tmp_path / "log")
+    settings = ["--config", "segment.bytes=1048576", "--config", "retention.ms=1000"]
+    assert main(["import", table, log, *settings, "--json"]) == FINE
+    told = json.loads(capsys.readouterr().out)
+    assert told["partitions"] == {"orders-0": [0, 20], "orders-1": [0, 20]}
+    assert (told["records"], told["created"]) == (40, ["orders"])
+    with DataDirectory.open(log, read_only=True) as directory:
+        assert directory.topics["orders"].config == {"retention.ms": "1000", "segment.bytes": "1048576"}
+    assert main(["import", table, log]) == COULD_NOT_RUN
+    assert capsys.readouterr().err.startswith("octavo: orders-0 in ")
+    assert main(["import", table, str(tmp_path / "other"), "--config", "retention.ms"]) == COULD_NOT_RUN
+    assert "--config takes NAME=VALUE, not 'retention.ms'" in capsys.readouterr().err
+    assert main(["import", table, str(tmp_path / "other"), "--topic", "orders"]) == FINE
+    said = capsys.readouterr().out
+    assert "40 records of 2 partitions" in said
+    assert "orders-1: offsets 0 to 19" in said
+    assert f"octavo handover {tmp_path / 'other'}" in said

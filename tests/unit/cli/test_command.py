@@ -28,7 +28,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"octavo {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["dump", "--help"], ["demo", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["dump", "--help"], ["demo", "--help"], ["import", "--help"]])
 def test_help_is_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == FINE
     assert capsys.readouterr().out.startswith("usage: octavo")

@@ -7,7 +7,7 @@ them to the logs of the target, or none. So nothing is imported twice: what was 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,6 +16,7 @@ from octavo.log import StagingArea
 from octavo.log.config.log_config import LogConfig
 from octavo.log.names import TopicPartition, is_internal_topic
 from octavo.log.producer.config import ProducerConfig
+from octavo.log.storage import DISK
 from octavo.spark.tables.progress import Progress
 from octavo.spark.tables.restore.committing import ImportedTopic, TargetLogs
 from octavo.spark.tables.restore.job import run_on_workers
@@ -57,6 +58,7 @@ def import_table(
     staging_path: str | Path | None = None,
     lock_timeout: float = 30.0,
     sync: bool = True,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> ImportSummary:
     """Write the rows of a table to the logs of a data directory, with the offsets that they have.
 
@@ -70,6 +72,7 @@ def import_table(
     staging_path: where batches wait for the commit, instead of a folder beside the target
     lock_timeout: how many seconds to wait for the target to be free
     sync: have everything on the disk when this returns
+    on_progress: called with the number of bytes that are read, and of those that will be
 
     Raises `InvalidInput` if the table cannot become logs, or if the target has these offsets already. Raises
     `BadTable`, `BadDirectory`, `DirectoryLocked` and `OSError`. Then nothing was appended. Raises `CommitPending` if
@@ -88,7 +91,7 @@ def import_table(
     batch_info = all(run.has_batch_info for run in runs)
     pieces = plan_pieces(runs, _ends(imported), batch_info=batch_info)
     tasks = [ImportTask(tuple(each), area, codec, _BATCH_SIZE, sync) for each in pieces]
-    done: list[Imported] = run_on_workers(spark, stage, tasks)
+    done = _stage_all(spark, tasks, area)
     committed = logs.commit(area, [each.file for each in done if each.file is not None], imported, sync=sync)
     return ImportSummary(
         target=logs.path,
@@ -120,6 +123,15 @@ def _survey(spark: SparkSession, files: Sequence[DataFile], topics: Collection[s
 
 def _survey_all(files: Sequence[DataFile]) -> list[Run]:
     return [run for file in files for run in survey(file)]
+
+
+def _stage_all(spark: SparkSession, tasks: Sequence[ImportTask], area: StagingArea) -> list[Imported]:
+    """Run the tasks. If one fails, what the others have staged is removed."""
+    try:
+        return run_on_workers(spark, stage, tasks)
+    except BaseException:
+        area.remove_own(DISK)
+        raise
 
 
 def _topics(runs: Iterable[Run], progress: Progress, config: Mapping[str, str]) -> dict[str, ImportedTopic]:
