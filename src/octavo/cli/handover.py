@@ -14,7 +14,8 @@ _DESCRIPTION: Final = """\
 Makes a data directory one that a stock Apache Kafka 4.x starts on and serves, with the ids and configurations that its
 topics have. Several folders are one directory on several disks: name all of them.
 
-Nothing in the logs is changed. Metadata are written where they are missing or wrong: leader epochs and folders of
+Nothing in the logs is changed, except that a commit of staged batches (as Spark makes them) is finished if it was
+interrupted. Metadata are written where they are missing or wrong: leader epochs and folders of
 partitions are set right, and topics that the metadata do not know are added. These are then kept for ever
 (retention.ms=-1), because nobody can tell how long they were meant to be kept; only Kafka's own __consumer_offsets and
 __transaction_state are compacted instead (cleanup.policy=compact). The output names what was added, the lines that
@@ -48,7 +49,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(arguments: argparse.Namespace) -> int:
     """Prepare the data directory for Apache Kafka, and print what to do next."""
-    from octavo.log.metadata import handover
+    from octavo.log import handover
     from octavo.log.partition_folders import folder_paths
 
     for line in _lines(handover(folder_paths(arguments.folders))):
@@ -63,6 +64,8 @@ def _lines(done: Handover) -> list[str]:
         f"  node {done.node_id} of cluster {done.cluster_id}, "
         f"{_count(len(done.topics), 'topic')}, {_count(partitions, 'partition')}",
     ]
+    if done.finished_commit:
+        lines.append("  a commit that was interrupted is finished: all its records are in the logs")
     lines += _adopted(done)
     if done.raised:
         lines.append(f"  leader epochs brought up to those of the logs: {_some(done.raised)}")

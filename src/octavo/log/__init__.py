@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from octavo.log.coordinator import Coordinator, ProducerIdentity
     from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
     from octavo.log.directory.data_directory import DataDirectory
+    from octavo.log.directory.handing_over import handover
     from octavo.log.files.leader_epochs import EpochEnd, EpochEntry
     from octavo.log.log import Appended, Log
-    from octavo.log.metadata import ChangedSetting, Handover, PartitionState, Topic, handover
+    from octavo.log.metadata import ChangedSetting, Handover, PartitionState, Topic
     from octavo.log.names import TopicPartition
     from octavo.log.origin import Origin
     from octavo.log.producer import Partitioner, Producer, ProducerConfig, RecordMetadata, SendFuture
@@ -152,10 +153,11 @@ if not TYPE_CHECKING:  # otherwise type checkers would accept any name as export
             "consumer.fetched_records": ("Deserializer",),
             "coordinator": ("Coordinator", "ProducerIdentity"),
             "directory.data_directory": ("DataDirectory",),
+            "directory.handing_over": ("handover",),
             "files.leader_epochs": ("EpochEnd", "EpochEntry"),
             "log": ("Appended", "Log"),
             "reading.log_reader": ("LogReader",),
-            "metadata": ("ChangedSetting", "Handover", "PartitionState", "Topic", "handover"),
+            "metadata": ("ChangedSetting", "Handover", "PartitionState", "Topic"),
             "names": ("TopicPartition",),
             "coordinator.offset_and_metadata": ("OffsetAndMetadata",),
             "origin": ("Origin",),

@@ -64,10 +64,13 @@ class Handover:
     unclean: tuple[Path, ...]  # folders without a clean shutdown: Kafka checks their logs when it starts
     settings: Mapping[str, str]  # for server.properties
     differences: tuple[ChangedSetting, ...] = ()  # settings that differ from what Kafka was running with
+    finished_commit: bool = False  # whether a commit of staged batches was pending, and is finished now
 
 
 def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
     """Prepare the directory in `folders` so that a stock Apache Kafka 4.x starts on it and serves it.
+
+    This takes no notice of commits of staged batches; `octavo.log.handover` finishes these first.
 
     Raises `DirectoryLocked`, `BadDirectory`, `CorruptFile` and `OSError` if that is not possible.
     """
