@@ -28,12 +28,18 @@ _TASKS: Final = 8  # the number of tasks to aim for if there is little to read
 _MOST_SLICES: Final = 4096  # the most slices of one task, however small they are
 
 
-def plan_tasks(options: Options, ranges: Iterable[OffsetRange]) -> list[Task]:
-    """Plan the tasks that read these ranges. Raises `FileNotFoundError` if a file was removed meanwhile."""
+def plan_tasks(
+    options: Options, ranges: Iterable[OffsetRange], task_size: Callable[[int], int] | None = None
+) -> list[Task]:
+    """Plan the tasks that read these ranges. Raises `FileNotFoundError` if a file was removed meanwhile.
+
+    `task_size` says how many bytes a task should read, of that many in all; by default it is what suits a query.
+    """
     ranges = list(ranges)
     sources = {wanted.source.replica.partition: wanted.source for wanted in ranges}
     slices = [piece for wanted in ranges for part in _parts(options, wanted) for piece in _slices(part)]
-    size = _task_size(options, sum(piece.size for piece in slices))
+    total = sum(piece.size for piece in slices)
+    size = _task_size(options, total) if task_size is None else task_size(total)
     packed = list(_pack(options, _split(slices, size, sources), size))
     if options.min_partitions is not None:
         _divide(packed, options.min_partitions, sources)

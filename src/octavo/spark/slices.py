@@ -45,3 +45,8 @@ class Task(InputPartition):
     def __init__(self, slices: Sequence[Slice]) -> None:
         super().__init__(None)
         self.slices = tuple(slices)
+
+    @property
+    def size(self) -> int:
+        """Size of all slices in bytes."""
+        return sum(piece.size for piece in self.slices)

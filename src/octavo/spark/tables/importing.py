@@ -17,9 +17,9 @@ from octavo.log.config.log_config import LogConfig
 from octavo.log.names import TopicPartition, is_internal_topic
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.storage import DISK
+from octavo.spark.tables.on_workers import run_on_workers
 from octavo.spark.tables.progress import Progress
 from octavo.spark.tables.restore.committing import ImportedTopic, TargetLogs
-from octavo.spark.tables.restore.job import run_on_workers
 from octavo.spark.tables.restore.planning import plan_pieces
 from octavo.spark.tables.restore.runs import DataFile, Run, survey
 from octavo.spark.tables.restore.source_table import open_source

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import uuid
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, cast
 
 from octavo.errors import BadTable
-from octavo.log.storage import DISK, File, Storage
+from octavo.log.storage import DISK, Storage
 from octavo.spark.files import RemoteStorage, Root, shown
 from octavo.spark.tables.written import parse_path
 
 STAGED: Final = ".staged"
+UNFINISHED: Final = ".part"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,35 +28,33 @@ class FilePlace:
         they get their final names at once, because nothing refers to them before the commit
     has_partition_columns: whether `topic` and `day` are also columns in the files
     compression: the codec of Parquet
+    sync: whether files are on the disk before the commit, so that not even a power cut takes them
     """
 
     root: Root
     staging: str | None = None
     has_partition_columns: bool = False
     compression: str = "snappy"
+    sync: bool = True
     storage: Storage | None = None  # None for the disk, or whatever `root` leads to
 
     def written_as(self, path: str) -> str:
-        """Return where a data file is written: its path, or another one in the staging folder."""
+        """Return where a data file is until the commit: at its path, or in the staging folder."""
         return path if self.staging is None else f"{self.staging}/{staged_name(path)}"
 
-    def create(self, path: str) -> Any:
-        """Create a data file; return an object with `write` and `close`. It is on the disk after `close`."""
-        name = self.written_as(path)
-        if not self.root.is_local:
-            filesystem = cast(RemoteStorage, self.root.storage()).filesystem
-            return filesystem.open_output_stream(str(self.root.path() / name))
-        storage = self.storage or DISK
-        return NewFile(storage, _made_folder(storage, Path(self.root.address), name) / PurePosixPath(name).name)
+    def create(self, path: str) -> NewFile:
+        """Create a data file of about this path; `finish` gives it its name. Raises `OSError`."""
+        return RemoteNewFile(self, path) if not self.root.is_local else LocalNewFile(self, path)
 
     def remove(self, path: str) -> None:
-        """Remove a file that was not finished, as far as that is possible."""
+        """Remove a file that will not be committed, as far as that is possible."""
+        name = self.written_as(path)
         with contextlib.suppress(OSError):
             if self.root.is_local:
-                (self.storage or DISK).remove(Path(self.root.address, self.written_as(path)))
+                (self.storage or DISK).remove(Path(self.root.address, name))
             else:
                 filesystem = cast(RemoteStorage, self.root.storage()).filesystem
-                filesystem.delete_file(str(self.root.path() / self.written_as(path)))
+                filesystem.delete_file(str(self.root.path() / name))
 
     def __str__(self) -> str:
         return shown(self.root.address)
@@ -62,37 +64,18 @@ def staged_name(path: str) -> str:
     """Return the name under which a data file waits for the commit. Raises `BadTable` for other paths."""
     if parse_path(path) is None:
         raise BadTable(path, "no data file of a table has this name")
-    return "_" + path.rpartition("/")[2] + STAGED
+    folder, _, name = path.rpartition("/")
+    digest = hashlib.sha256(folder.encode()).hexdigest()[:16]  # files of all topics wait in the same folder
+    return f"_{digest}-{name}{STAGED}"
 
 
-def _made_folder(storage: Storage, root: Path, name: str) -> Path:
-    folder = root
-    for part in PurePosixPath(name).parts[:-1]:
-        folder = folder / part
-        if not storage.is_folder(folder):
-            with contextlib.suppress(FileExistsError):  # another task was faster
-                storage.make_folder(folder)
-    return folder
+class _WrittenByArrow:
+    """What pyarrow wants to know and do besides writing."""
 
+    closed = False
 
-class NewFile:
-    """A new local file that is written from front to back. pyarrow writes to it."""
-
-    def __init__(self, storage: Storage, path: Path) -> None:
-        self._file: Final[File] = storage.open_to_write(path, create=True)
-        self._position = 0
-        self.closed = False
-
-    def write(self, data: Any) -> int:
-        """Append bytes to the file."""
-        view = memoryview(data).cast("B")
-        self._file.write_at([view], self._position)
-        self._position += len(view)
-        return len(view)
-
-    def tell(self) -> int:
-        """Return the number of bytes that were written."""
-        return self._position
+    def close(self) -> None:
+        """Do nothing: pyarrow calls this before the file is finished."""
 
     def flush(self) -> None:
         """Do nothing: there is no buffer here."""
@@ -109,11 +92,100 @@ class NewFile:
         """Whether positions can be chosen."""
         return False
 
-    def close(self) -> None:
-        """Write everything to the disk and close the file."""
-        if not self.closed:
-            self.closed = True
-            try:
-                self._file.sync()
-            finally:
-                self._file.close()
+
+class NewFile(_WrittenByArrow, ABC):
+    """A data file that is written from front to back. pyarrow writes to it."""
+
+    @abstractmethod
+    def write(self, data: Any) -> int:
+        """Append bytes to the file."""
+
+    @abstractmethod
+    def tell(self) -> int:
+        """Return the number of bytes that were written."""
+
+    @abstractmethod
+    def finish(self, path: str) -> str:
+        """Let the file be complete; it is on the disk then. Return its path: `path`, if it can still be chosen."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove the file, as far as that is possible."""
+
+
+class LocalNewFile(NewFile):
+    """A file on a local or shared disk. Until it is complete, no reader takes its name for that of data."""
+
+    def __init__(self, place: FilePlace, path: str) -> None:
+        self._place: Final = place
+        self._storage: Final = place.storage or DISK
+        self._root: Final = Path(place.root.address)
+        if place.staging is None:
+            _make_folders(self._storage, self._root, path)
+            folder = self._root / PurePosixPath(path).parent
+        else:
+            folder = self._root / place.staging  # which the driver has made, unless the round is over
+        self._unfinished: Final = folder / f"_{uuid.uuid4().hex}{UNFINISHED}"
+        self._file: Final = self._storage.open_to_write(self._unfinished, create=True)
+        self._position = 0
+
+    def write(self, data: Any) -> int:
+        """Append bytes to the file."""
+        view = memoryview(data).cast("B")
+        self._file.write_at([view], self._position)
+        self._position += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """Return the number of bytes that were written."""
+        return self._position
+
+    def finish(self, path: str) -> str:
+        """Write the file to the disk, and give it its name."""
+        if self._place.sync:
+            self._file.sync()
+        self._file.close()
+        self._storage.rename(self._unfinished, self._root / self._place.written_as(path))
+        return path
+
+    def discard(self) -> None:
+        """Remove the file."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+            self._storage.remove(self._unfinished)
+
+
+class RemoteNewFile(NewFile):
+    """An object in a remote store. It appears as a whole when it is finished, under the name that it began with."""
+
+    def __init__(self, place: FilePlace, path: str) -> None:
+        assert place.staging is None
+        filesystem = cast(RemoteStorage, place.root.storage()).filesystem
+        self._path: Final = path
+        self._stream: Final = filesystem.open_output_stream(str(place.root.path() / path))
+
+    def write(self, data: Any) -> int:
+        """Append bytes to the object."""
+        self._stream.write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Return the number of bytes that were written."""
+        return int(self._stream.tell())
+
+    def finish(self, path: str) -> str:
+        """Complete the object."""
+        self._stream.close()
+        return self._path
+
+    def discard(self) -> None:
+        """Leave the object incomplete: nothing refers to it."""
+
+
+def _make_folders(storage: Storage, root: Path, path: str) -> None:
+    folder = root
+    for part in PurePosixPath(path).parts[:-1]:
+        folder = folder / part
+        if not storage.is_folder(folder):
+            with contextlib.suppress(FileExistsError):  # another task was faster
+                storage.make_folder(folder)

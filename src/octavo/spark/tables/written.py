@@ -74,7 +74,7 @@ class WrittenFile(NamedTuple):
             not isinstance(path, str)
             or not all(type(each) is int and 0 <= each <= MAX_INT64 for each in (row_count, size, rejected))
             or not all(each is None or type(each) is int for each in (earliest, latest))
-            or parse_path(path) != (topic, day, partition, first, last)
+            or not _tells(path, topic, day, partition, first, last)
         ):
             raise BadTable(str(path), "what is noted about this file is not what an export writes")
         return cls(**fields)
@@ -88,6 +88,17 @@ class PathParts(NamedTuple):
     partition: int
     first_offset: int
     last_offset: int
+
+
+def _tells(path: str, topic: Any, day: Any, partition: Any, first: Any, last: Any) -> bool:
+    """Whether a path fits to what is noted. The file may end before the offset in its name (see `NewFile.finish`)."""
+    parts = parse_path(path)
+    return (
+        parts is not None
+        and parts[:4] == (topic, day, partition, first)
+        and type(last) is int
+        and first <= last <= parts.last_offset
+    )
 
 
 def new_path(partition: TopicPartition, day: int | None, first_offset: int, last_offset: int) -> str:

@@ -86,7 +86,7 @@ def write_rows(place: FilePlace, table: pa.Table, partition: TopicPartition, day
         table = table.drop_columns(["topic", "day"])
     out = place.create(path)
     pq.write_table(table, pa.PythonFile(out, "w"))
-    out.close()
+    out.finish(path)
     size = _size(place, path)
     least, most = (min(times), max(times)) if times else (None, None)
     return WrittenFile(path, *partition, day, offsets[0], offsets[-1], len(offsets), size, least, most)

@@ -1,0 +1,197 @@
+"""Export logs to a table: `export_logs` and `Exporter`.
+
+The driver plans a round, the tasks write its files, and the driver commits them together with how far the table has
+come. So a round is in the table once or not at all, whatever dies, and the next export goes on from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from octavo.errors import InvalidInput
+from octavo.spark.options import Options, read_options
+from octavo.spark.plan import plan_tasks
+from octavo.spark.ranges import Logs, Sources
+from octavo.spark.slices import Task
+from octavo.spark.tables.catching_up import Plan, plan_round
+from octavo.spark.tables.formats import open_target
+from octavo.spark.tables.notes import AS_BEFORE, ColumnChoice, agree
+from octavo.spark.tables.target import Target
+from octavo.spark.tables.tasks import ExportJob
+from octavo.spark.tables.watching import OnProgress, Runner, SparkRunner
+from octavo.spark.tables.written import WrittenFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from octavo.values import ValueDecoder
+
+CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "none")
+MAX_TASK_SIZE: Final = 256 << 20  # bytes of log. Slices of up to twice as much are not divided
+MIN_TASK_SIZE: Final = 16 << 20
+ROUND_SIZE: Final = 64 << 30  # bytes of log; what is more is exported in several rounds, each with a commit
+
+# Whoever reads a table sees no offsets of open or aborted transactions. Other than in the source, that is the default.
+_COMMITTED: Final = {"isolation.level": "read_committed"}
+_NOT_FOR_TABLES: Final = ("columns", "includeheaders", "includebatchinfo", "includecontrolrecords")
+
+
+@dataclass(kw_only=True)
+class ExportSummary:
+    """What an export has done."""
+
+    format: str
+    target: str
+    rounds: int = 0
+    row_count: int = 0
+    rejected: int = 0  # number of rows whose value could not be parsed
+    size_read: int = 0  # bytes of the logs
+    size_written: int = 0  # bytes of the files
+    file_count: int = 0
+    merged: int = 0  # number of files that were merged into fewer
+    rows_by_topic: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def add(self, files: Sequence[WrittenFile], size_read: int) -> None:
+        """Add what a round has done."""
+        self.rounds += 1
+        self.size_read += size_read
+        for file in files:
+            self.row_count += file.row_count
+            self.rejected += file.rejected
+            self.size_written += file.size
+            self.file_count += 1
+            self.rows_by_topic[file.topic] = self.rows_by_topic.get(file.topic, 0) + file.row_count
+
+
+class Exporter:
+    """An export of some logs to a table that is open. Each `run` adds what is new. A context manager."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        target: Target,
+        source: Mapping[str, str],
+        *,
+        columns: ColumnChoice = AS_BEFORE,
+        compression: str = CODECS[0],
+        round_size: int = ROUND_SIZE,
+    ) -> None:
+        """Check the options, and create the table if it does not exist. Raises `InvalidInput`."""
+        if compression not in CODECS:
+            raise InvalidInput(f"compression: Parquet is written with {', '.join(CODECS)}, not with {compression!r}")
+        self._runner: Final = runner
+        self._compression: Final = compression
+        self._target: Final = target
+        self._options: Final = source_options(source)
+        self._columns, properties = agree(target, columns)
+        self._round_size: Final = round_size
+        self._logs: Final = Logs(self._options, decides=True)
+        if target.schema() is None:
+            self._logs.look()  # nothing is made if there is nothing to export
+            target.create(self._columns.table, properties)
+
+    def run(self, summary: ExportSummary, *, must_be_there: bool = True) -> None:
+        """Export what is in the logs now and not in the table yet, in one round or several.
+
+        Raises `DataLoss` if offsets are missing and `failOnDataLoss` is set, and `ExportConflict` if another export
+        has changed the table meanwhile.
+        """
+        is_last = False
+        while not is_last:
+            before = self._target.progress()
+            plan, tasks = self._logs.plan(self._plan, must_be_there=must_be_there)
+            is_last = plan.is_last
+            if plan.after == before:
+                return
+            files = self._export(plan, tasks)
+            summary.add(files, sum(task.size for task in tasks))
+
+    def _plan(self, sources: Sources) -> tuple[Plan, list[Task]]:
+        plan = plan_round(self._options, sources, self._target.progress(), self._round_size)
+        return plan, plan_tasks(self._options, plan.ranges, self._task_size)
+
+    def _task_size(self, total: int) -> int:
+        """Choose the size of tasks: large ones make large files, but all cores should have something to do."""
+        if self._options.max_bytes_per_partition is not None:
+            return self._options.max_bytes_per_partition
+        return max(MIN_TASK_SIZE, min(MAX_TASK_SIZE, total // (2 * self._runner.cores)))
+
+    def _export(self, plan: Plan, tasks: list[Task]) -> list[WrittenFile]:
+        before = self._target.progress()
+        place = self._target.begin(before, plan.after)
+        try:
+            job = ExportJob(self._options, self._columns, replace(place, compression=self._compression))
+            files = self._runner.run(job, tasks, [task.size for task in tasks])
+        except BaseException:
+            self._target.abandon(place)
+            raise
+        self._target.commit(files, before, plan.after)
+        return files
+
+    def close(self) -> None:
+        """Close the logs. The table stays open."""
+        self._logs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def export_logs(
+    spark: SparkSession,
+    source: str | Mapping[str, str],
+    target: str,
+    *,
+    format: str = "parquet",  # noqa: A002 - as Spark names it
+    raw: bool | None = None,
+    batch_info: bool | None = None,
+    decoder: ValueDecoder | None = None,
+    prefix: str | None = None,
+    compression: str = CODECS[0],
+    target_options: Mapping[str, str] | None = None,
+    on_progress: OnProgress | None = None,
+) -> ExportSummary:
+    """Export what is in the logs and not in the table yet; return what was done.
+
+    source: the path of the logs, or the options of `spark.read.format("octavo")`
+    target: where the table is, or will be
+    format: parquet, delta or iceberg
+    raw: whether the table has key and value as they are in the log (yes, unless told otherwise)
+    batch_info: whether the table has the fields of the batches, so that `octavo import` can restore them
+    decoder: makes typed columns of the values; `prefix` is put before their names
+    compression: the codec of the files
+    target_options: options of the format (see `open_target`)
+    on_progress: called with the number of bytes that are exported, and of those that will be
+
+    What is not given is as it was when the table was created. Raises `InvalidInput` if that cannot be changed.
+    """
+    began = time.monotonic()
+    options = {"path": source} if isinstance(source, str) else dict(source)
+    summary = ExportSummary(format=format, target=target)
+    columns = ColumnChoice(raw=raw, batch_info=batch_info, decoder=decoder, prefix=prefix)
+    with (
+        open_target(target, format, target_options or {}) as table,
+        Exporter(SparkRunner(spark, on_progress), table, options, columns=columns, compression=compression) as exporter,
+    ):
+        exporter.run(summary)
+    summary.seconds = time.monotonic() - began
+    return summary
+
+
+def source_options(given: Mapping[str, str]) -> Options:
+    """Read the options of the source. Raises `InvalidInput` for those that say which columns there are."""
+    for name in given:
+        if name.lower() in _NOT_FOR_TABLES:
+            raise InvalidInput(f"the columns of a table are always the same: {name} has no meaning in an export")
+    names = {name.lower() for name in given}
+    isolation = {} if names & {"isolation.level", "kafka.isolation.level"} else _COMMITTED
+    return read_options({**given, **isolation})
