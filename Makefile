@@ -6,14 +6,21 @@ BIN   := $(VENV)/bin
 # Two workers, as many as the smallest machine that this is tested on has cores: tests/conftest.py has one start Spark, and
 # the other ask Kafka.
 TESTS := --numprocesses 2 --dist worksteal
+# `make SPARK=4.0.0 VENV=build/pyspark-4.0.0 setup` installs another Spark than the usual one.
+CONSTRAINTS := $(if $(SPARK),$(VENV)/constraints.txt,constraints.txt)
 # Build tools are installed like the rest, not into a place of their own, so that the constraints hold for them too:
 # Octavo's own (hatchling, editables), and setuptools and wheel for what comes as an sdist (PySpark).
-PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 POMS  := $(wildcard tests/kafka/pom.xml tests/kafka/*/pom.xml)
 SPARK_POM := tests/spark/pom.xml
 
 # The versions that tests are run with (`make versions`); README.md and pyproject.toml name the same.
 TESTED := 3.11 3.12 3.13
+# The older versions of Spark that the core of its tests is run with (`make sparks`): the first of 4.0, which is the
+# oldest that there can be, and where there is one, the version of which Spark's Kafka connector is of the same. README.md,
+# docs/spark.md and pyproject.toml name them too, with the newest, which constraints.txt has.
+SPARKS := 4.0.0 4.1.1 4.2.0
+SPARK_TESTS := tests/unit/spark $(addprefix tests/spark/test_,session.py connector.py streams.py sink.py sink_streams.py sink_kafka.py)
 # The first Python on the PATH of a tested version, else the first that is new enough; `make PYTHON=...` names another.
 PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_info >= (3, 11)'; do \
 	for python in python3 $(TESTED:%=python%); do \
@@ -23,7 +30,7 @@ PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_inf
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check test lint docs kafka golden bench soak versions clean
+.PHONY: help setup run check test lint docs kafka golden bench soak versions sparks clean
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -63,6 +70,7 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 soak: $(VENV)/ready-to-test kafka ## what takes too long for every day
 	$(BIN)/pytest -m soak --timeout 0 $(TESTS) --deselect tests/soak/test_fuzz.py
 	$(BIN)/pytest -m soak --timeout 0 tests/soak/test_fuzz.py # which starts a process for each build
+	$(MAKE) --no-print-directory sparks
 
 versions: ## set-up and unit tests with each tested version of Python that is on the PATH
 	@failed=; for version in $(TESTED); do \
@@ -72,10 +80,23 @@ versions: ## set-up and unit tests with each tested version of Python that is on
 			build/python$$version/bin/pytest -q $(TESTS) tests/unit tests/corruption || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "failed with Python$$failed" >&2; exit 1; }
 
+sparks: kafka ## set-up and the core of the Spark tests with each older version of Spark
+	@failed=; for version in $(SPARKS); do \
+		echo "Spark $$version"; \
+		$(MAKE) --no-print-directory VENV=build/pyspark-$$version SPARK=$$version setup build/spark/fetched-$$version && \
+			build/pyspark-$$version/bin/pytest -q $(SPARK_TESTS) || failed="$$failed $$version"; \
+	done; test -z "$$failed" || { echo "failed with Spark$$failed" >&2; exit 1; }
+
 clean: ## remove all that was built or fetched
 	rm -rf $(VENV) build dist
 
-$(VENV)/ready-to-run: pyproject.toml constraints.txt
+ifdef SPARK
+$(VENV)/constraints.txt: constraints.txt
+	@mkdir -p $(VENV)
+	sed 's/^pyspark==.*/pyspark==$(SPARK)/' constraints.txt > $@
+endif
+
+$(VENV)/ready-to-run: pyproject.toml $(CONSTRAINTS)
 	@test -n "$(PYTHON)" || { \
 		echo "Octavo needs Python, one of $(TESTED), with its venv module (Debian: python3-venv): there is none on the PATH." >&2; \
 		exit 1; }
@@ -100,4 +121,8 @@ build/kafka/fetched: $(POMS)
 
 build/spark/fetched: $(SPARK_POM) | build/kafka/fetched
 	mvn --batch-mode --quiet -Dstyle.color=never --file $(SPARK_POM) package
+	@touch $@
+
+build/spark/fetched-%: $(SPARK_POM) | build/spark/fetched
+	mvn --batch-mode --quiet -Dstyle.color=never -Dspark.version=$* --file $(SPARK_POM) package
 	@touch $@

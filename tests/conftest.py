@@ -10,8 +10,9 @@ the reason; where `CI` is set they fail, so that no green run ever went without 
 from __future__ import annotations
 
 import os
+import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +49,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     yield
     if "PYTEST_XDIST_WORKER" in os.environ:
         items[:] = _spread(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Has a test of what an older Spark lacks pass there only if the test fails with the sentence that says so."""
+    marker = pyfuncitem.get_closest_marker("since_spark")
+    refusal = None if marker is None else _refusal(*marker.args)
+    if refusal is None:
+        return (yield)
+    with pytest.raises(Exception, match=refusal):
+        yield
+    return True
+
+
+def _refusal(needed: str) -> str | None:
+    """The end of the sentence by which something is refused that needs a newer Spark, if it is."""
+    from pyspark import __version__ as running  # not above: most tests do without
+
+    if tuple(map(int, running.split(".")[:2])) >= tuple(map(int, needed.split("."))):
+        return None
+    return re.escape(f" needs Spark {needed} or later, and this is Spark {running}")
 
 
 def _fixtures(item: pytest.Item) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.kafka.releases import KafkaUnavailable, java
 
@@ -65,12 +66,33 @@ def start(master: str = "local[2]", more: Mapping[str, str] | None = None) -> Sp
     return session
 
 
+def collect(frame: DataFrame) -> list[Row]:
+    """All rows, with bytes where Spark before 4.1 has a `bytearray`, which sets and dictionaries do not take."""
+    return [Row(**{name: _hashable(value) for name, value in row.asDict().items()}) for row in frame.collect()]
+
+
+def _hashable(value: object) -> object:
+    if isinstance(value, list):  # of headers
+        return [Row(key=header.key, value=_hashable(header.value)) for header in value]
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
 def connector_path() -> str:
-    """The class path of Spark's Kafka connector. Raises `KafkaUnavailable`."""
-    jars = sorted(BUILD.glob("*/*.jar"))
-    if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
-        raise KafkaUnavailable("Spark's Kafka connector is not in build/spark: run `make kafka` to fetch it.")
+    """The class path of Spark's Kafka connector: the newest that is not newer than Spark. Raises `KafkaUnavailable`."""
+    fetched = {version_of(jar.parent.name): jar.parent for jar in BUILD.glob("*/spark-sql-kafka-*.jar")}
+    fitting = [version for version in fetched if version[:2] <= version_of(pyspark.__version__)[:2]]
+    if not fitting:
+        raise KafkaUnavailable(
+            f"Spark's Kafka connector for Spark {pyspark.__version__} is not in build/spark: run `make kafka` to fetch "
+            "the newest, or `make sparks` for those of older versions."
+        )
+    jars = sorted(fetched[max(fitting)].glob("*.jar"))
     return ":".join(map(str, (*jars, _stand_ins())))
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """The numbers of a version, which compare as it does."""
+    return tuple(int(number) for number in re.findall(r"\d+", text))
 
 
 def _stand_ins() -> Path:

@@ -25,6 +25,7 @@ from octavo.log import DataDirectory
 from octavo.log.metadata import handover
 from octavo.records.partition import partition_for_key
 from tests.kafka.broker import Broker
+from tests.spark.sessions import collect
 from tests.spark.test_connector import last_line
 from tests.unit.spark.topics import write_topic
 
@@ -50,7 +51,7 @@ def write(frame: DataFrame, folder: Path, **options: object) -> None:
 
 
 def read(spark: SparkSession, folder: Path, **options: str) -> list[Row]:
-    return spark.read.format("octavo").options(includeHeaders="true", **options).load(str(folder)).collect()
+    return collect(spark.read.format("octavo").options(includeHeaders="true", **options).load(str(folder)))
 
 
 def sample(spark: SparkSession) -> DataFrame:
@@ -78,7 +79,7 @@ def test_the_connector_reads_what_was_written_from_apache_kafka(spark: SparkSess
     for codec in ("none", "lz4"):
         frame = sample(spark).withColumn("topic", functions.concat("topic", functions.lit(f"-{codec}")))
         write(frame, folder, partitions=3, compression=codec)
-        given += frame.collect()
+        given += collect(frame)
     ours = read(spark, folder)
     assert plain(ours) == plain(given)
     wanted = {(row.topic, row.value): row.partition for row in given if row.partition is not None and row.value}
@@ -91,7 +92,7 @@ def test_the_connector_reads_what_was_written_from_apache_kafka(spark: SparkSess
     with Broker(folder) as broker:
         broker.start()
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.address)
-        kafkas = reader.option("subscribePattern", "(one|two)-.*").option("includeHeaders", "true").load().collect()
+        kafkas = collect(reader.option("subscribePattern", "(one|two)-.*").option("includeHeaders", "true").load())
     assert plain(kafkas) == plain(given)
     assert {(row.topic, row.partition, row.offset, row.value) for row in kafkas} == {
         (row.topic, row.partition, row.offset, row.value) for row in ours

@@ -53,7 +53,7 @@ class Served:
         """What Spark's connector reads."""
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.topics.address)
         reader = reader.option("kafka.isolation.level", isolation).option("includeHeaders", "true")
-        return reader.option("subscribe", topic).load().collect()
+        return sessions.collect(reader.option("subscribe", topic).load())
 
     def of(self, topic: str) -> list[Row]:
         """What Spark has written to a topic."""
@@ -74,7 +74,7 @@ def served(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
             write(given, topics.folder, partitions=3, retention_ms="-1", compression="lz4")
             restored = restore(spark, work, topics.folder)
             broker.start()
-            yield Served(topics, given.collect(), restored)
+            yield Served(topics, sessions.collect(given), restored)
             hanging.close(timeout=5)
             broker.stop()
     except KafkaUnavailable as reason:

@@ -56,7 +56,8 @@
         ├── WrongCall                  a call in the form of another Kafka client; also a `TypeError`
         ├── InvalidConfig              a configuration has a name or value that Kafka does not accept
         ├── RecordTooLarge             a record is too large for any batch of this producer
-        └── MissingPartitions          a query names topics or partitions that do not exist
+        ├── MissingPartitions          a query names topics or partitions that do not exist
+        └── SparkTooOld                the Spark that runs lacks what is asked for; has the version that is needed
 
 Exceptions carry data in fields; `str()` tells a person what is wrong and where. Every `LogError` has `code`, Kafka's
 error code. A torn tail (an incomplete last batch) is an error only if the caller asks for that very batch.
@@ -105,6 +106,7 @@ from octavo.errors.invalid_input import (
     InvalidInput,
     MissingPartitions,
     RecordTooLarge,
+    SparkTooOld,
     WrongCall,
 )
 from octavo.errors.log_errors import (
@@ -197,6 +199,7 @@ __all__ = [
     "InvalidConfig",
     "RecordTooLarge",
     "MissingPartitions",
+    "SparkTooOld",
     "ErrorCode",
     "RecordError",
 ]

@@ -45,3 +45,17 @@ class RecordTooLarge(InvalidInput):
 
 class MissingPartitions(InvalidInput):
     """The options of a query name topics or partitions that do not exist, or leave out some that do."""
+
+
+class SparkTooOld(InvalidInput):
+    """Something needs a newer Spark than the one that runs, `running`. `needed` is the first version that has it."""
+
+    def __init__(self, what: str, needed: str, running: str, instead: str = "") -> None:
+        super().__init__(what, needed, running, instead)
+        self.what = what
+        self.needed = needed
+        self.running = running
+        self.instead = instead
+
+    def __str__(self) -> str:
+        return f"{self.what} needs Spark {self.needed} or later, and this is Spark {self.running}{self.instead}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+import octavo.spark.versions  # noqa: F401 - comes first, to refuse a Spark without what the others import
 from octavo.spark.interpreter import use_this_python
 from octavo.spark.source import OctavoSource
 

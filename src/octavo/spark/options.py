@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -355,6 +355,12 @@ def check_batch(options: Options) -> None:
         for partition, offset in (ending.offsets or {}).items():
             if offset == EARLIEST:
                 raise InvalidInput(f"ending offset for {partition} can't be earliest for batch queries on Kafka")
+    for name in limits_per_trigger(options):
+        _log.warning("%s option ignored in batch queries", name)
+
+
+def limits_per_trigger(options: Options) -> Iterator[str]:
+    """Return the names of the given options that limit the micro-batches of a stream."""
     for name, value in (
         ("maxOffsetsPerTrigger", options.max_offsets_per_trigger),
         ("minOffsetsPerTrigger", options.min_offsets_per_trigger),
@@ -362,7 +368,7 @@ def check_batch(options: Options) -> None:
         ("maxTriggerDelay", options.trigger_delay_ms),
     ):
         if value is not None:
-            _log.warning("%s option ignored in batch queries", name)
+            yield name
 
 
 def check_stream(options: Options) -> None:

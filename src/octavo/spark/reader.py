@@ -12,6 +12,7 @@ from octavo.spark.options import Options
 from octavo.spark.plan import plan_tasks
 from octavo.spark.ranges import Logs, batch_ranges
 from octavo.spark.slices import Task
+from octavo.spark.versions import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,8 +46,6 @@ def read_task(options: Options, schema: StructType, partition: InputPartition) -
     """Yield the records of a task as Arrow batches, with exactly the types that Spark expects."""
     if not isinstance(partition, Task):  # Spark passes a partition of its own if there are no tasks
         return iter(())
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     from octavo.spark.task_reader import TaskReader
 
-    return TaskReader(options, to_arrow_schema(schema, timezone="UTC")).read(partition)
+    return TaskReader(options, arrow_schema(schema)).read(partition)

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 from octavo.errors import InvalidInput, MissingPartitions
 from octavo.spark.limits import check_named, check_times
-from octavo.spark.options import Options, check_batch, check_stream, read_options
+from octavo.spark.options import Options, check_batch, check_stream, limits_per_trigger, read_options
 from octavo.spark.partitions import find_partitions
 from octavo.spark.reader import OctavoReader
 from octavo.spark.replicas import Clusters, check_ids
@@ -35,6 +35,7 @@ from octavo.spark.sink.options import is_of_the_sink, read_sink_options
 from octavo.spark.sink.writer import OctavoStreamWriter, OctavoWriter
 from octavo.spark.stream import OctavoStreamReader
 from octavo.spark.threads import in_threads
+from octavo.spark.versions import check_stream_limits, check_stream_writes
 
 _log = logging.getLogger("octavo.spark")
 
@@ -100,6 +101,7 @@ class OctavoSource(DataSource):
         """Return the reader of a streaming query. Raises `InvalidInput`."""
         check_schema(schema, self._options)
         check_stream(self._options)
+        check_stream_limits(list(limits_per_trigger(self._options)))
         return OctavoStreamReader(self._options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -110,6 +112,7 @@ class OctavoSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
         """Return the writer of a streaming query. Raises `InvalidInput`, `BadDirectory`."""
+        check_stream_writes()
         if overwrite:
             raise InvalidInput(f'{_ONLY_APPENDED}: write outputMode("append"), or use foreachBatch')
         return OctavoStreamWriter(read_sink_options(self.options), schema)

@@ -13,16 +13,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
+from octavo.errors import InvalidInput
 from octavo.log.names import TopicPartition
 from octavo.spark.admission import Patience, limit_bytes, limit_rows
 from octavo.spark.limits import check_named
@@ -31,6 +24,14 @@ from octavo.spark.options import Limit, Options
 from octavo.spark.plan import plan_tasks
 from octavo.spark.ranges import Logs, OffsetRange, Sources, clip_to_log, report_data_loss, resolve
 from octavo.spark.reader import read_task
+from octavo.spark.versions import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +51,9 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of a streaming query.
 
     One instance lives on the driver as long as the query, and plans. Copies of it read in the tasks.
+
+    Spark says where a micro-batch begins from 4.2 on. An older one asks for nothing but the end, so the reader keeps in
+    mind where the last micro-batch ended: it is there that the next one begins.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -60,6 +64,8 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: Nested | None = None
         self._target: Offsets | None = None  # the end of a query with trigger availableNow
         self._answer: _Answer | None = None  # the last result of `latestOffset`
+        self._reached: Offsets | None = None  # where the last micro-batch ended that is known of
+        self._is_told_starts = True  # until an older Spark asks
 
     # ------------------------------------------------------------------------------------------------------ planning
 
@@ -88,12 +94,15 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(options.min_offsets_per_trigger)
         return ReadAllAvailable()
 
-    def latestOffset(self, start: Nested, limit: ReadLimit) -> Nested:  # noqa: N802 - Spark's name
-        """Return the offsets where the next micro-batch ends."""
-        before = from_nested(start)
+    def latestOffset(  # noqa: N802 - Spark's name
+        self, start: Nested | None = None, limit: ReadLimit | None = None
+    ) -> Nested:
+        """Return the offsets where the next micro-batch ends. Before Spark 4.2 there are no arguments, and no limit."""
+        self._is_told_starts = start is not None
+        before = self._untold_starts() if start is None else from_nested(start)
         logs = self._open()
         answer = logs.plan(lambda sources: self._find_latest(sources, before), must_be_there=False)
-        if not isinstance(limit, ReadAllAvailable):
+        if limit is not None and not isinstance(limit, ReadAllAvailable):
             sources, latest, _ = answer
             starts = {partition: _begin(sources, before, partition) for partition in latest}
             if self._has_to_wait(starts, latest):
@@ -105,6 +114,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     must_be_there=False,
                 )
         self._answer = answer
+        self._reached = answer.ends
         return to_nested(answer.ends)
 
     def reportLatestOffset(self) -> Nested | None:  # noqa: N802 - Spark's name
@@ -118,6 +128,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Nested, end: Nested) -> list[InputPartition]:
         """Plan the tasks of a micro-batch. Raises `DataLoss` if offsets are missing and `failOnDataLoss` is set."""
         starts, ends = from_nested(start), from_nested(end)
+        self._reached = ends  # also if a query is restarted: then Spark asks first for what was read last
         answer = self._answer
         seen = None if answer is None or answer.ends != ends else answer.sources
         return list(
@@ -144,7 +155,8 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy in a task, without the state of planning."""
-        return {**self.__dict__, "_logs": None, "_patience": None, "_initial": None, "_target": None, "_answer": None}
+        planning = ("_logs", "_patience", "_initial", "_target", "_answer", "_reached")
+        return {**self.__dict__, **dict.fromkeys(planning)}
 
     # -------------------------------------------------------------------------------------------------------- inside
 
@@ -152,6 +164,17 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._logs is None:
             self._logs = Logs(self._options, decides=True)
         return self._logs
+
+    def _untold_starts(self) -> Offsets:
+        """Return where the next micro-batch begins, if Spark does not say."""
+        if self._reached is None:
+            try:
+                return from_nested(self.initialOffset())
+            except InvalidInput:
+                # Spark asks for the end first, whether the query is new or not. If it is new, Spark will soon ask for
+                # the start itself, and this is raised. If it is not, where it began does not matter any more.
+                return {}
+        return self._reached
 
     def _find_latest(self, sources: Sources, before: Offsets) -> _Answer:
         latest = self._latest(sources, before)
@@ -170,12 +193,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begun = before.get(partition, source.start)
             log_end = source.log.end_offset
             if log_end < begun:
-                reason = (
-                    f"Partition {partition} offset was changed from {begun} to {log_end}. This could be either 1) a "
-                    "user error that the start offset is set beyond available offset when starting query, or 2) the "
-                    "kafka topic-partition is deleted and re-created."
-                )
-                report_data_loss(self._options, partition, log_end, begun, reason)
+                self._report_change(partition, begun, log_end)
                 ends[partition] = log_end
             else:
                 ends[partition] = max(begun, source.end)
@@ -183,6 +201,15 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _log.warning("%s has no segments at this moment: it stays at offset %d", partition, before[partition])
             ends[partition] = before[partition]
         return ends
+
+    def _report_change(self, partition: TopicPartition, begun: int, end: int) -> None:
+        """Report that a partition ends before the offset that was reached. Raises `DataLoss` if that is to fail."""
+        reason = (
+            f"Partition {partition} offset was changed from {begun} to {end}. This could be either 1) a "
+            "user error that the start offset is set beyond available offset when starting query, or 2) the "
+            "kafka topic-partition is deleted and re-created."
+        )
+        report_data_loss(self._options, partition, end, begun, reason)
 
     @staticmethod
     def _not_beyond(target: Offsets, sources: Sources, before: Offsets, latest: Offsets) -> Offsets:
@@ -210,6 +237,8 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     reason = f"Added partition {partition} starts from {first} instead of 0."
                     report_data_loss(self._options, partition, 0, first, reason)
             if first > stop:
+                if not self._is_told_starts:  # so that `latestOffset` could not see that this would go back
+                    self._report_change(partition, first, stop)
                 _log.warning("%s: a batch that ends at %d begins at %d: nothing is read", partition, stop, first)
             elif source is not None and first < stop:
                 # `stop` was below the high watermark when it was chosen; the high watermark recorded now may be lower.

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 from octavo.errors import DataLoss
 from octavo.log import DataDirectory
@@ -17,6 +16,7 @@ from octavo.spark import OctavoSource
 from octavo.spark.admission import limit_bytes
 from octavo.spark.ranges import Logs, Sources
 from octavo.spark.stream import OctavoStreamReader
+from octavo.spark.versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, ReadMinRows
 from tests.unit.spark.test_faults import delete_oldest
 from tests.unit.spark.topics import SMALL, TIME_MS, batch, write_topic
 
@@ -37,12 +37,16 @@ class Query:
     def trigger(self, limit: ReadLimit | None = None) -> list[int]:
         """The offsets of the next micro-batch, of all partitions, in order."""
         start = json.loads(json.dumps(self.offsets))
-        end = json.loads(json.dumps(self.reader.latestOffset(start, limit or self.limit)))
+        end = json.loads(json.dumps(self.end(start, limit or self.limit)))
         rows = self.read(start, end)
         assert self.read(start, end) == rows  # as after a restart
         self.offsets = end
         self.reader.commit(end)
         return sorted(rows)
+
+    def end(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        """Where the next micro-batch ends."""
+        return self.reader.latestOffset(start, limit)
 
     def read(self, start: Offsets, end: Offsets) -> list[int]:
         """What the tasks between two offsets read."""
@@ -87,6 +91,7 @@ def test_a_batch_that_is_not_complete_is_not_seen(tmp_path: Path) -> None:
     assert query.trigger() == [5, 6, 7, 8, 9]
 
 
+@pytest.mark.since_spark("4.2")
 def test_a_trigger_takes_no_more_than_it_may(tmp_path: Path) -> None:
     write_topic(tmp_path, partitions=2, batches=20)
     query = Query(tmp_path, startingOffsets="earliest", maxOffsetsPerTrigger="30")
@@ -106,6 +111,7 @@ def test_a_trigger_takes_no_more_than_it_may(tmp_path: Path) -> None:
     assert size / 6000 < triggers < size / 1500
 
 
+@pytest.mark.since_spark("4.2")
 def test_a_trigger_waits_for_enough_but_not_for_ever(
     tmp_path: Path, data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +133,7 @@ def test_a_trigger_waits_for_enough_but_not_for_ever(
     assert len(query.trigger()) == 5
 
 
+@pytest.mark.since_spark("4.2")
 def test_available_now_ends_with_what_was_there(tmp_path: Path, data: DataDirectory) -> None:
     log = data.log("events", 0)
     for number in range(4):
@@ -222,6 +229,7 @@ def test_a_file_that_goes_between_look_and_plan_is_lost_data(tmp_path: Path) -> 
     assert lenient.read(lenient.offsets, ends[1]) == list(range(start, 500))
 
 
+@pytest.mark.since_spark("4.2")
 def test_a_file_that_goes_while_bytes_are_counted_is_looked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

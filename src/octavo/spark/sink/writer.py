@@ -15,7 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from octavo.errors import BadDirectory, DirectoryLocked, InvalidInput
@@ -33,6 +33,7 @@ from octavo.spark.sink.columns import SinkColumns
 from octavo.spark.sink.options import SinkOptions
 from octavo.spark.sink.task_writer import TaskWriter
 from octavo.spark.sink.topics import SinkTopics
+from octavo.spark.versions import DataSourceStreamArrowWriter
 
 _QUERY: Final = "sql.streaming.queryId"
 _MICRO_BATCH: Final = "streaming.sql.batchId"
