@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
 
 from octavo.values import value_decoder
-from tests.unit.values.json.documents import SCHEMA, documents
+from tests.unit.values.json.documents import SCHEMA, documents, plain_documents
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
@@ -54,6 +54,6 @@ def agree(spark: SparkSession, values: Sequence[bytes | None], schema: str) -> N
         assert (error is not None) == (expected if has_content else value is not None), (value, error)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 40))])
 def test_json_becomes_what_from_json_makes_of_it(spark: SparkSession, seed: int) -> None:
-    agree(spark, documents(seed, 2000), SCHEMA)
+    agree(spark, [*documents(seed, 3000), *plain_documents(seed, 2000)], SCHEMA)

@@ -98,6 +98,12 @@ class Kernels:
         return self._made(filtering.filter_batches)
 
     @property
+    def shred(self) -> Kernel:
+        from octavo.records.kernels.shredding import json
+
+        return self._made(json.shred)
+
+    @property
     def checks_fast(self) -> bool:
         """Whether these kernels compute checksums faster than one library call per batch."""
         if not self.compiled:

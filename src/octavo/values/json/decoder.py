@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from octavo.values.ddl import read_schema, write_schema
 from octavo.values.decoder import Decoded, ValueDecoder
-from octavo.values.json.rows import Row, RowReader
+from octavo.values.json.columns import CHUNK, Shredder
+from octavo.values.json.rows import RowReader
 
 
 class JsonDecoder(ValueDecoder):
@@ -25,10 +28,35 @@ class JsonDecoder(ValueDecoder):
     def _rows(self) -> RowReader:
         return RowReader(self.schema)
 
+    @cached_property
+    def _shredder(self) -> Shredder:
+        return Shredder(self.schema)
+
     def decode(self, values: pa.Array) -> Decoded:
         """Decode a column of values. Errors are where Spark fills `_corrupt_record`, and at values without content."""
-        rows = [Row({}, None) if value is None else self._rows.read(value) for value in values.to_pylist()]
-        return _columns(rows, self.schema)
+        parts = [self._decode(part) for part in _chunks(values)]
+        if len(parts) == 1:
+            return parts[0]
+        columns = pa.Table.from_batches([part.columns for part in parts], self.schema).combine_chunks()
+        batches = columns.to_batches() or [pa.RecordBatch.from_pylist([], self.schema)]
+        errors = pa.concat_arrays([part.errors for part in parts]) if parts else pa.array([], pa.string())
+        return Decoded(batches[0], errors)
+
+    def _decode(self, values: pa.Array) -> Decoded:
+        columns, certain = self._shredder.shred(values)
+        doubts = np.flatnonzero(~certain)
+        if not len(doubts):
+            return Decoded(pa.RecordBatch.from_arrays(columns, schema=self.schema), pa.nulls(len(values), pa.string()))
+        rows = [self._rows.read(value) for value in values.take(pa.array(doubts)).to_pylist()]
+        order = np.arange(len(values))
+        order[doubts] = np.arange(len(values), len(values) + len(doubts))
+        exact = [pa.array([row.fields.get(field.name) for row in rows], field.type) for field in self.schema]
+        merged = [
+            pa.concat_arrays([column, more]).take(pa.array(order)) for column, more in zip(columns, exact, strict=True)
+        ]
+        errors = np.full(len(values), None, object)
+        errors[doubts] = [row.error for row in rows]
+        return Decoded(pa.RecordBatch.from_arrays(merged, schema=self.schema), pa.array(errors, pa.string()))
 
     def to_text(self) -> str:
         """Return the decoder as text."""
@@ -40,7 +68,13 @@ def json_decoder(schema: str) -> JsonDecoder:
     return JsonDecoder(read_schema(schema))
 
 
-def _columns(rows: list[Row], schema: pa.Schema) -> Decoded:
-    columns = [pa.array([row.fields.get(field.name) for row in rows], field.type) for field in schema]
-    errors = pa.array([row.error for row in rows], pa.string())
-    return Decoded(pa.RecordBatch.from_arrays(columns, schema=schema), errors)
+def _chunks(values: pa.Array) -> Iterator[pa.Array]:
+    """Divide a column so that no part has much more than `CHUNK` bytes."""
+    if not len(values):
+        return
+    ends = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4)
+    start = 0
+    while start < len(values):
+        end = max(start + 1, int(np.searchsorted(ends, int(ends[start]) + CHUNK, "right")) - 1)
+        yield values.slice(start, end - start)
+        start = end

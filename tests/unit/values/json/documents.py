@@ -35,6 +35,19 @@ def documents(seed: int, count: int) -> list[bytes | None]:
     return made
 
 
+def plain_documents(seed: int, count: int) -> list[bytes]:
+    """Values as producers mostly write them: of the right types, with nothing odd in them."""
+    chance = random.Random(seed)
+    return [
+        json.dumps(
+            {name: PLAIN[name](chance) for name in NAMES if name in PLAIN and chance.random() < 0.9},
+            ensure_ascii=chance.random() < 0.5,
+            separators=(",", ":") if chance.random() < 0.5 else None,
+        ).encode()
+        for _ in range(count)
+    ]
+
+
 def _text(chance: random.Random, *, wrong: bool) -> bytes:
     names = chance.sample(NAMES, chance.randrange(1, len(NAMES)))
     if chance.random() < 0.3:
@@ -81,15 +94,15 @@ def _string(chance: random.Random) -> str:
     return "".join(chance.choices('abc "\\/\n\t\x01\x7fäß€😀{}[]:,0', k=chance.randrange(12)))
 
 
-def _date(chance: random.Random) -> str:
+def _date(chance: random.Random, days: int = 30) -> str:
     year = chance.choice([1, 1500, 1969, 1970, 2000, 2024, 9999])
-    return f"{year:04}-{chance.randrange(1, 13):02}-{chance.randrange(1, 31):02}"
+    return f"{year:04}-{chance.randrange(1, 13):02}-{chance.randrange(1, days + 1):02}"
 
 
-def _time(chance: random.Random) -> str:
+def _time(chance: random.Random, days: int = 30) -> str:
     fraction = chance.choice(["", ".1", ".123", ".123456", ".123456789", ".000001"])
     of_day = f"{chance.randrange(24):02}:{chance.randrange(60):02}:{chance.randrange(60):02}{fraction}"
-    return f"{_date(chance)}{chance.choice(' T')}{of_day}"
+    return f"{_date(chance, days)}{chance.choice(' T')}{of_day}"
 
 
 def _struct(chance: random.Random, **fields: Callable[[random.Random], Any]) -> dict[str, Any]:
@@ -130,6 +143,21 @@ SOUND: Final[dict[str, Callable[[random.Random], Any]]] = {
     "r": lambda chance: {_string(chance): _struct(chance, x=_small) for _ in range(chance.randrange(3))},
     "s": lambda chance: _list(chance, lambda chance: _list(chance, _string)),
     "t": lambda chance: _Raw(f"{chance.randrange(-(10**10), 10**10)}.{chance.randrange(10**18)}"),
+}
+
+
+PLAIN: Final[dict[str, Callable[[random.Random], Any]]] = {
+    name: field for name, field in SOUND.items() if name in "bcdghnopqrs"
+} | {
+    "a": lambda chance: chance.randrange(-(10**18) + 1, 10**18),
+    "e": lambda chance: chance.choice([1.5, 0.1, -2.25, 1e-5, 1e200, chance.random(), chance.uniform(-1e9, 1e9), 7]),
+    "f": lambda chance: chance.choice([1.5, 0.1, -2.25, 1e-5, chance.random(), chance.uniform(-1e9, 1e9), 7]),
+    "i": lambda chance: chance.choice([1, -5, 12.25, 0.5, 99999999.99, chance.randrange(10**8)]),
+    "j": lambda chance: _date(chance, 28),
+    "k": lambda chance: _time(chance, 28) + chance.choice(["", "Z", "+02:00", "-11:30"]),
+    "l": lambda chance: _time(chance, 28),
+    "t": lambda chance: chance.choice([0, 1, -1.5, 123456789.125, -0.001, 99999999999]),
+    "x": lambda chance: [{"a": [_string(chance), 1.5, {}]}],
 }
 
 

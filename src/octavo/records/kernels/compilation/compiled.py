@@ -45,6 +45,10 @@ from octavo.records.kernels.inflation import copy as inflate_copy
 from octavo.records.kernels.inflation import inflate
 from octavo.records.kernels.inflation import lz4 as inflate_lz4
 from octavo.records.kernels.inflation import snappy as inflate_snappy
+from octavo.records.kernels.shredding import json as shred_json
+from octavo.records.kernels.shredding import scalars as shred_scalars
+from octavo.records.kernels.shredding import skip as shred_skip
+from octavo.records.kernels.shredding import tree as shred_tree
 
 # Functions that run for every field or record. By default, the compiler would not inline them, which doubles the time.
 _INLINED: Final[frozenset[Any]] = frozenset(
@@ -85,6 +89,12 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         compaction_read.put_key,
         compaction_write.copy_record,
         compaction_filter.stays,
+        shred_tree.put,
+        shred_scalars.skip_space,
+        shred_scalars.read_number,
+        shred_scalars.read_string,
+        shred_json.is_named,
+        shred_json.put_scalar,
     }
 )
 
@@ -120,7 +130,8 @@ _OF_COMPACTION = (
     compaction_fill,
     compaction_filter,
 )
-for _module in (*_OF_INFLATE, *_OF_RECORDS, *_OF_COMPACTION):
+_OF_SHREDDING = (shred_tree, shred_scalars, shred_skip, shred_json)
+for _module in (*_OF_INFLATE, *_OF_RECORDS, *_OF_COMPACTION, *_OF_SHREDDING):
     _register(_module)
 
 

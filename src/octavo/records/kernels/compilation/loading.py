@@ -30,6 +30,7 @@ GROUPS: Final = (
     ("validate.validate", "index.index_batches"),
     ("partition.partition", "encode.encode"),
     ("compaction.filter.filter_batches", "compaction.fill.fill"),
+    ("shredding.json.shred",),
 )
 _LOOK_AGAIN_S: Final = 0.02  # seconds after which the cache may have a kernel that it did not have
 

@@ -17,6 +17,8 @@ from octavo.records.kernels.compaction.fill import fill
 from octavo.records.kernels.compaction.filter import filter_batches
 from octavo.records.kernels.compilation.options import CHECKED
 from octavo.records.kernels.inflation.inflate import inflate
+from octavo.records.kernels.shredding.json import shred
+from octavo.records.kernels.shredding.tree import Tree
 
 _INT = types.int64
 _BYTES_IN = types.Array(types.uint8, 1, "C", readonly=CHECKED)
@@ -38,6 +40,8 @@ _ROWS = types.NamedTuple(
     (_INT64_IN, _INT64_IN, _BYTE_ROWS, _BYTE_ROWS, _INT32_IN, _BYTE_ROWS, _BYTE_ROWS), encode_input.Rows
 )
 
+_TREE = types.NamedTuple((_TABLE, _BYTES, _INT64, _TABLE, _BYTES, _INT64, _BYTES), Tree)
+
 SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     scan.scan: types.UniTuple(_INT, 4)(_BYTES_IN, _INT, _INT, _TABLE, _INT, _INT, _INT, _INT, _INT),
     decode.decode: types.boolean(_TABLES, _BYTES_IN, _BYTES_IN, _TABLE, _INT, _INT64, _WANTED, _SINK),
@@ -49,6 +53,7 @@ SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     validate.validate: types.UniTuple(_INT, 10)(
         _INT64_IN, _BYTES_IN, _INT, _BYTES_IN, _INT, _INT64_IN, _INT, _INT, _INT, _INT, _BYTES, _TABLE
     ),
+    shred: _INT(_BYTES_IN, _INT32_IN, _BYTES_IN, _TREE, _TABLE, _BYTES),
     fill: types.UniTuple(_INT, 3)(
         _BYTES_IN, _BYTES_IN, _TABLE, _INT64_IN, _INT, _INT, _INT64_IN, _INT64, _INT64, _TABLE
     ),
