@@ -15,6 +15,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+import pyarrow as pa
+
 from octavo.errors import BadTable, ExportConflict, InvalidInput
 from octavo.log.storage import DISK
 from octavo.spark.tables.addresses import TableAddress
@@ -146,8 +148,25 @@ def write_notes(properties: Mapping[str, str]) -> dict[str, str]:
     return {NOTES: json.dumps(dict(properties))}
 
 
-def refuse_other_types(given: Any, stored: Any, format_name: str) -> None:
-    """Raise `InvalidInput` for a column of a pyarrow schema that would be stored with another type."""
+def refuse_other_types(given: pa.Schema, stored: pa.Schema, format_name: str) -> None:
+    """Raise `InvalidInput` for a column that would be stored with a type that does not hold the same values."""
     for field in given:
-        if stored.field(field.name).type != field.type:
+        if not _holds(stored.field(field.name).type, field.type):
             raise InvalidInput(f"a {format_name} table cannot have the column {field.name} of the type {field.type}")
+
+
+def _holds(stored: pa.DataType, given: pa.DataType) -> bool:
+    """Whether a type is the same as another, or the same with wider integers: Iceberg has none with 8 or 16 bits."""
+    if pa.types.is_signed_integer(stored) and pa.types.is_signed_integer(given):
+        return bool(stored.bit_width >= given.bit_width)
+    if stored.id != given.id:
+        return False
+    if pa.types.is_struct(given):
+        inner = zip(stored, given, strict=False)
+        names = [[field.name for field in each] for each in (stored, given)]
+        return names[0] == names[1] and all(_holds(field.type, other.type) for field, other in inner)
+    if pa.types.is_list(given):
+        return _holds(stored.value_type, given.value_type)
+    if pa.types.is_map(given):
+        return _holds(stored.key_type, given.key_type) and _holds(stored.item_type, given.item_type)
+    return bool(stored == given)

@@ -215,6 +215,21 @@ def test_a_column_that_would_be_stored_as_something_else_is_refused(tmp_path: Pa
         assert target.schema() == SCHEMA
 
 
+@pytest.mark.parametrize("kind_of_column", ["number", "nested"])
+def test_small_integers_are_stored(tmp_path: Path, kind: str, kind_of_column: str) -> None:
+    """Iceberg has no integers with 8 or 16 bits, and stores them with 32."""
+    inner = pa.list_(pa.field("element", pa.struct([("a", pa.int8()), ("b", pa.map_(pa.string(), pa.int16()))])))
+    values = [-7, None] if kind_of_column == "number" else [[{"a": -7, "b": [("x", 300)]}], []]
+    field = pa.field("magic", pa.int16() if kind_of_column == "number" else inner)
+    with open_lake(kind, tmp_path) as target:
+        target.create(pa.schema([*SCHEMA, field]), NOTES)
+        place = target.begin(Progress(), reached(2))
+        table = rows(ORDERS, [0, 1], DAY).append_column(field, pa.array(values, field.type))
+        target.commit([write_rows(place, table, ORDERS, DAY)], Progress(), reached(2))
+        stored = read_table(target).sort_by("offset")["magic"].to_pylist()
+        assert str(stored).replace("{'key': 'x', 'value': 300}", "('x', 300)") == str(values)
+
+
 def test_files_are_merged_in_one_commit(tmp_path: Path, kind: str) -> None:
     with created(kind, tmp_path) as target, open_lake(kind, tmp_path) as exporter:
         for end in (3, 6, 9):
