@@ -29,6 +29,7 @@ try:
     from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
     from pyiceberg.io.pyarrow import parquet_file_to_data_file, schema_to_pyarrow
     from pyiceberg.manifest import DataFile
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Table, Transaction
     from pyiceberg.types import TimestamptzType
 except ModuleNotFoundError:
@@ -134,6 +135,7 @@ class IcebergTarget(LakeTarget):
             ) as transaction:
                 stored = schema_to_pyarrow(transaction.table_metadata.schema(), include_field_ids=False)
                 refuse_other_types(schema, _small(stored), "Iceberg")
+                transaction.set_properties(_no_metrics(transaction.table_metadata.schema()))
                 with transaction.update_spec() as spec:
                     for name in PARTITIONED_BY:
                         spec.add_identity(name)
@@ -158,6 +160,7 @@ class IcebergTarget(LakeTarget):
                         update.union_by_name(new)
                     stored = schema_to_pyarrow(transaction.table_metadata.schema(), include_field_ids=False)
                     refuse_other_types(new, _small(stored), "Iceberg")
+                    transaction.set_properties(_no_metrics(transaction.table_metadata.schema()))
                 transaction.set_properties(write_notes(properties))
         except CommitFailedException as error:
             raise self._conflict("the table was changed by another") from error
@@ -278,6 +281,13 @@ def catalog_properties(address: TableAddress, options: Mapping[str, str]) -> dic
             raise InvalidInput("an Iceberg table that is not on a local disk needs a catalog, given by its uri")
         found["uri"] = f"sqlite:///{address.plain}/{CATALOG_FILE}"
     return {**found, **given}
+
+
+def _no_metrics(schema: Schema) -> dict[str, str]:
+    """Return properties for the columns of which files have no statistics, or `pyiceberg` warns at every file."""
+    top = {field.name for field in schema.fields} - {"key", "value"}
+    without = {schema.find_column_name(field_id) for field_id in schema.field_ids} - top
+    return {f"write.metadata.metrics.column.{path}": "none" for path in without if path is not None}
 
 
 def _small(schema: pa.Schema) -> pa.Schema:
