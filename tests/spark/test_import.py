@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from octavo.cli.exits import COULD_NOT_RUN, FINE
 from octavo.errors import DirectoryLocked, InvalidInput
 from octavo.log import DataDirectory
 from octavo.log.metadata import handover
+from octavo.spark.tables.export import export_logs
 from octavo.spark.tables.importing import import_table
 from tests.kafka.broker import Broker
-from tests.kafka.client import OLD_RESOURCES
+from tests.kafka.client import OLD_RESOURCES, KafkaProducer
 from tests.kafka.consuming import read_by_client
-from tests.spark.broker import CUT, Topics
+from tests.spark.broker import Topics
 from tests.unit.spark.topics import write_topic
 
 pytestmark = [OLD_RESOURCES, pytest.mark.timeout(600)]
@@ -41,15 +43,34 @@ def served(spark: SparkSession, address: str, topics: str) -> list[Any]:
     return rows(reader.option("kafka.isolation.level", "read_committed").option("subscribe", topics).load())
 
 
+COMMITTED = {"subscribe": TOPICS, "isolation.level": "read_committed"}
+
+
+@pytest.fixture(scope="module")
+def original(spark: SparkSession, topics: Topics) -> list[Any]:
+    """What our source reads from the directory of a broker: what an export has to contain."""
+    return rows(read(spark, topics.folder, **COMMITTED))
+
+
+def export(spark: SparkSession, topics: Topics, table: Path, **options: Any) -> None:
+    export_logs(spark, {"path": str(topics.folder), "subscribe": TOPICS}, str(table), **options)
+
+
+def limits(folder: Path) -> dict[str, tuple[int, int]]:
+    """The start and the end of each log."""
+    with DataDirectory.open(folder, read_only=True) as directory:
+        logs = {of: directory.log(*of) for of in directory.partitions() if of.topic in TOPICS.split(",")}
+        return {str(of): (log.start_offset, log.end_offset) for of, log in logs.items()}
+
+
 def test_kafka_serves_what_was_imported_as_it_served_the_original(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     table, log = tmp_path / "table", tmp_path / "log"
-    committed = {"subscribe": TOPICS, "isolation.level": "read_committed"}
-    read(spark, topics.folder, **committed).write.partitionBy("topic").parquet(str(table))
-    summary = import_table(spark, str(table), log, compression="lz4")
+    export(spark, topics, table)
+    summary = import_table(spark, table, log, compression="lz4")
     wanted = served(spark, topics.address, TOPICS)
-    assert summary.records == len(wanted) == sum(1 for _ in wanted)
+    assert summary.records == len(wanted)
     assert summary.created == tuple(sorted(TOPICS.split(",")))
     handover([log])
     with Broker(log) as broker:
@@ -59,11 +80,34 @@ def test_kafka_serves_what_was_imported_as_it_served_the_original(
         for partition in (("cut", 0), ("transactions", 1), ("plain", 2)):
             seen = read_by_client(broker, partition)
             assert seen == read_by_client(topics.broker, partition, "read_committed")
-    with DataDirectory.open(log, read_only=True) as directory:
-        assert directory.log("cut", 0).start_offset == CUT
-        for partition in directory.partitions():
-            epochs = (log / str(partition) / "leader-epoch-checkpoint").read_text().splitlines()
-            assert epochs[2] == f"0 {directory.log(*partition).start_offset}"
+        with closing(KafkaProducer(bootstrap_servers=broker.address)) as producer:
+            offsets = [producer.send("plain", value=b"more", partition=number).get(30).offset for number in range(3)]
+    assert offsets == [end for name, (_, end) in sorted(limits(topics.folder).items()) if name.startswith("plain")]
+
+
+@pytest.mark.parametrize("table_format", ["parquet", "delta", "iceberg"])
+def test_log_to_table_to_log_gives_the_same_records_at_the_same_offsets(
+    spark: SparkSession, topics: Topics, original: list[Any], tmp_path: Path, table_format: str
+) -> None:
+    export(spark, topics, tmp_path / "table", format=table_format, batch_info=table_format == "delta")
+    import_table(spark, tmp_path / "table", tmp_path / "log", format=table_format)
+    assert rows(read(spark, tmp_path / "log")) == original
+    before, after = limits(topics.folder), limits(tmp_path / "log")
+    assert after.keys() == before.keys()
+    for name, (start, end) in before.items():
+        if name != "transactions-0":  # of which the end is not decided
+            assert after[name][1] == end
+        assert after[name][0] == min(row[4] for row in original if f"{row[2]}-{row[3]}" == name) >= start
+    with (
+        DataDirectory.open(topics.folder, read_only=True) as source,
+        DataDirectory.open(tmp_path / "log", read_only=True) as target,
+    ):
+        assert {name: topic.id for name, topic in target.topics.items()} == {
+            name: source.topics[name].id for name in TOPICS.split(",")
+        }
+        for partition in target.partitions():
+            epochs = (tmp_path / "log" / str(partition) / "leader-epoch-checkpoint").read_text().splitlines()
+            assert epochs[2] == f"0 {target.log(*partition).start_offset}"
 
 
 def test_batches_are_as_they_were_if_the_table_tells_them(spark: SparkSession, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ them to the logs of the target, or none. So nothing is imported twice: what was 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -24,6 +24,7 @@ from octavo.spark.tables.restore.planning import plan_pieces
 from octavo.spark.tables.restore.runs import DataFile, Run, survey
 from octavo.spark.tables.restore.source_table import open_source
 from octavo.spark.tables.restore.staging import Imported, ImportTask, stage
+from octavo.spark.tables.watching import OnProgress, Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +59,7 @@ def import_table(
     staging_path: str | Path | None = None,
     lock_timeout: float = 30.0,
     sync: bool = True,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ImportSummary:
     """Write the rows of a table to the logs of a data directory, with the offsets that they have.
 
@@ -91,7 +92,7 @@ def import_table(
     batch_info = all(run.has_batch_info for run in runs)
     pieces = plan_pieces(runs, _ends(imported), batch_info=batch_info)
     tasks = [ImportTask(tuple(each), area, codec, _BATCH_SIZE, sync) for each in pieces]
-    done = _stage_all(spark, tasks, area)
+    done = _stage_all(spark, tasks, area, on_progress)
     committed = logs.commit(area, [each.file for each in done if each.file is not None], imported, sync=sync)
     return ImportSummary(
         target=logs.path,
@@ -125,10 +126,13 @@ def _survey_all(files: Sequence[DataFile]) -> list[Run]:
     return [run for file in files for run in survey(file)]
 
 
-def _stage_all(spark: SparkSession, tasks: Sequence[ImportTask], area: StagingArea) -> list[Imported]:
+def _stage_all(
+    spark: SparkSession, tasks: Sequence[ImportTask], area: StagingArea, on_progress: OnProgress | None
+) -> list[Imported]:
     """Run the tasks. If one fails, what the others have staged is removed."""
     try:
-        return run_on_workers(spark, stage, tasks)
+        with Watch(spark, [task.size for task in tasks], on_progress):
+            return run_on_workers(spark, stage, tasks)
     except BaseException:
         area.remove_own(DISK)
         raise

@@ -6,13 +6,13 @@ than by removing files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from octavo.errors import BadTable
-from octavo.spark.files import FoundPath, Root, children, find_paths, shown
+from octavo.spark.files import FoundPath, Root, children, shown
 from octavo.spark.tables.restore.runs import DataFile
 from octavo.spark.tables.written import parse_path
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _TOPIC: Final = "topic="
 
 
-def parquet_files(address: str) -> list[DataFile]:
-    """Return the files of a folder of Parquet files, or a single one. Raises `BadDirectory` if there is none there.
+def parquet_files(paths: Iterable[FoundPath]) -> list[DataFile]:
+    """Return the files in folders of Parquet files, or single ones.
 
     As in Spark, whatever begins with `_` or `.` is no part of the table, and `topic=…` in a path is a column.
     """
     return [
         _data_file(Root(_address(found.root, found.path, path)), path.relative_to(found.path))
-        for found in find_paths(address)
+        for found in paths
         for path in _walk(found)
     ]
 

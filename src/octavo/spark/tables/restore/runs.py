@@ -37,13 +37,14 @@ class DataFile(NamedTuple):
         return shown(self.root.address)
 
     def open(self) -> pq.ParquetFile:
-        """Open the file. Raises `BadTable` if it is no Parquet file, and `OSError`."""
-        if self.root.is_local:
-            source: Any = self.root.address
-        else:
-            source = cast(RemoteStorage, self.root.storage()).filesystem.open_input_file(str(self.root.path()))
+        """Open the file. Raises `BadTable` if it is gone, or no Parquet file, and `OSError`."""
         try:
+            source: Any = self.root.address
+            if not self.root.is_local:
+                source = cast(RemoteStorage, self.root.storage()).filesystem.open_input_file(str(self.root.path()))
             return pq.ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False)
+        except FileNotFoundError:
+            raise BadTable(str(self), "the file is gone: the table was changed meanwhile, so import it again") from None
         except pa.ArrowException as error:
             raise BadTable(str(self), f"this is no Parquet file: {error}") from None
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from octavo.errors import BadTable, InvalidInput
+from octavo.spark.files import find_paths, shown
 from octavo.spark.tables.addresses import parse_address
 from octavo.spark.tables.lake import NOTES
+from octavo.spark.tables.parquet import ParquetTarget
+from octavo.spark.tables.parquet_state import FOLDER, ROUND, TABLE, read_round, read_table
 from octavo.spark.tables.progress import Progress
 from octavo.spark.tables.restore.listing import delta_files, iceberg_files, parquet_files
 from octavo.spark.tables.restore.runs import DataFile
@@ -33,7 +37,20 @@ def open_source(address: str, table_format: str, options: Mapping[str, str]) -> 
 
 
 def _parquet(address: str, options: Mapping[str, str]) -> SourceTable:
-    return SourceTable(parquet_files(address), Progress())
+    if options:
+        raise InvalidInput(f"plain Parquet takes no option {min(options)}: the address says how to reach it")
+    found = find_paths(address)
+    storage, own = found[0].root.storage(), found[0].path / FOLDER
+    state = read_table(storage, own / TABLE) if len(found) == 1 and storage.is_folder(own) else None
+    if state is None:
+        return SourceTable(parquet_files(found), Progress())
+    if found[0].root.is_local and os.access(own, os.W_OK):
+        with ParquetTarget.open(found[0].root.address) as target:  # finishes a commit that was interrupted
+            return SourceTable(parquet_files(found), target.progress())
+    unfinished = read_round(storage, own / ROUND)
+    if unfinished is not None and unfinished.is_decided and unfinished.version > state.version:
+        raise BadTable(shown(address), "a commit to it was interrupted, and only a new export finishes it")
+    return SourceTable(parquet_files(found), state.progress)
 
 
 def _delta(address: str, options: Mapping[str, str]) -> SourceTable:

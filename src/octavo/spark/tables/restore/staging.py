@@ -56,6 +56,19 @@ class ImportTask(NamedTuple):
     batch_size: int
     sync: bool
 
+    @property
+    def size(self) -> int:
+        """About how many bytes the task reads."""
+        runs = [(run, piece.offsets) for piece in self.pieces for run in piece.runs]
+        return sum(
+            run.size * _common(run, offsets) // (run.last_offset + 1 - run.first_offset) for run, offsets in runs
+        )
+
+
+def _common(run: Run, offsets: range) -> int:
+    """Return how many offsets of a run are among these."""
+    return max(0, min(offsets.stop, run.last_offset + 1) - max(offsets.start, run.first_offset))
+
 
 class Imported(NamedTuple):
     """What a task has written."""
