@@ -101,14 +101,14 @@ _OF_ROWS: Final = {*_RANGES, "compression", "isTransactional", "isControl", "pos
 def groups_of(batch: pa.RecordBatch, columns: FlatColumns, fields: BatchFields) -> Int64s:
     """Return the table of groups for the encoding kernel; raises `InvalidInput` for what Kafka's builder refuses."""
     if _OF_ROWS.isdisjoint(batch.schema.names) and not (fields.control and fields.transactional):
-        groups = _one_group(batch.num_rows, fields)
+        groups = one_group(batch.num_rows, fields)
     else:
         groups = _groups_by_columns(batch, columns, fields)
     _check(fields, columns.rows, groups)
     return groups
 
 
-def _one_group(count: int, fields: BatchFields) -> Int64s:
+def one_group(count: int, fields: BatchFields) -> Int64s:
     """Return the table for rows that have all their fields from the arguments, as most have."""
     groups = np.zeros((1, encode_input.GROUP_COLUMNS), np.int64)
     group = groups[0]

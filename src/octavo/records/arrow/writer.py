@@ -33,6 +33,7 @@ from octavo.records.layout import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
     Attributes,
+    Buffer,
     Codec,
     TimestampType,
 )
@@ -101,9 +102,9 @@ def from_arrow(
     check_names(batch)
     columns = columns_of(batch, base_offset)
     groups = groups_of(batch, columns, fields)
-    out, batches = _encode(columns, groups, magic, max_size, max_count)
+    out, batches = encode_groups(columns, groups, magic, max_size, max_count)
     if (groups[:, encode_input.GROUP_ATTRIBUTES] & Attributes.CODEC).any():
-        return memoryview(_compressed(out.data, batches, groups, fields))
+        return memoryview(b"".join(compressed_batches(out.data, batches, groups, fields)))
     size = int(batches[-1, encode.BATCH_END])
     if size < _WORTH_A_VIEW:
         return memoryview(out[:size].tobytes())
@@ -111,7 +112,7 @@ def from_arrow(
     return view[:size].toreadonly()
 
 
-def _encode(
+def encode_groups(
     columns: FlatColumns, groups: Int64s, magic: int, max_size: int, max_count: int
 ) -> tuple[pa.Buffer, Int64s]:
     """Encode all rows with the kernel; returns memory with the uncompressed batches, and a table of their positions."""
@@ -168,9 +169,9 @@ def _fill_checksums(view: memoryview, batches: Int64s) -> None:
         view[start + CRC_AT : start + ATTRIBUTES_AT] = crc_of(view[start:end], 2).to_bytes(4, "big")
 
 
-def _compressed(view: memoryview, batches: Int64s, groups: Int64s, fields: BatchFields) -> bytes:
-    """Compress the records of every batch that has a codec, and return all batches."""
-    pieces: list[bytes | memoryview] = []
+def compressed_batches(view: memoryview, batches: Int64s, groups: Int64s, fields: BatchFields) -> list[Buffer]:
+    """Compress the records of every batch that has a codec; returns each batch by itself."""
+    pieces: list[Buffer] = []
     for start, end, group, last_offset, max_timestamp in batches.tolist():
         attributes = int(groups[group, encode_input.GROUP_ATTRIBUTES])
         codec = attributes & Attributes.CODEC
@@ -182,4 +183,4 @@ def _compressed(view: memoryview, batches: Int64s, groups: Int64s, fields: Batch
         else:
             packed = compress(codec, view[start:end], level=fields.level, magic=fields.magic)
             pieces.append(write_message(last_offset, fields.magic, attributes, max_timestamp, None, packed))
-    return b"".join(pieces)
+    return pieces

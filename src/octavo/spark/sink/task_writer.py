@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,12 +15,15 @@ from octavo.errors import InvalidInput
 from octavo.log import StagedFile, StagedWriter
 from octavo.log.names import check_topic_name
 from octavo.records import from_arrow
-from octavo.records.kernels.scan import entry_extent
-from octavo.records.layout import LENGTH_AT, MAX_SIZE, Buffer
+from octavo.records.arrow.divided import from_arrow_divided
+from octavo.records.layout import MAX_SIZE, Buffer
 from octavo.spark.sink.columns import SinkColumns
 from octavo.spark.sink.options import SinkOptions
 from octavo.spark.sink.partitioning import Partitioning
 from octavo.spark.sink.topics import SinkTopics
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
 
 _LEAST_TOGETHER: Final = 8 << 20  # bytes of rows that are divided among partitions at a time
 _MOST_TOGETHER: Final = 64 << 20
@@ -28,7 +32,7 @@ _NULL_TOPIC: Final = (  # in the words of Spark's connector
     "The Kafka message data sent to the producer contains a null topic. "
     "Use the `topic` option for setting a default topic."
 )
-_NO_OFFSET_YET: Final = bytes(LENGTH_AT)  # the base offset, before the log assigns it
+_MAX_UINT16: Final = 2**16 - 1
 
 
 class TaskWriter:
@@ -107,17 +111,21 @@ class TaskWriter:
         return found
 
     def _write_topic(self, topic: str, rows: pa.RecordBatch) -> None:
-        partitions = self._partitioning(topic).assign(rows)
+        """Stage the records of one topic, those of a partition after those of the one before."""
+        partitions, order = _by_partition(self._partitioning(topic).assign(rows))
+        ends = np.append(np.nonzero(np.diff(partitions))[0] + 1, len(partitions))
         records = self._records(rows)
-        if (partitions[1:] < partitions[:-1]).any():
-            order = partitions.argsort(kind="stable")
-            partitions = partitions[order]
+        if order is not None:
             records = records.take(pa.array(order))
-        starts = [0, *(np.nonzero(np.diff(partitions))[0] + 1).tolist(), len(partitions)]
-        size = self._topics.of(topic).batch_size(self._options.batch_size)
-        for first, last in pairwise(starts):
-            batches = self._encoded(records.slice(first, last - first), size)
-            self._staged.add(topic, int(partitions[first]), batches)
+        options = self._options
+        size = self._topics.of(topic).batch_size(options.batch_size)
+        encoded: Iterable[Buffer | list[Buffer]]
+        if options.restore:
+            encoded = self._restored(records, ends, size)
+        else:
+            encoded = from_arrow_divided(records, ends, codec=options.codec, level=options.level, max_size=size)
+        for partition, batches in zip(partitions[ends - 1].tolist(), encoded, strict=True):
+            self._staged.add(topic, partition, batches)
 
     def _records(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns of the records. Where there is no timestamp it is now, as in Kafka's producer."""
@@ -130,19 +138,22 @@ class TaskWriter:
             columns["position"] = _numbers_of_batches(rows)
         return pa.RecordBatch.from_pydict(columns)
 
-    def _encoded(self, records: pa.RecordBatch, size: int) -> Buffer:
-        """Return the batches of one partition, of at most `size` bytes, or as they were."""
+    def _restored(self, records: pa.RecordBatch, ends: Int64s, size: int) -> Iterator[Buffer]:
+        """Yield the batches of each partition, with given offsets: as they were, or else of at most `size` bytes."""
         options = self._options
         size = MAX_SIZE if "position" in records.schema.names else size
-        batches = from_arrow(records, codec=options.codec, level=options.level, max_size=size)
-        if options.restore:
-            return batches
-        own = bytearray(batches)
-        position = 0
-        while position < len(own):
-            own[position : position + LENGTH_AT] = _NO_OFFSET_YET
-            position += entry_extent(own, position, len(own))[1]
-        return own
+        for first, end in pairwise([0, *ends.tolist()]):
+            own = records.slice(first, end - first)
+            yield from_arrow(own, codec=options.codec, level=options.level, max_size=size)
+
+
+def _by_partition(partitions: Int32s) -> tuple[Int32s, Int64s | None]:
+    """Sort rows by partition, and keep their order in each; returns their partitions, and the order if it changed."""
+    if not (partitions[1:] < partitions[:-1]).any():
+        return partitions, None
+    # For 16 bits NumPy has a sort that is linear.
+    order = (partitions.astype(np.uint16) if partitions.max() <= _MAX_UINT16 else partitions).argsort(kind="stable")
+    return partitions[order], order
 
 
 def _numbers_of_batches(rows: pa.RecordBatch) -> pa.Array:
