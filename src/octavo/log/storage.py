@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from octavo.errors import BadDirectory
 from octavo.log.at_once import Item, work_at_once
 from octavo.log.flusher import FLUSHER, Task
+from octavo.log.writeback import begin_writeback
 from octavo.records.layout import Buffer
 
 TMP: Final = ".tmp"
@@ -116,6 +117,13 @@ class File:
     def truncate(self, size: int) -> None:
         """Cut or extend the file to `size`."""
         os.ftruncate(self.descriptor, size)
+
+    def begin_sync(self, position: int = 0, size: int = 0) -> None:
+        """Have the disk begin to write `size` bytes from `position`, or all from there on, so that `sync` waits less.
+
+        Does nothing where the operating system has no such call. Errors are left for `sync` to find.
+        """
+        begin_writeback(self.descriptor, position, size)
 
     def sync(self) -> None:
         """Write all bytes of the file to the disk."""

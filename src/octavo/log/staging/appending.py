@@ -13,7 +13,7 @@ from octavo.log.log import Log
 from octavo.log.names import TopicPartition
 from octavo.log.staging.files import StagedFiles
 from octavo.log.staging.journal import PendingCommit, PendingPartition
-from octavo.log.staging.windows import Window, read_windows
+from octavo.log.staging.windows import Window, WindowReader
 from octavo.log.storage import Storage
 from octavo.records.kernels import scan
 
@@ -21,19 +21,21 @@ from octavo.records.kernels import scan
 class StagedBatches:
     """The batches of a pending commit, as they are in the staged files."""
 
-    def __init__(self, pending: PendingCommit, folder: Path, storage: Storage) -> None:
-        """Read the staged files of `pending`, which are in `folder`."""
+    def __init__(self, pending: PendingCommit, folder: Path, storage: Storage, *, sync: bool = True) -> None:
+        """Read the staged files of `pending`, which are in `folder`. `sync`: logs will be flushed after an append."""
         self.ends: Final[dict[TopicPartition, int]] = {}  # the end of each log after the last append to it
         self._folder: Final = folder
         self._names: Final = pending.files
         self._keep_offsets: Final = pending.keep_offsets
+        self._sync: Final = sync
         self._files: Final = StagedFiles(folder, storage)
 
     def windows(self, partition: PendingPartition, leader_epoch: int) -> Iterator[Window]:
         """Yield the batches for one partition with their offsets, from the partition's `base_offset` on."""
         offset = partition.base_offset
+        reader = WindowReader()
         for piece in partition.pieces:
-            for window in read_windows(self._files.open(self._names[piece.file]), piece.position, piece.size):
+            for window in reader.read(self._files.open(self._names[piece.file]), piece.position, piece.size):
                 window.set_epoch(leader_epoch)
                 if not self._keep_offsets:
                     window.set_offsets(offset)
@@ -64,6 +66,8 @@ class StagedBatches:
                 done = log.append_as_follower(window.part(first, end), covers_gaps=True)
                 self.ends[log.partition] = done.last_offset + 1
                 first = end
+            if self._sync:
+                log.begin_flush()
 
 
 def _end_of_append(window: Window, first: int, log: Log) -> int:

@@ -27,7 +27,7 @@ from octavo.errors import (
     OctavoError,
     UnknownPartition,
 )
-from octavo.log.at_once import work_at_once
+from octavo.log.at_once import work_at_once, work_side_by_side
 from octavo.log.log import Log
 from octavo.log.names import TopicPartition, is_internal_topic
 from octavo.log.staging.appending import StagedBatches
@@ -174,11 +174,11 @@ class StagedCommits:
         sync: bool,
     ) -> dict[TopicPartition, range]:
         """Append what was planned and is pending in the journal. Raises `CommitPending` if that is done only later."""
-        staged = self._staged(pending)
+        staged = self._staged(pending, sync=sync)
         try:
             try:
-                for each in planned:
-                    staged.append(each.pending, each.log)
+                size = sum(piece.size for each in planned for piece in each.pending.pieces)
+                work_side_by_side(lambda each: staged.append(each.pending, each.log), planned, size)
             except AppendRefused:  # another thread has appended meanwhile: the rest goes behind its records
                 self.resolve(directory)
                 return {}
@@ -211,8 +211,8 @@ class StagedCommits:
 
     # -------------------------------------------------------------------------------------------------------- pending
 
-    def _staged(self, pending: PendingCommit) -> StagedBatches:
-        return StagedBatches(pending, self._staging(pending), self._storage)
+    def _staged(self, pending: PendingCommit, *, sync: bool = True) -> StagedBatches:
+        return StagedBatches(pending, self._staging(pending), self._storage, sync=sync)
 
     def _staging(self, pending: PendingCommit) -> Path:
         """Return the folder of the staged files."""

@@ -6,6 +6,7 @@ be in the log, to a further staged file.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
@@ -17,12 +18,13 @@ import numpy as np
 from octavo.errors import AppendRefused, ErrorCode, InvalidInput
 from octavo.log.append.validated import Validated
 from octavo.log.append.validator import Validator
+from octavo.log.at_once import work_side_by_side
 from octavo.log.log import Log
 from octavo.log.names import TopicPartition
 from octavo.log.staging.area import StagingArea
 from octavo.log.staging.files import StagedFiles
 from octavo.log.staging.journal import PendingPartition, Piece, pack_pieces
-from octavo.log.staging.windows import WINDOW, Window, read_windows, whole_batches
+from octavo.log.staging.windows import WINDOW, Window, WindowReader, whole_batches
 from octavo.log.staging.writer import StagedChunk, StagedFile, StagedWriter
 from octavo.log.storage import Storage
 from octavo.records.kernels import scan
@@ -54,6 +56,7 @@ class Planner:
         self._keep_offsets: Final = keep_offsets
         self._rewritten: Final = StagedWriter(area, storage=storage, sync=sync)
         self._names: Final[dict[str, int]] = {}  # of the files that the journal will name, with their index
+        self._lock: Final = threading.Lock()  # of the names, and of what is rewritten: several threads plan
 
     @property
     def file_names(self) -> tuple[str, ...]:
@@ -70,12 +73,15 @@ class Planner:
             for chunk in file.chunks:
                 source = _Source(file.name, chunk.position, chunk.size)
                 sources.setdefault(chunk.partition, []).append(source)
-        planned = [
-            self._plan_partition(logs[partition], topic_ids[partition.topic], sources[partition])
-            for partition in sorted(sources)
-        ]
+        planned: dict[TopicPartition, Planned] = {}
+
+        def plan_partition(partition: TopicPartition) -> None:
+            planned[partition] = self._plan_partition(logs[partition], topic_ids[partition.topic], sources[partition])
+
+        size = sum(source.size for each in sources.values() for source in each)
+        work_side_by_side(plan_partition, sorted(sources), size)
         self._rewritten.finish()
-        return planned
+        return [planned[partition] for partition in sorted(planned)]
 
     def discard(self) -> None:
         """Remove what was rewritten, because the commit does not take place."""
@@ -89,16 +95,18 @@ class Planner:
             sources = sorted(sources, key=self._first_offset)
         pieces: list[Piece] = []
         first_offset, digest = -1, 0
+        reader = WindowReader()
         try:
             for source in sources:
                 position = source.position
-                for window in read_windows(self._files.open(source.name), position, source.size, max_batch=limit):
+                for window in reader.read(self._files.open(source.name), position, source.size, max_batch=limit):
                     size = window.size
                     kept = self._keep(log, window, validator, offset)
                     if kept is window:
                         self._add(pieces, source.name, position, size)
                     else:
-                        rewritten_at = self._rewritten.add(*log.partition, kept.data.data)
+                        with self._lock:
+                            rewritten_at = self._rewritten.add(*log.partition, kept.data.data)
                         assert self._rewritten.name is not None
                         self._add(pieces, self._rewritten.name, rewritten_at, kept.size)
                     first_offset = int(kept.rows[0, scan.BASE_OFFSET]) if first_offset < 0 else first_offset
@@ -143,7 +151,8 @@ class Planner:
 
     def _add(self, pieces: list[Piece], name: str, position: int, size: int) -> None:
         """Add a piece, or make the last one longer."""
-        file = self._names.setdefault(name, len(self._names))
+        with self._lock:
+            file = self._names.setdefault(name, len(self._names))
         last = pieces[-1] if pieces else None
         if last is not None and last.file == file and last.position + last.size == position:
             pieces[-1] = last._replace(size=last.size + size)

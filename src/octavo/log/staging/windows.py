@@ -1,4 +1,7 @@
-"""Read staged batches in windows of some MiB, and assign offsets to them, many batches at once."""
+"""Read staged batches in windows of some MiB, and assign offsets to them, many batches at once.
+
+A `WindowReader` uses its memory again: fresh memory would take as long as reading, since the system clears its pages.
+"""
 
 from __future__ import annotations
 
@@ -84,34 +87,48 @@ def whole_batches(data: bytearray) -> Window:
     return Window(array[:position], np.concatenate(rows))
 
 
-def read_windows(file: File, position: int, size: int, *, max_batch: int = MAX_SIZE) -> Iterator[Window]:
-    """Yield the batches in `size` bytes of a staged file, a window at a time. Checksums are not verified.
+class WindowReader:
+    """Reads staged batches. A window may be used until the next one is read."""
 
-    Raises `CorruptFile` if there is anything but whole batches of magic 2. Raises `AppendRefused` for a batch that is
-    larger than a window and than `max_batch`, without reading it.
-    """
-    end = position + size
-    if end > file.size():
-        raise CorruptFile(file.path, file.size(), f"the file ends before its staged batches do, at {end:,}")
-    table = BatchTable(kernels(size), _ROWS)
-    wanted = WINDOW
-    while position < end:
-        array = np.empty(min(wanted, end - position), np.uint8)
-        if file.read_into(array.data, position) != len(array):
-            raise CorruptFile(file.path, position, "the file was cut while it was read")
-        outcome = table.scan(array, 0, len(array))
-        if not table.position:
-            _, wanted, _ = scan.entry_extent(array.data, 0, end - position)
-            if outcome != scan.TORN or not len(array) < wanted <= end - position:
-                raise CorruptFile(file.path, position, "there should be a staged batch, and is none")
-            if wanted > max_batch:
-                raise AppendRefused(
-                    ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {wanted:,} bytes is larger than {max_batch:,}"
-                )
-            continue
+    def __init__(self) -> None:
+        self._memory = np.empty(0, np.uint8)
+
+    def read(self, file: File, position: int, size: int, *, max_batch: int = MAX_SIZE) -> Iterator[Window]:
+        """Yield the batches in `size` bytes of a staged file, a window at a time. Checksums are not verified.
+
+        Raises `CorruptFile` if there is anything but whole batches of magic 2. Raises `AppendRefused` for a batch that
+        is larger than a window and than `max_batch`, without reading it.
+        """
+        end = position + size
+        if end > file.size():
+            raise CorruptFile(file.path, file.size(), f"the file ends before its staged batches do, at {end:,}")
+        table = BatchTable(kernels(size), _ROWS)
         wanted = WINDOW
-        rows = table.batches.copy()
-        if (rows[:, scan.MAGIC] != 2).any() or (rows[:, scan.LAST_OFFSET] < rows[:, scan.BASE_OFFSET]).any():
-            raise CorruptFile(file.path, position, "staged batches are of magic 2, and none ends before it begins")
-        yield Window(array[: table.position], rows)
-        position += table.position
+        while position < end:
+            array = self._room(min(wanted, end - position))
+            if file.read_into(array.data, position) != len(array):
+                raise CorruptFile(file.path, position, "the file was cut while it was read")
+            outcome = table.scan(array, 0, len(array))
+            if not table.position:
+                _, wanted, _ = scan.entry_extent(array.data, 0, end - position)
+                if outcome != scan.TORN or not len(array) < wanted <= end - position:
+                    raise CorruptFile(file.path, position, "there should be a staged batch, and is none")
+                if wanted > max_batch:
+                    raise AppendRefused(
+                        ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {wanted:,} bytes is larger than {max_batch:,}"
+                    )
+                continue
+            wanted = WINDOW
+            rows = table.batches.copy()
+            if (rows[:, scan.MAGIC] != 2).any() or (rows[:, scan.LAST_OFFSET] < rows[:, scan.BASE_OFFSET]).any():
+                raise CorruptFile(file.path, position, "staged batches are of magic 2, and none ends before it begins")
+            yield Window(array[: table.position], rows)
+            position += table.position
+
+    def _room(self, size: int) -> Bytes:
+        """Return memory of this size. That of a batch which is larger than a window is not kept."""
+        if size > WINDOW:
+            return np.empty(size, np.uint8)
+        if size > len(self._memory):
+            self._memory = np.empty(size, np.uint8)
+        return self._memory[:size]

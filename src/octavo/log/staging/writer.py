@@ -64,7 +64,10 @@ class StagedWriter:
         position = self._size
         if not size:
             return position
-        self._open().write_at(buffers, position)
+        file = self._open()
+        file.write_at(buffers, position)
+        if self._sync:
+            file.begin_sync(position, size)
         last = self._chunks[-1] if self._chunks else None
         if last is not None and last.partition == of:
             self._chunks[-1] = last._replace(size=last.size + size)
