@@ -10,11 +10,9 @@ so that its loop never waits. The broker is warmed up before the measurements.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from pathlib import Path
 from time import perf_counter
 from typing import Final
 
@@ -27,9 +25,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.log.sets import scratch
 from benchmarks.measure import Contender, Peer, Result, compare, tell
+from benchmarks.warm_broker import warm_broker
 from octavo.log import DataDirectory, Producer
 from octavo.log.consumer import Consumer
-from tests.kafka.broker import Broker
 
 _COUNT: Final = 300_000  # number of records in a pass
 _KEYS: Final = 100_000
@@ -38,7 +36,6 @@ _TARGET: Final = 1.0
 _WAIT_S: Final = 30.0
 _WARM_PASSES: Final = 3
 _READ: Final = "read"
-_JAVA: Final = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.awt.headless=true")
 
 Records = Sequence[tuple[bytes | None, bytes]]
 Settings = Mapping[str, str]
@@ -50,7 +47,7 @@ def clients(*, repeat: int, scale: int) -> list[Result]:
     keyed: Records = [(b"key-%07d" % (number * 7919 % _KEYS), value) for number, value in enumerate(values)]
     keyless: Records = [(None, value) for value in values]
     results: list[Result] = []
-    with scratch() as folder, _broker(folder / "kafka") as broker, DataDirectory.open(folder / "data") as data:
+    with scratch() as folder, warm_broker(folder / "kafka") as broker, DataDirectory.open(folder / "data") as data:
         ours, theirs = _Ours(data), _Theirs(broker.address)
         tell("confluent-kafka warms the broker")
         for _ in range(_WARM_PASSES):
@@ -91,26 +88,6 @@ def clients(*, repeat: int, scale: int) -> list[Result]:
             mine = Contender("octavo", len(keyed) - 1, partial(get, len(keyed)))
             results += compare(what, mine, [peer], unit="records/s", repeat=repeat)
     return results
-
-
-class _WarmBroker(Broker):
-    """A broker tuned to be fast once it is warm, rather than to start fast."""
-
-    def _command(self, main: str, *arguments: str) -> Sequence[str]:
-        java, *_ = super()._command(main)
-        return [java, *_JAVA, "-cp", ":".join(map(str, self.release.jars)), main, *arguments]
-
-
-@contextmanager
-def _broker(folder: Path) -> Iterator[Broker]:
-    """Run a broker with Apache Kafka's default number of threads."""
-    tell("Apache Kafka starts")
-    settings = {"num.network.threads": "3", "num.io.threads": "8"}
-    with _WarmBroker(folder, settings=settings) as broker:
-        broker.format()
-        broker.start()
-        yield broker
-        broker.stop()
 
 
 def _measured(work: Callable[[], object]) -> float:

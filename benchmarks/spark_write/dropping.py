@@ -26,7 +26,7 @@ class DroppingSink(DataSource):
         """Return a writer for a batch query."""
         return _Writer()
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # type: ignore[override]  # noqa: N802 - Spark declares only the writer of rows, but takes both; the name is Spark's
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - the name is Spark's
         """Return a writer for a stream."""
         return _StreamWriter()
 

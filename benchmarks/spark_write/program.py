@@ -14,7 +14,6 @@ import sys
 from functools import reduce
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 

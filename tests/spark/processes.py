@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,18 @@ def has_open(process: int, suffix: str) -> bool:
         return any(str(link.readlink()).endswith(suffix) for link in Path(f"/proc/{process}/fd").iterdir())
     except OSError:
         return False
+
+
+def cpu_seconds(root: int) -> float:
+    """What a process and all below it have used of the processors, with those of them that have ended."""
+    ticks = 0
+    for process in (root, *_descendants(root)):
+        try:
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended meanwhile
+        ticks += sum(map(int, fields[11:15]))  # its own in user and system mode, and those of children that have ended
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _descendants(root: int) -> list[int]:

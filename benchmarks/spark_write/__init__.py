@@ -1,0 +1,1 @@
+"""Compare the sink with Spark's Kafka connector and a broker."""
