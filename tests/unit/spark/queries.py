@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from octavo.spark import OctavoSource
+from octavo.spark.versions import arrow_schema
 
 Rows = list[dict[str, Any]]
 
@@ -22,7 +22,7 @@ def plan(path: Path | str, **options: str) -> tuple[DataSourceReader, list[Input
     schema = source.schema()
     reader = source.reader(schema)
     tasks = list(reader.partitions())
-    return *pickle.loads(pickle.dumps((reader, tasks))), to_arrow_schema(schema, timezone="UTC")
+    return *pickle.loads(pickle.dumps((reader, tasks))), arrow_schema(schema)
 
 
 def read_tasks(reader: DataSourceReader, tasks: Sequence[InputPartition], schema: pa.Schema) -> pa.Table:

@@ -95,8 +95,13 @@ def test_the_rest_works_without_what_came_later(tmp_path: Path) -> None:
         assert cast(Any, stream).latestOffset() == {"events": {"0": 10}}  # without arguments, as before 4.2
         write = {"path": str(tmp_path / "log"), "topic": "t"}
         assert source(write).writer(VALUES, overwrite=False) is not None
-    with on_spark("4.1.1") as source:
-        assert source(write).streamWriter(VALUES, overwrite=False) is not None
+
+
+@pytest.mark.since_spark("4.1")
+def test_a_stream_that_writes_does_not_need_more(tmp_path: Path) -> None:
+    given = {"path": str(tmp_path / "log"), "topic": "t"}
+    with on_spark(min("4.1.1", pyspark.__version__)) as source:
+        assert source(given).streamWriter(VALUES, overwrite=False) is not None
 
 
 def test_times_are_utc_whatever_spark() -> None:
