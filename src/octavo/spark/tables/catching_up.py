@@ -29,6 +29,7 @@ class Plan(NamedTuple):
     """What a round exports."""
 
     ranges: list[OffsetRange]
+    before: Progress  # which the commit has to find: the plan is for no other
     after: Progress
     is_last: bool  # whether the table has everything that was there, once this round is done
 
@@ -52,7 +53,7 @@ def plan_round(options: Options, sources: Sources, before: Progress, max_bytes: 
         for partition, source in sources.items()
         if starts[partition] < limited[partition]
     ]
-    return Plan(ranges, before.advanced(reached), limited == ends)
+    return Plan(ranges, before, before.advanced(reached), limited == ends)
 
 
 def _topic_id(source: SourceLog) -> UUID | None:

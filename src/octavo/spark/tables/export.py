@@ -20,6 +20,7 @@ from octavo.spark.slices import Task
 from octavo.spark.tables.catching_up import Plan, plan_round
 from octavo.spark.tables.formats import open_target
 from octavo.spark.tables.notes import AS_BEFORE, ColumnChoice, agree
+from octavo.spark.tables.sampling import sample_values
 from octavo.spark.tables.target import Target
 from octavo.spark.tables.tasks import ExportJob
 from octavo.spark.tables.watching import OnProgress, Runner, SparkRunner
@@ -84,13 +85,13 @@ class Exporter:
         """Check the options, and create the table if it does not exist. Raises `InvalidInput`."""
         if compression not in CODECS:
             raise InvalidInput(f"compression: Parquet is written with {', '.join(CODECS)}, not with {compression!r}")
-        self._runner: Final = runner
-        self._compression: Final = compression
-        self._target: Final = target
+        self.runner: Final = runner
+        self.compression: Final = compression
+        self.target: Final = target
         self._options: Final = source_options(source)
-        self._columns, properties = agree(target, columns)
-        self._round_size: Final = round_size
         self._logs: Final = Logs(self._options, decides=True)
+        self._columns, properties = agree(target, columns, lambda: sample_values(self._options, self._logs))
+        self._round_size: Final = round_size
         if target.schema() is None:
             self._logs.look()  # nothing is made if there is nothing to export
             target.create(self._columns.table, properties)
@@ -103,34 +104,40 @@ class Exporter:
         """
         is_last = False
         while not is_last:
-            before = self._target.progress()
             plan, tasks = self._logs.plan(self._plan, must_be_there=must_be_there)
             is_last = plan.is_last
-            if plan.after == before:
+            if plan.after == plan.before:
                 return
             files = self._export(plan, tasks)
             summary.add(files, sum(task.size for task in tasks))
 
+    def run_timed(self, summary: ExportSummary) -> None:
+        """Do what `run` does, and note how long it took."""
+        began = time.monotonic()
+        try:
+            self.run(summary)
+        finally:
+            summary.seconds += time.monotonic() - began
+
     def _plan(self, sources: Sources) -> tuple[Plan, list[Task]]:
-        plan = plan_round(self._options, sources, self._target.progress(), self._round_size)
+        plan = plan_round(self._options, sources, self.target.progress(), self._round_size)
         return plan, plan_tasks(self._options, plan.ranges, self._task_size)
 
     def _task_size(self, total: int) -> int:
         """Choose the size of tasks: large ones make large files, but all cores should have something to do."""
         if self._options.max_bytes_per_partition is not None:
             return self._options.max_bytes_per_partition
-        return max(MIN_TASK_SIZE, min(MAX_TASK_SIZE, total // (2 * self._runner.cores)))
+        return max(MIN_TASK_SIZE, min(MAX_TASK_SIZE, total // (2 * self.runner.cores)))
 
     def _export(self, plan: Plan, tasks: list[Task]) -> list[WrittenFile]:
-        before = self._target.progress()
-        place = self._target.begin(before, plan.after)
+        place = self.target.begin(plan.before, plan.after)
         try:
-            job = ExportJob(self._options, self._columns, replace(place, compression=self._compression))
-            files = self._runner.run(job, tasks, [task.size for task in tasks])
+            job = ExportJob(self._options, self._columns, replace(place, compression=self.compression))
+            files = self.runner.run(job, tasks, [task.size for task in tasks])
         except BaseException:
-            self._target.abandon(place)
+            self.target.abandon(place)
             raise
-        self._target.commit(files, before, plan.after)
+        self.target.commit(files, plan.before, plan.after)
         return files
 
     def close(self) -> None:
@@ -155,6 +162,7 @@ def export_logs(
     raw: bool | None = None,
     batch_info: bool | None = None,
     decoder: ValueDecoder | None = None,
+    infer: str | None = None,
     prefix: str | None = None,
     compression: str = CODECS[0],
     target_options: Mapping[str, str] | None = None,
@@ -168,22 +176,21 @@ def export_logs(
     raw: whether the table has key and value as they are in the log (yes, unless told otherwise)
     batch_info: whether the table has the fields of the batches, so that `octavo import` can restore them
     decoder: makes typed columns of the values; `prefix` is put before their names
+    infer: the format of the values, if a decoder is to be made by a look at some of them. It is kept for later exports
     compression: the codec of the files
     target_options: options of the format (see `open_target`)
     on_progress: called with the number of bytes that are exported, and of those that will be
 
     What is not given is as it was when the table was created. Raises `InvalidInput` if that cannot be changed.
     """
-    began = time.monotonic()
     options = {"path": source} if isinstance(source, str) else dict(source)
     summary = ExportSummary(format=format, target=target)
-    columns = ColumnChoice(raw=raw, batch_info=batch_info, decoder=decoder, prefix=prefix)
+    columns = ColumnChoice(raw=raw, batch_info=batch_info, decoder=decoder, infer=infer, prefix=prefix)
     with (
         open_target(target, format, target_options or {}) as table,
         Exporter(SparkRunner(spark, on_progress), table, options, columns=columns, compression=compression) as exporter,
     ):
-        exporter.run(summary)
-    summary.seconds = time.monotonic() - began
+        exporter.run_timed(summary)
     return summary
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import BadTable, InvalidInput
@@ -9,6 +10,8 @@ from octavo.spark.tables.columns import TableColumns
 from octavo.spark.tables.target import Target
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from octavo.values import ValueDecoder
 
 _FORM: Final = "octavo.table"  # the version of these notes
@@ -24,7 +27,16 @@ class ColumnChoice(NamedTuple):
     raw: bool | None = None
     batch_info: bool | None = None
     decoder: ValueDecoder | None = None
+    infer: str | None = None  # the format of values, if there is no decoder and the table has none
     prefix: str | None = None
+
+    def chosen_decoder(self, known: ValueDecoder | None, sample: Callable[[], pa.Array]) -> ValueDecoder | None:
+        """Return the decoder that was given, that of the table, or one that fits a sample of values."""
+        if self.decoder is not None or known is not None or self.infer is None:
+            return self.decoder or known
+        from octavo.values import infer_decoder
+
+        return infer_decoder(self.infer, sample())
 
 
 AS_BEFORE: Final = ColumnChoice()
@@ -56,8 +68,10 @@ def from_notes(notes: dict[str, str]) -> TableColumns:
     )
 
 
-def agree(target: Target, choice: ColumnChoice) -> tuple[TableColumns, dict[str, str]]:
+def agree(target: Target, choice: ColumnChoice, sample: Callable[[], pa.Array]) -> tuple[TableColumns, dict[str, str]]:
     """Return the columns to export, and the notes about them. Adds columns that the table does not have yet.
+
+    `sample` gives some values, by which a schema can be inferred.
 
     Raises `InvalidInput` if columns of the table would be missing, or would have another type.
     """
@@ -66,7 +80,7 @@ def agree(target: Target, choice: ColumnChoice) -> tuple[TableColumns, dict[str,
         columns = TableColumns(
             raw=choice.raw is not False,
             batch_info=choice.batch_info is True,
-            decoder=choice.decoder,
+            decoder=choice.chosen_decoder(None, sample),
             prefix=choice.prefix or "",
         )
         _check_raw(columns)
@@ -75,7 +89,7 @@ def agree(target: Target, choice: ColumnChoice) -> tuple[TableColumns, dict[str,
     columns = TableColumns(
         raw=known.raw if choice.raw is None else choice.raw,
         batch_info=known.batch_info if choice.batch_info is None else choice.batch_info,
-        decoder=known.decoder if choice.decoder is None else choice.decoder,
+        decoder=choice.chosen_decoder(known.decoder, sample),
         prefix=known.prefix if choice.prefix is None else choice.prefix,
     )
     _check_raw(columns)

@@ -116,6 +116,10 @@ class ParquetTarget(Target):
         """Return the data files. Reads the footer of each."""
         return read_footers(self._root, [path for path, _ in self.paths()])
 
+    def small_files(self, below: int) -> Iterable[WrittenFile]:
+        """Return the data files with fewer than so many bytes. Reads their footers alone."""
+        return read_footers(self._root, [path for path, size in self.paths() if size < below])
+
     def paths(self) -> Iterator[tuple[str, int]]:
         """Return the paths of all data files, relative to the table, with their sizes."""
         for topic in _folders(self._root, "topic="):
@@ -196,18 +200,26 @@ class ParquetTarget(Target):
                 self._storage.remove(self._root / path)
         if decided.removed:  # before the new ones appear: no row may ever be there twice
             self._sync_folders(decided.removed)
+        self._make_folders_of(decided.added)
         for file in decided.added:
             self._publish(decided.staging, file)
         self._sync_folders([file.path for file in decided.added])
         self._write_state(replace(state, version=decided.version, progress=decided.after))
         self._drop_round()
 
+    def _make_folders_of(self, files: Iterable[WrittenFile]) -> None:
+        """Make the folders of topics and days. They are on the disk before a file is renamed into them."""
+        days = {(self._root / file.path).parent: None for file in files}
+        for folders in ({day.parent: None for day in days}, days):
+            new = [folder for folder in folders if not self._storage.is_folder(folder)]
+            for folder in new:
+                self._storage.make_folder(folder)
+            if self._sync:
+                self._storage.sync_folders({folder.parent: None for folder in new})
+
     def _publish(self, staging: str, file: WrittenFile) -> None:
         staged = self._own / STAGING / staging / staged_name(file.path)
         final = self._root / file.path
-        for folder in (final.parent.parent, final.parent):
-            if not self._storage.is_folder(folder):
-                self._storage.make_folder(folder)
         try:
             self._storage.rename(staged, final)
         except FileNotFoundError:

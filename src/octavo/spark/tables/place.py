@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, cast
 
+import pyarrow as pa
+
 from octavo.errors import BadTable
 from octavo.log.storage import DISK, Storage
 from octavo.spark.files import RemoteStorage, Root, shown
@@ -45,6 +47,12 @@ class FilePlace:
     def create(self, path: str) -> NewFile:
         """Create a data file of about this path; `finish` gives it its name. Raises `OSError`."""
         return RemoteNewFile(self, path) if not self.root.is_local else LocalNewFile(self, path)
+
+    def open(self, path: str) -> Any:
+        """Open a data file that was committed, for pyarrow to read. Raises `OSError`."""
+        if self.root.is_local:
+            return pa.OSFile(str(Path(self.root.address, path)))
+        return cast(RemoteStorage, self.root.storage()).filesystem.open_input_file(str(self.root.path() / path))
 
     def remove(self, path: str) -> None:
         """Remove a file that will not be committed, as far as that is possible."""

@@ -80,6 +80,10 @@ class Target(ABC):
     def files(self) -> Iterable[WrittenFile]:
         """Return the data files of the table that an export wrote."""
 
+    def small_files(self, below: int) -> Iterable[WrittenFile]:
+        """Return the data files with fewer than so many bytes."""
+        return (file for file in self.files() if file.size < below)
+
     @abstractmethod
     def replace(self, removed: Sequence[WrittenFile], added: Sequence[WrittenFile]) -> None:
         """Replace files by others with the same rows. Raises `ExportConflict`."""
