@@ -1,4 +1,4 @@
-"""The demo asks Spark SQL, and shows what it answers."""
+"""The demo asks Spark SQL, shows what it answers, writes that to a topic, and reads it back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from octavo.cli.demo import keeping, tables
 from octavo.cli.demo.stage import Stage
+from octavo.log import DataDirectory
 from tests.spark import sessions
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("java")]
@@ -27,3 +28,9 @@ def test_the_log_is_asked_as_a_table(
     assert re.search(r"^ +topic +pages +orders +last *$", out, re.MULTILINE), out
     assert len(re.findall(r"^ +(?:orders|returns) +\d+ +\d+ +\d{4}-\d\d-\d\d ", out, re.MULTILINE)) > 2, out
     assert "No broker was asked" in " ".join(out.split())
+    assert re.search(r"^ +partition +offset +key +value *$", out, re.MULTILINE), out
+    assert (
+        len(re.findall(r'^ +[01] +\d+ +(?:orders|returns) +\{"topic":"(?:orders|returns)",', out, re.MULTILINE)) > 2
+    ), out
+    with DataDirectory.open(tmp_path) as data:
+        assert sum(data.log(tables.TOPIC, partition).end_offset for partition in range(2)) > 2

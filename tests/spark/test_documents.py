@@ -1,4 +1,4 @@
-"""What the README says of Spark can be pasted: it prints what stands below it."""
+"""What the README and the page on Spark say can be pasted: it prints what stands below it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,19 @@ from tests.unit.test_documents import blocks, run
 pytestmark = pytest.mark.timeout(600)
 
 
-def test_the_example_of_the_readme_runs_from_a_file_and_prints_what_it_says(
+def test_the_examples_run_from_a_file_and_print_what_they_say(
     java: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The environment is not activated: the `python3` of the PATH is one that does not have Octavo."""
-    found = blocks("README.md")
-    number, example = next((at, block) for at, block in enumerate(found) if block.kind == "python spark")
     monkeypatch.chdir(tmp_path)
-    run("README.md", next(block for block in found if block.kind == "python"), {})
-    (tmp_path / "orders.py").write_text(example.content)
+    run("README.md", next(block for block in blocks("README.md") if block.kind == "python"), {})
+    program, expected = "", ""
+    for page in ("README.md", "docs/spark.md"):
+        for example, told in pairwise(blocks(page)):
+            if example.kind == "python spark":
+                program += example.content
+                expected += told.content
+    (tmp_path / "orders.py").write_text(program)
     done = subprocess.run(
         [sys.executable, "orders.py"],
         cwd=tmp_path,
@@ -35,7 +40,12 @@ def test_the_example_of_the_readme_runs_from_a_file_and_prints_what_it_says(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == found[number + 1].content
+    assert lines(done.stdout) == lines(expected)
+
+
+def lines(text: str) -> list[str]:
+    """All lines but empty ones: Spark prints one after each table."""
+    return [line for line in text.splitlines() if line]
 
 
 def environment(java: str, folder: Path) -> dict[str, str]:

@@ -125,6 +125,16 @@ _HEADERS = "array<struct<key:string,value:binary>>"
             {},
             "contains a null topic. Use the `topic` option for setting a default topic.",
         ),
+        (
+            "'a' AS value",
+            TOPIC | {"kafka.key.serializer": "a"},
+            "Kafka option 'key.serializer' is not supported as keys are serialized with ByteArraySerializer.",
+        ),
+        (
+            "'a' AS value",
+            TOPIC | {"kafka.value.serializer": "a"},
+            "Kafka option 'value.serializer' is not supported as value are serialized with ByteArraySerializer.",
+        ),
         ("'a' AS value, -1 AS partition", TOPIC, "Invalid partition: -1. Partition number should always be non-"),
     ],
 )

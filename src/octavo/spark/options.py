@@ -28,6 +28,7 @@ from octavo.spark.offsets import (
     read_timestamp,
     read_timestamps,
 )
+from octavo.spark.sink.options import SINK_NAMES
 from octavo.spark.values import Values
 
 _log = logging.getLogger("octavo.spark")
@@ -219,7 +220,7 @@ def _check_names(options: Mapping[str, str], given: Mapping[str, str]) -> None:
         if lower in _NAMES:
             continue
         if not lower.startswith("kafka."):
-            near = nearest_name(name, _NAMES.values())
+            near = nearest_name(name, [*_NAMES.values(), *SINK_NAMES])  # which of both it is for, nobody knows yet
             hint = "" if near is None else f"; is {near} meant?"
             raise InvalidInput(f"there is no option {name!r}{hint}")
         meaningless.append(name)

@@ -72,6 +72,7 @@ TOPICS = "subscribe, subscribepattern, assign"
             "The specified start offset and end offset should have the same topic-partitions. "
             "Topic-partitions for start offset: a-0, topic-partitions for end offset: a-0, a-1.",
         ),
+        ({"compresion": "lz4"}, "there is no option 'compresion'; is compression meant?"),  # it may be for writing
         ({"startingOffset": "latest"}, "there is no option 'startingOffset'; is startingOffsets meant?"),
         (
             {"onCorruption": "quarantine"},

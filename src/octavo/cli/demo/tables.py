@@ -1,4 +1,4 @@
-"""Query the data directory as a table with Spark SQL, if Spark is installed."""
+"""Query the data directory as a table with Spark SQL, and write the answer to it, if Spark is installed."""
 
 from __future__ import annotations
 
@@ -19,29 +19,45 @@ SQL: Final = """\
 SELECT topic, get_json_object(CAST(value AS STRING), '$.pages') AS pages,
        count(*) AS orders, max(timestamp) AS last
 FROM log WHERE topic IN ('orders', 'returns') GROUP BY ALL ORDER BY topic, pages"""
+TOPIC: Final = "totals"
+_WRITE: Final = f"""\
+totals.selectExpr("topic AS key", "to_json(struct(*)) AS value").write.format("octavo") \\
+    .options(topic="{TOPIC}", partitions="2").mode("append").save(folder)"""
 _TIMEOUT_S: Final = 180
+
+Rows = list[dict[str, str]]
 
 
 def show(stage: Stage, folder: Path) -> None:
-    """Query the directory that the earlier chapters have written."""
+    """Query the directory that the earlier chapters have written, and write to it."""
     stage.chapter("Ask: the log as a table, by Spark SQL")
-    stage.code(f'spark.read.format("octavo").load(folder).createOrReplaceTempView("log")\nspark.sql("""{SQL}""")')
+    stage.code(
+        f'spark.read.format("octavo").load(folder).createOrReplaceTempView("log")\ntotals = spark.sql("""{SQL}""")'
+    )
     missing = what_is_missing()
     if missing:
         stage.say(escape(f"Not now: {missing}."))
         return
     with stage.waiting("Spark takes some seconds to start."):
-        rows = ask(folder)
-    if not rows:
+        answer, written = ask(folder)
+    if not answer:
         stage.say("Spark did not start here; docs/spark.md says what it needs.")
         return
-    drawn = table(*rows[0], right=("pages", "orders"))
-    for row in rows:
-        drawn.add_row(*row.values())
-    stage.show(drawn)
+    _show_rows(stage, answer)
     stage.say(
         "No broker was asked: the tasks read the segments, and decode only what is between the offsets asked for."
     )
+    stage.chapter("Answer: a table as a topic, each row once")
+    stage.code(_WRITE)
+    _show_rows(stage, written)
+    stage.say("The topic is new, with two partitions, and rows are in those that Kafka's producer would choose.")
+
+
+def _show_rows(stage: Stage, rows: Rows) -> None:
+    drawn = table(*rows[0], right=("pages", "orders", "partition", "offset"))
+    for row in rows:
+        drawn.add_row(*map(escape, row.values()))
+    stage.show(drawn)
 
 
 def what_is_missing() -> str:
@@ -53,15 +69,15 @@ def what_is_missing() -> str:
     return ""
 
 
-def ask(folder: Path) -> list[dict[str, str]]:
-    """Return the rows of the query; an empty list if Spark fails."""
-    command = [sys.executable, "-m", "octavo.cli.demo.query", str(folder), SQL]
+def ask(folder: Path) -> tuple[Rows, Rows]:
+    """Return the rows of the query, and those of the topic that they were written to; empty lists if Spark fails."""
+    command = [sys.executable, "-m", "octavo.cli.demo.query", str(folder), SQL, TOPIC]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return []
+        return [], []
     if done.returncode:
-        return []
-    rows: list[dict[str, str]] = json.loads(done.stdout.splitlines()[-1])
-    return rows
+        return [], []
+    answer, written = json.loads(done.stdout.splitlines()[-1])
+    return answer, written

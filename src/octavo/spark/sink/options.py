@@ -45,6 +45,11 @@ _SYNONYMS: Final = {
     **dict.fromkeys(_LEVELS.values(), "compressionLevel"),
 }
 _TOPIC_SETTINGS: Final = CONFIG_NAMES - _SYNONYMS.keys()
+SINK_NAMES: Final = (*_OURS, *_SYNONYMS, *sorted(_TOPIC_SETTINGS))
+_REFUSED: Final = {  # in the words of Spark's connector
+    "key.serializer": "keys are serialized with ByteArraySerializer.",
+    "value.serializer": "value are serialized with ByteArraySerializer.",
+}
 _SPARKS: Final = ("checkpointlocation", "queryname")  # options of a stream that Spark passes on
 _BATCH_SIZE: Final = 256 << 10  # larger batches compress hardly better, and cost readers of single records more
 _LOCK_TIMEOUT_MS: Final = 30_000
@@ -120,10 +125,12 @@ def _sorted(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
             options[ours] = value
         elif plain in _TOPIC_SETTINGS:
             topic_config[plain] = value
+        elif lower.startswith("kafka.") and plain in _REFUSED:
+            raise InvalidInput(f"Kafka option '{plain}' is not supported as {_REFUSED[plain]}")
         elif lower.startswith("kafka."):
             meaningless.append(name)
         elif lower not in _SPARKS:
-            near = nearest_name(name, [*_NAMES.values(), *_SYNONYMS, *_TOPIC_SETTINGS])
+            near = nearest_name(name, SINK_NAMES)
             raise InvalidInput(f"there is no option {name!r}" + ("" if near is None else f"; is {near} meant?"))
     LogConfig.from_properties(topic_config)
     if meaningless:

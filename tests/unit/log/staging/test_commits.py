@@ -157,14 +157,30 @@ def test_a_batch_that_is_refused_keeps_all_others_out(
         assert data.log("other", 0).end_offset == data.log(*ONE).end_offset == 1
 
 
-def test_the_configuration_is_that_of_the_commit(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        ({"cleanup.policy": "compact"}, ErrorCode.INVALID_RECORD),
+        ({"max.message.bytes": "70"}, ErrorCode.MESSAGE_TOO_LARGE),
+        ({"message.timestamp.before.max.ms": "1000"}, ErrorCode.INVALID_TIMESTAMP),
+        ({"message.timestamp.type": "LogAppendTime", "compression.type": "zstd"}, None),
+    ],
+)
+def test_the_configuration_is_that_of_the_commit(folder: Path, config: dict[str, str], code: ErrorCode | None) -> None:
     area = area_of(folder)
-    with DataDirectory.open(folder) as data:
-        data.create_topic(TOPIC)
-        files = stage(area, {ONE: [_NO_KEY.build()]})
-        data.set_config(TOPIC, {"cleanup.policy": "compact"})
-        with pytest.raises(AppendRefused):
+    with DataDirectory.open(folder, clock=lambda: TIME_MS + 5000) as data:
+        data.create_topic(TOPIC, 2)
+        files = stage(area, {TWO: batches(1)}, {ONE: [_NO_KEY.build()]})
+        data.set_config(TOPIC, config)
+        if code is None:
             data.commit_staged(area, files)
+            [batch] = read_batches(data.log(*ONE).read(0, 1000).records)
+            assert (batch.codec, batch.max_timestamp_ms) == (Codec.ZSTD, TIME_MS + 5000)
+        else:
+            with pytest.raises(AppendRefused) as refused:
+                data.commit_staged(area, files)
+            assert refused.value.code == code
+        assert {data.log(*partition).end_offset for partition in (ONE, TWO)} == {0 if code else 1}
 
 
 @pytest.mark.parametrize(

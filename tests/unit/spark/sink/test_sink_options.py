@@ -44,6 +44,7 @@ def test_a_path_is_absolute() -> None:
     [
         ({"path": " "}, "the option path is missing: where the log is, as in save('/var/lib/kafka/data')"),
         ({"path": "s3://a/b"}, "path = s3://a/b: a log is written in a folder of a file system, not in a bucket"),
+        ({"kafka.value.serializer": "a"}, "Kafka option 'value.serializer' is not supported as value are serialized"),
         ({"topik": "a"}, "there is no option 'topik'; is topic meant?"),
         ({"partitions": "0"}, "partitions must be positive"),
         ({"partitions": "3", "num.partitions": "4"}, "partitions is given twice, as 3 and as 4"),
