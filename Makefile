@@ -20,6 +20,8 @@ TESTED := 3.11 3.12 3.13
 # oldest that there can be, and where there is one, the version of which Spark's Kafka connector is of the same. README.md,
 # docs/spark.md and pyproject.toml name them too, with the newest, which constraints.txt has.
 SPARKS := 4.0.0 4.1.1 4.2.0
+# The newest of them that Delta and Iceberg have packages for (tests/spark/lakes/pom.xml).
+LAKES_SPARK := 4.1.1
 SPARK_TESTS := tests/unit/spark $(addprefix tests/spark/test_,session.py connector.py streams.py sink.py sink_streams.py sink_kafka.py)
 # The first Python on the PATH of a tested version, else the first that is new enough; `make PYTHON=...` names another.
 PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_info >= (3, 11)'; do \
@@ -30,7 +32,7 @@ PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_inf
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check test lint docs kafka golden bench soak versions sparks clean
+.PHONY: help setup run check test lint docs kafka lakes golden bench soak versions sparks clean
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -58,6 +60,9 @@ docs: $(VENV)/ready-to-test ## build the documentation site, with the API refere
 
 kafka: build/kafka/fetched build/spark/fetched ## fetch the Apache Kafka releases that tests ask, and Spark's connector
 
+lakes: build/lakes/fetched ## fetch Delta's and Iceberg's packages for Spark, and the Spark that they are for
+	$(MAKE) --no-print-directory VENV=build/pyspark-$(LAKES_SPARK) SPARK=$(LAKES_SPARK) setup
+
 golden: $(VENV)/ready-to-test kafka ## have Apache Kafka write tests/golden again
 	$(BIN)/python -m tests.golden.make
 
@@ -67,7 +72,7 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 	$(BIN)/python -m benchmarks compaction
 	$(BIN)/python -m benchmarks spark_read
 
-soak: $(VENV)/ready-to-test kafka ## what takes too long for every day
+soak: $(VENV)/ready-to-test kafka lakes ## what takes too long for every day
 	$(BIN)/pytest -m soak --timeout 0 $(TESTS) --deselect tests/soak/test_fuzz.py
 	$(BIN)/pytest -m soak --timeout 0 tests/soak/test_fuzz.py # which starts a process for each build
 	$(MAKE) --no-print-directory sparks
@@ -121,6 +126,10 @@ build/kafka/fetched: $(POMS)
 
 build/spark/fetched: $(SPARK_POM) | build/kafka/fetched
 	mvn --batch-mode --quiet -Dstyle.color=never --file $(SPARK_POM) package
+	@touch $@
+
+build/lakes/fetched: tests/spark/lakes/pom.xml | build/kafka/fetched
+	mvn --batch-mode --quiet -Dstyle.color=never --file $< package
 	@touch $@
 
 build/spark/fetched-%: $(SPARK_POM) | build/spark/fetched

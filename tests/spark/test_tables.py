@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
+from typing import Final
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -11,12 +15,14 @@ from octavo.spark.tables.export import export_logs
 from octavo.spark.tables.formats import FORMATS
 from tests.kafka.client import OLD_RESOURCES
 from tests.spark import sessions
-from tests.spark.broker import Topics
+from tests.spark.broker import TIME_MS, Topics
 from tests.spark.table_rows import TableRow, by_duckdb, by_polars, comparable, without_empty_headers
 
 pytestmark = [OLD_RESOURCES, pytest.mark.timeout(600)]
 
-TOPICS = "plain,codecs,transactions,compacted,cut"
+LAKES: Final = sessions.ROOT / "build" / "lakes"
+PYTHON: Final = sessions.ROOT / "build" / "pyspark-4.1.1" / "bin" / "python"
+TOPICS: Final = "plain,codecs,transactions,compacted,cut"
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +58,32 @@ def test_a_table_holds_what_the_connector_reads(
         assert found == expected
     assert export_logs(spark, source, str(tmp_path), format=format_name).row_count == 0
     assert by_polars(format_name, tmp_path) == expected
+
+
+@pytest.mark.soak
+def test_sparks_own_packages_read_delta_and_iceberg(
+    spark: SparkSession, topics: Topics, expected: list[TableRow], tmp_path: Path
+) -> None:
+    for needed in (PYTHON, LAKES):
+        assert needed.exists(), "`make lakes` fetches the packages, and the Spark that they are for"
+    folders = {name: tmp_path / name for name in ("delta", "iceberg")}
+    for name, folder in folders.items():
+        for subscribed in (TOPICS.rpartition(",")[0], TOPICS):  # one is new in the second export
+            export_logs(spark, {"path": str(topics.folder), "subscribe": subscribed}, str(folder), format=name)
+    command = [PYTHON, "-m", "tests.spark.programs.lakes", LAKES, *folders.values(), tmp_path]
+    environment = {**sessions.environment(), "SPARK_HOME": ""}
+    done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    for name in folders:
+        assert comparable(pq.read_table(tmp_path / f"{name}.parquet").to_pylist()) == expected
+    plain = [row for row in expected if row[0] == "plain"]
+    counted = {
+        "topic": len(plain),
+        "offset": sum(row[1] == 1 and row[2] >= 700 for row in plain),
+        "time": sum(row[5] < (TIME_MS + 10_000) * 1000 for row in plain),
+        "none": 0,
+    }
+    assert 0 < counted["offset"] < counted["time"] < counted["topic"]
+    offsets = [row[2] for row in expected]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found == {"delta": counted, "iceberg": counted, "ranges": [min(offsets), max(offsets)]}
