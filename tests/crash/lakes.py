@@ -25,9 +25,7 @@ import deltalake
 import pyarrow as pa
 import pyiceberg
 import pyiceberg.catalog.sql  # so that no fork has to
-from deltalake.exceptions import DeltaError
 
-from octavo.errors import OctavoError
 from octavo.spark.tables import target as ours
 from tests.unit.spark.tables.lakes import NOTES, SCHEMA, created, export, open_lake, table_offsets, write
 
@@ -135,7 +133,7 @@ def stop_at(change: Callable[[], object], fatal: Line, way: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         raise KeyboardInterrupt if way == "interrupt" else OSError("made up by a test")
 
-    with suppress(KeyboardInterrupt, OSError, OctavoError, DeltaError):
+    with suppress(KeyboardInterrupt, Exception):  # libraries make other exceptions of what is raised in them
         run_watched(change, at_line)
     assert came, f"{fatal} was not reached"
 

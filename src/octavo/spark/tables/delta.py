@@ -26,7 +26,7 @@ from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK
 from octavo.spark.tables.addresses import TableAddress, parse_address
 from octavo.spark.tables.delta_log import LOG, read_transactions
-from octavo.spark.tables.lake import LakeTarget, refuse_other_types, write_notes
+from octavo.spark.tables.lake import LakeTarget, library_errors, refuse_other_types, write_notes
 from octavo.spark.tables.progress import Progress, Reached
 from octavo.spark.tables.target import PARTITIONED_BY
 from octavo.spark.tables.written import WrittenFile, day_text, parse_path
@@ -59,7 +59,9 @@ class DeltaTarget(LakeTarget):
 
         Raises `BadTable` if something else is there.
         """
-        return cls(parse_address(address), options)
+        found = parse_address(address)
+        with library_errors(found):
+            return cls(found, options)
 
     def __init__(self, address: TableAddress, options: Mapping[str, str]) -> None:
         super().__init__(address)
@@ -91,8 +93,7 @@ class DeltaTarget(LakeTarget):
         """Return all columns of the table; None if it does not exist yet."""
         return None if self._table is None else pa.schema(self._table.schema().to_arrow())
 
-    def create(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
-        """Create the table. Raises `ExportConflict` if another was faster."""
+    def _create(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
         refuse_other_types(schema, pa.schema(Schema.from_arrow(schema).to_arrow()), "Delta")
         try:
             DeltaTable.create(
@@ -115,8 +116,7 @@ class DeltaTarget(LakeTarget):
         """Return our own notes about the table."""
         return self._own_notes(self._existing.metadata().configuration)
 
-    def add_columns(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
-        """Add the columns that are missing, then replace our notes. Raises `ExportConflict`."""
+    def _add_columns(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
         self._load()
         table, version = self._existing, self._existing.version()
         known = self._names()

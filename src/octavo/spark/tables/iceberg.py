@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from octavo.errors import BadTable, InvalidInput
 from octavo.spark.tables.addresses import TableAddress, parse_address
-from octavo.spark.tables.lake import LakeTarget, refuse_other_types, write_notes
+from octavo.spark.tables.lake import LakeTarget, library_errors, refuse_other_types, write_notes
 from octavo.spark.tables.progress import Progress
 from octavo.spark.tables.target import PARTITIONED_BY
 from octavo.spark.tables.written import WrittenFile, parse_path
@@ -65,7 +65,9 @@ class IcebergTarget(LakeTarget):
         `table` in it. Raises `BadTable` if something else is there, and `InvalidInput` for a table in a bucket without
         a catalog.
         """
-        return cls(parse_address(address), options)
+        found = parse_address(address)
+        with library_errors(found):
+            return cls(found, options)
 
     def __init__(self, address: TableAddress, options: Mapping[str, str]) -> None:
         super().__init__(address)
@@ -122,8 +124,7 @@ class IcebergTarget(LakeTarget):
             return None
         return _small(schema_to_pyarrow(self._table.schema(), include_field_ids=False))
 
-    def create(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
-        """Create the table. Raises `ExportConflict` if another was faster."""
+    def _create(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
         if self.address.root.is_local:
             self.address.root.path().mkdir(parents=True, exist_ok=True)
         catalog = self._open_catalog()
@@ -147,8 +148,7 @@ class IcebergTarget(LakeTarget):
         """Return our own notes about the table."""
         return self._own_notes(self._existing.properties)
 
-    def add_columns(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
-        """Add the columns that are missing, and replace our notes, in one commit. Raises `ExportConflict`."""
+    def _add_columns(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
         self._load()
         known = self.schema()
         assert known is not None

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
-from octavo.errors import BadTable, ExportConflict, InvalidInput
+from octavo.errors import BadTable, ExportConflict, InvalidInput, OctavoError, TableError
 from octavo.log.storage import DISK
 from octavo.spark.tables.addresses import TableAddress
 from octavo.spark.tables.place import FilePlace
@@ -39,6 +40,14 @@ class LakeTarget(Target):
         self._place: Final = FilePlace(root=address.root, has_partition_columns=self.has_partition_columns)
 
     @abstractmethod
+    def _create(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
+        """Create the table. Raises `ExportConflict` if another was faster."""
+
+    @abstractmethod
+    def _add_columns(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
+        """Add columns in the newest snapshot, and replace our notes with that or after it. Raises `ExportConflict`."""
+
+    @abstractmethod
     def _read(self) -> Progress:
         """Load the newest snapshot, on which the next commit is based, and return its progress."""
 
@@ -54,9 +63,19 @@ class LakeTarget(Target):
     def _paths(self) -> Collection[str]:
         """Return the paths of the files in the loaded snapshot."""
 
+    def create(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
+        """Create the table. Raises `ExportConflict` if another was faster."""
+        with library_errors(self.address):
+            self._create(schema, properties)
+
+    def add_columns(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
+        """Add the columns that are missing, and replace our notes. Raises `ExportConflict`."""
+        with library_errors(self.address):
+            self._add_columns(schema, properties)
+
     def begin(self, before: Progress, after: Progress) -> FilePlace:
         """Begin a round. Return the place for its files, which get their final names at once."""
-        if self._read() != before:
+        if self.progress() != before:
             raise self._conflict("another export was faster")
         return self._place
 
@@ -65,10 +84,15 @@ class LakeTarget(Target):
 
     def progress(self) -> Progress:
         """Return how far the table has come, in its newest snapshot."""
-        return self._read()
+        with library_errors(self.address):
+            return self._read()
 
     def commit(self, files: Sequence[WrittenFile], before: Progress, after: Progress) -> None:
         """Add the files and note the progress in one commit of the table. Raises `ExportConflict`."""
+        with library_errors(self.address):
+            self._commit_or_settle(files, before, after)
+
+    def _commit_or_settle(self, files: Sequence[WrittenFile], before: Progress, after: Progress) -> None:
         if self._read() != before:
             self._discard(files)
             raise self._conflict("another export was faster")
@@ -86,6 +110,10 @@ class LakeTarget(Target):
 
     def replace(self, removed: Sequence[WrittenFile], added: Sequence[WrittenFile]) -> None:
         """Replace files by others with the same rows in one commit of the table. Raises `ExportConflict`."""
+        with library_errors(self.address):
+            self._replace_or_settle(removed, added)
+
+    def _replace_or_settle(self, removed: Sequence[WrittenFile], added: Sequence[WrittenFile]) -> None:
         progress = self._read()
         missing = {file.path for file in removed}.difference(self._paths())
         if missing:
@@ -141,6 +169,18 @@ class LakeTarget(Target):
         if not isinstance(notes, dict) or not all(isinstance(value, str) for value in notes.values()):
             raise BadTable(str(self.address), f"its property {NOTES} is not what an export writes")
         return notes
+
+
+@contextmanager
+def library_errors(address: TableAddress) -> Iterator[None]:
+    """Raise errors of the libraries as `TableError`."""
+    try:
+        yield
+    except (OctavoError, OSError):
+        raise
+    except Exception as error:
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise TableError(str(address), f"its library says: {said}") from error
 
 
 def write_notes(properties: Mapping[str, str]) -> dict[str, str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from octavo.errors import BadTable, ExportConflict, InvalidInput
+from octavo.errors import BadTable, ExportConflict, InvalidInput, TableError
 from octavo.log.names import TopicPartition
 from octavo.spark.tables.progress import Progress, Reached
 from octavo.spark.tables.written import WrittenFile
@@ -30,7 +33,11 @@ from tests.unit.spark.tables.lakes import (
     write_rows,
 )
 
-pytestmark = pytest.mark.parametrize("kind", FORMATS)
+
+@pytest.fixture(params=FORMATS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """The format."""
+    return str(request.param)
 
 
 def data_files(folder: Path) -> set[str]:
@@ -278,3 +285,62 @@ def test_a_table_that_no_export_made_is_left_alone(tmp_path: Path, kind: str) ->
     assert [path.name for path in folder.iterdir()] == ["precious.txt"]
     with pytest.raises(InvalidInput, match="cannot be at a path with"):
         open_lake(kind, tmp_path / "100%")
+
+
+def test_what_a_library_says_is_told_in_one_sentence(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no luck\nwith a second line")
+
+    with created(kind, tmp_path) as target:
+        files = [write(target.begin(Progress(), reached(3)), range(3))]
+        with monkeypatch.context() as patch:
+            patch.setattr(target, "_commit", fail)
+            with pytest.raises(TableError, match=r"its library says: no luck$"):
+                target.commit(files, Progress(), reached(3))
+        target.commit(files, Progress(), reached(3))  # nobody knew that it was not committed, so they are still there
+        assert table_offsets(target) == [0, 1, 2]
+
+
+def test_a_commit_whose_answer_got_lost_is_taken_for_done(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with created(kind, tmp_path) as target:
+        files = [write(target.begin(Progress(), reached(3)), range(3))]
+        commit = target._commit
+
+        def lose_the_answer(*given: Any) -> None:
+            commit(*given)
+            raise TimeoutError("no answer")
+
+        monkeypatch.setattr(target, "_commit", lose_the_answer)
+        target.commit(files, Progress(), reached(3))
+        assert target.progress() == reached(3)
+        assert table_offsets(target) == [0, 1, 2]
+
+
+def test_a_missing_library_is_told_in_one_sentence(kind: str) -> None:
+    library = {"delta": "deltalake", "iceberg": "pyiceberg"}[kind]
+    program = f"""
+import sys
+sys.modules["{library}"] = None
+from octavo.errors import InvalidInput
+from octavo.spark.tables.formats import open_target
+try:
+    open_target("/nowhere", "{kind}", {{}})
+except InvalidInput as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert f"need the package {library}: pip install 'octavo[tables]'" in done.stdout, done.stderr
+
+
+def test_libraries_are_imported_when_they_are_used() -> None:
+    program = """
+import sys
+import octavo.cli, octavo.spark.tables.export, octavo.spark.tables.formats
+print([name for name in ("deltalake", "pyiceberg", "polars") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
