@@ -71,6 +71,7 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 	$(BIN)/python -m benchmarks log
 	$(BIN)/python -m benchmarks compaction
 	$(BIN)/python -m benchmarks spark_read
+	$(BIN)/python -m benchmarks spark_export
 
 soak: $(VENV)/ready-to-test kafka lakes ## what takes too long for every day
 	$(BIN)/pytest -m soak --timeout 0 $(TESTS) --deselect tests/soak/test_fuzz.py

@@ -46,6 +46,12 @@ def _spark_read(repeat: int, quick: bool) -> Outcome:
     return spark_read.run(repeat=repeat, quick=quick)
 
 
+def _spark_export(repeat: int, quick: bool) -> Outcome:
+    from benchmarks import spark_export
+
+    return spark_export.run(repeat=repeat, quick=quick)
+
+
 def _codecs(repeat: int, quick: bool) -> Outcome:
     from benchmarks import codecs
 
@@ -70,5 +76,6 @@ BENCHMARKS: Final = {
     "log": Benchmark("append, recover, read and open logs, against plain writes, reads and checksums", _log),
     "compaction": Benchmark("clean logs, keep producers, send and get records, against Apache Kafka", _compaction),
     "spark_read": Benchmark("Spark reads a log, against ready-made batches and its own Kafka connector", _spark_read),
+    "spark_export": Benchmark("logs become tables, against Spark's Kafka connector and pyarrow alone", _spark_export),
     "codecs": Benchmark("compress and decompress, by every library that could do it", _codecs),
 }

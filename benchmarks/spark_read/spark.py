@@ -46,7 +46,16 @@ class Answer(NamedTuple):
 
 def ask(queries: Sequence[Query], *, repeat: int, session: Session | None = None, warm: int = 3) -> Answer:
     """Run queries in turns in a new Spark process, after `warm` rounds in which the JVM compiles its code."""
-    session = Session() if session is None else session
+    asked = {"repeat": repeat, "warm": warm, "queries": [asdict(each) for each in queries]}
+    found = run_program("benchmarks.spark_read.program", asked, Session() if session is None else session)
+    return Answer(found["times"], found["worker_mib"])
+
+
+def run_program(module: str, asked: Mapping[str, Any], session: Session) -> Any:
+    """Run a module that starts Spark, in a process of its own; return what it prints as JSON on its last line.
+
+    It gets `asked` as JSON, and with it `master` and `settings` for the session.
+    """
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -55,19 +64,12 @@ def ask(queries: Sequence[Query], *, repeat: int, session: Session | None = None
         "spark.sql.session.timeZone": "UTC",
         **session.settings,
     }
-    asked: dict[str, Any] = {
-        "master": "local[2]",
-        "repeat": repeat,
-        "warm": warm,
-        "settings": settings,
-        "queries": [asdict(each) for each in queries],
-    }
-    command = [sys.executable, "-m", "benchmarks.spark_read.program"]
+    command = [sys.executable, "-m", module]
     if session.cores == 1 and shutil.which("taskset"):
         command = ["taskset", "--cpu-list", "0", *command]
     done = subprocess.run(
         command,
-        input=json.dumps(asked),
+        input=json.dumps({"master": "local[2]", "settings": settings, **asked}),
         env=sessions.environment(),
         cwd=sessions.ROOT,
         stdout=subprocess.PIPE,
@@ -76,5 +78,4 @@ def ask(queries: Sequence[Query], *, repeat: int, session: Session | None = None
     )
     if done.returncode:
         raise RuntimeError("Spark did not do it: what it said stands above")
-    found = json.loads(done.stdout.splitlines()[-1])
-    return Answer(found["times"], found["worker_mib"])
+    return json.loads(done.stdout.splitlines()[-1])
