@@ -10,9 +10,12 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kafka.conftest import new_broker
 from tests.kafka.releases import KafkaUnavailable, do_without
 from tests.spark import sessions
 from tests.spark.broker import Topics, fill, started
+
+__all__ = ["new_broker", "spark", "topics"]
 
 
 @pytest.fixture(scope="session")

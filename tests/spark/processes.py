@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 
 def workers(root: int) -> Iterator[int]:
     """The Python workers below a process."""
-    for process in _descendants(root):
+    for process in descendants(root):
         try:
             if b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes():
                 yield process
@@ -28,7 +30,7 @@ def has_open(process: int, suffix: str) -> bool:
 def cpu_seconds(root: int) -> float:
     """What a process and all below it have used of the processors, with those of them that have ended."""
     ticks = 0
-    for process in (root, *_descendants(root)):
+    for process in (root, *descendants(root)):
         try:
             fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -37,7 +39,30 @@ def cpu_seconds(root: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _descendants(root: int) -> list[int]:
+def ancestors(process: int) -> Iterator[int]:
+    """The parent of a process, its parent, and so on."""
+    parents = _parents()
+    while process := parents.get(process, 0):
+        yield process
+
+
+def descendants(root: int) -> list[int]:
+    """The children of a process, their children, and so on."""
+    parents = _parents()
+    found = [root]
+    for process in found:
+        found += [child for child, parent in parents.items() if parent == process]
+    return found[1:]
+
+
+def kill(processes: Iterable[int]) -> None:
+    """Kill processes as the kernel does where memory is short; those that have ended already are left out."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def _parents() -> dict[int, int]:
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -45,7 +70,4 @@ def _descendants(root: int) -> list[int]:
         except OSError:
             continue
         parents[int(path.parent.name)] = int(fields[1])
-    found = [root]
-    for process in found:
-        found += [child for child, parent in parents.items() if parent == process]
-    return found[1:]
+    return parents

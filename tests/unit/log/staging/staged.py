@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
@@ -73,8 +73,8 @@ def found(folder: Path) -> dict[TopicPartition, list[int]]:
         return {partition: keys(data.log(*partition)) for partition in data.partitions()}
 
 
-def die_before(step: int) -> None:
-    """Have this process, a forked one, die before a step of its next commit.
+def die_before(step: int, die: Callable[[], object] = lambda: os._exit(KILLED)) -> None:
+    """Have this process, which ends with it, die before a step of its next commit.
 
     The first step writes the journal, which decides; then each partition is appended to; the last writes the journal.
     """
@@ -83,7 +83,7 @@ def die_before(step: int) -> None:
     def count() -> None:
         nonlocal left
         if not left:
-            os._exit(KILLED)
+            die()
         left -= 1
 
     def append_or_die(*arguments: Any) -> None:
