@@ -36,10 +36,10 @@ Who = Literal["worker", "executor", "driver"]
 
 # Above a Python worker there are the daemon that has forked it, and the JVM. That of a driver has a Python above it.
 _ABOVE: Final[Mapping[Who, int]] = {"worker": 0, "executor": 2, "driver": 3}
-_IN_TASKS: Final = ("staging", "staged")
+IN_TASKS: Final = ("staging", "staged")
 # Before the journal gets the decision, before each partition is appended to, before the journal gets the end.
 _IN_COMMIT: Final = ("decision", "append 1", "append 2", "end")
-STEPS: Final = (*_IN_TASKS, "commit", *_IN_COMMIT, "clearing", "committed")
+STEPS: Final = (*IN_TASKS, "commit", *_IN_COMMIT, "clearing", "committed")
 _PREFIX: Final = "die."
 
 
@@ -162,7 +162,7 @@ class DyingStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _write(writer: Any, iterator: Iterator[pa.RecordBatch], death: Death) -> WriterCommitMessage:
-    if death.step in _IN_TASKS:
+    if death.step in IN_TASKS:
         death.lie_in_wait()
     message: WriterCommitMessage = writer.write(iterator)
     death.reach("staged")

@@ -22,7 +22,7 @@ ROOT: Final = HERE.parents[1]
 BUILD: Final = ROOT / "build" / "spark"
 SPARK: Final = Path(pyspark.__file__).resolve().parent
 
-_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"  # quick to start beats quick in the end
+JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"  # quick to start beats quick in the end
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -33,8 +33,8 @@ _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.warehouse.dir": str(BUILD / "warehouse"),
     "spark.sql.streaming.pollingDelay": "10ms",
-    "spark.driver.extraJavaOptions": _JAVA,
-    "spark.executor.extraJavaOptions": _JAVA,
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.executor.extraJavaOptions": JAVA,
 }
 
 

@@ -22,14 +22,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from octavo.log import DataDirectory
 from octavo.log.metadata import handover
 from tests.kafka.client import OLD_RESOURCES, KafkaProducer
 from tests.kafka.conftest import NewBroker
 from tests.spark import sessions
 from tests.spark.dying import STEPS, Death, DyingSource
 from tests.spark.processes import descendants, kill, workers
-from tests.spark.programs.writes import ROWS, TOPIC, Job, Work, write
+from tests.spark.programs.writes import ROWS, TOPIC, Job, Work, of_batch, values, write
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("java"), OLD_RESOURCES]
 
@@ -71,21 +70,6 @@ def run_until_killed(work: Work, death: Death, *jobs: Job) -> None:
     code = run(work, *jobs)
     assert Path(death.marker).exists(), f"nobody got to the step {death.step}:\n{output(work)}"
     assert code == -signal.SIGKILL, output(work)
-
-
-def values(work: Work) -> Counter[str]:
-    """What is in the log, after somebody has opened it, once no worker of a dead driver has it open any more."""
-    with DataDirectory.open(work.log, lock_timeout=60) as data:
-        return Counter(
-            (record.value or b"").decode()
-            for log in data.logs
-            if log.partition.topic == TOPIC
-            for record in log.reader().records()
-        )
-
-
-def of_batch(name: str) -> Counter[str]:
-    return Counter(f"{name} {number}" for number in range(ROWS))
 
 
 @pytest.fixture
@@ -164,6 +148,7 @@ def kill_at_any_time(work: Work, rng: random.Random, *jobs: Job) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(6))
 def test_drivers_are_killed_one_after_the_other(tmp_path: Path, seed: int) -> None:
     """At each step, and three at any time. A write that has an identity is repeated by the next driver."""

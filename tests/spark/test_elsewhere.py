@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from octavo.log import DataDirectory
 from octavo.records import from_arrow
 from tests.spark import sessions
+from tests.spark.programs.writes import Work, of_batch, values
 from tests.unit.spark.topics import write_topic
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("java")]
@@ -34,17 +36,32 @@ def run(program: str, *arguments: object) -> dict[str, Any]:
     return found
 
 
-def test_a_cluster_reads_and_streams_also_when_a_task_is_killed(tmp_path: Path) -> None:
+def test_a_cluster_reads_and_writes_also_when_tasks_are_killed(tmp_path: Path) -> None:
     log, work = tmp_path / "log", tmp_path / "work"
     log.mkdir()
     work.mkdir()
     write_large_topic(log)
-    found = run("cluster", "local-cluster[2,1,512]", log, work)
+    found = run("cluster", log, work)
     assert found["was killed"]
     assert found["survived"] == found["read"] == found["streamed"] == list(range(100_000))
     assert found["workers"] >= 2
     assert found["tasks"] > 5
     assert found["triggers"] == 4
+    assert found["speculated"] == {"slow": True, "None": True}
+    assert found["executors killed"] == 2
+    written = Work(work)
+    assert values(written) == Counter(written.rows()) + of_batch("slow") + of_batch("write 0")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("seed", range(2))
+def test_executors_are_killed_one_after_the_other(tmp_path: Path, seed: int) -> None:
+    found = run("cluster_writes", tmp_path, seed, 15)
+    assert found["killed"] == 15
+    work = Work(tmp_path)
+    batches = sum((of_batch(f"write {number}") for number in range(0, 15, 2)), Counter[str]())
+    assert values(work) == Counter(work.rows()) + batches
 
 
 def write_large_topic(folder: Path) -> None:
@@ -56,7 +73,7 @@ def write_large_topic(folder: Path) -> None:
             data.log("events", 0).append(piece)
 
 
-def test_spark_connect_reads_and_streams(tmp_path: Path) -> None:
+def test_spark_connect_reads_writes_and_streams(tmp_path: Path) -> None:
     log, work = tmp_path / "log", tmp_path / "work"
     log.mkdir()
     work.mkdir()
@@ -66,3 +83,6 @@ def test_spark_connect_reads_and_streams(tmp_path: Path) -> None:
     assert found["columns"] == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
     assert found["read"] == found["streamed"] == list(range(500))
     assert "there is no topic 'nothing' in " in found["refused"]
+    assert found["numbers"] == list(range(100))
+    assert found["copy"] == list(range(500))
+    assert "Required attribute 'value' not found" in found["write refused"]

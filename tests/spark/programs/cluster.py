@@ -1,6 +1,6 @@
-"""Reads and streams on a cluster whose executors are other processes; a task is killed on the way.
+"""Reads, writes and streams on a cluster whose executors are other processes; some are killed on the way.
 
-python -m tests.spark.programs.cluster MASTER LOG WORK
+python -m tests.spark.programs.cluster LOG WORK
 """
 
 from __future__ import annotations
@@ -15,23 +15,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import sessions
 from tests.spark.processes import has_open, workers
+from tests.spark.programs.cluster_writes import SETTINGS, write_each_row_once
+from tests.spark.programs.writes import Work
+from tests.spark.standalone import cluster
 
 
-def main(master: str, log: str, work: str) -> None:
+def main(log: str, work: str) -> None:
     """Prints what it found as JSON, on the last line."""
-    more = {
-        "spark.executor.memory": "512m",
-        "spark.executor.cores": "1",
-        "spark.cores.max": "2",
-        "spark.executorEnv.PYTHONPATH": str(sessions.ROOT),
-        "spark.task.maxFailures": "4",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",  # so that little is under way, and readers have to wait
-    }
-    spark = sessions.start(master, more)
+    with cluster(Path(work)) as master:
+        spark = sessions.start(master, SETTINGS)
+        found = {**ask(spark, log, work), **write_each_row_once(spark, Work(Path(work)))}
+        spark.stop()
+    print(json.dumps(found))
+
+
+def ask(spark: SparkSession, log: str, work: str) -> dict[str, object]:
+    """Read and stream."""
     executors = spark.sparkContext.range(8, numSlices=8).map(lambda _: os.getpid()).distinct().count()
     reader = spark.read.format("octavo")
     whole = reader.option("maxBytesPerPartition", str(1 << 30)).load(log)
@@ -40,21 +43,19 @@ def main(master: str, log: str, work: str) -> None:
     stream = spark.readStream.format("octavo").option("startingOffsets", "earliest")
     stream = stream.option("maxOffsetsPerTrigger", "25000")
     writer = stream.load(log).select("offset").writeStream.format("parquet")
-    writer = writer.option("checkpointLocation", f"{work}/checkpoint").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", f"{work}/read").trigger(availableNow=True)
     query = writer.start(f"{work}/out")
     query.awaitTermination()
     streamed = spark.read.schema("offset long").parquet(f"{work}/out").collect()
-    found = {
+    return {
         "workers": executors,
         "was killed": bool(Path(work, "killed").read_text()),
         "survived": sorted(survived),
         "tasks": pieces.rdd.getNumPartitions(),
         "read": sorted(row.offset for row in pieces.select("offset").collect()),
         "streamed": sorted(row.offset for row in streamed),
-        "triggers": len([path for path in Path(work, "checkpoint", "commits").iterdir() if path.name.isdigit()]),
+        "triggers": len([path for path in Path(work, "read", "commits").iterdir() if path.name.isdigit()]),
     }
-    spark.stop()
-    print(json.dumps(found))
 
 
 def offsets_though_a_reader_is_killed(frame: DataFrame, killed: Path) -> list[int]:

@@ -1,4 +1,4 @@
-"""Reads and streams through Spark Connect: a server in one process, and a client in this one that has no JVM.
+"""Reads, writes and streams through Spark Connect: a server in one process, and a client in this one that has no JVM.
 
 python -m tests.spark.programs.connect LOG WORK
 """
@@ -62,7 +62,7 @@ def main(log: str, work: str) -> None:
     os.environ.update(sessions.environment())
     with server() as address:
         spark = SparkSession.builder.remote(address).getOrCreate()
-        print(json.dumps(ask(spark, log, work)))
+        print(json.dumps({**ask(spark, log, work), **write(spark, log, f"{work}/written", f"{work}/progress")}))
         spark.stop()
 
 
@@ -83,6 +83,26 @@ def ask(spark: SparkSession, log: str, work: str) -> dict[str, object]:
         "read": sorted(row.offset for row in frame.select("offset").collect()),
         "streamed": sorted(row.offset for row in spark.read.schema("offset long").parquet(f"{work}/out").collect()),
         "refused": refused,
+    }
+
+
+def write(spark: SparkSession, log: str, target: str, checkpoint: str) -> dict[str, object]:
+    """A batch that is written, one that is refused, and a stream."""
+    frame = spark.range(100).selectExpr("CAST(id AS STRING) AS value")
+    frame.write.format("octavo").option("topic", "numbers").mode("append").save(target)
+    refused = ""
+    try:
+        frame.selectExpr("value AS key").write.format("octavo").option("topic", "t").mode("append").save(target)
+    except Exception as error:
+        refused = str(error)
+    stream = spark.readStream.format("octavo").option("startingOffsets", "earliest").load(log)
+    writer = stream.selectExpr("CAST(offset AS STRING) AS value").writeStream.format("octavo").option("topic", "copy")
+    writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    writer.start(target).awaitTermination()
+    rows = spark.read.format("octavo").load(target).selectExpr("topic", "CAST(value AS STRING) AS value").collect()
+    return {
+        "write refused": refused,
+        **{topic: sorted(int(row.value) for row in rows if row.topic == topic) for topic in ("numbers", "copy")},
     }
 
 

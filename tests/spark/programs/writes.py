@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from octavo.log import DataDirectory
 from tests.spark import sessions
 from tests.spark.dying import DyingSource
-from tests.unit.log.logs import make_batch
 
 TOPIC: Final = "copy"
 ROWS: Final = 400  # of a batch write
-_MICRO_BATCH: Final = 40
+_FILES: Final = 2  # of a micro-batch
+_ROWS_OF_FILE: Final = 20
 _COPY: Final = {"topic": TOPIC, "partitions": "2"}
 
 
@@ -60,17 +61,32 @@ class Work(NamedTuple):
         return max((int(path.name) for path in commits), default=-1) + 1
 
     def fill_source(self, micro_batches: int) -> None:
-        """Append rows for so many micro-batches."""
-        with DataDirectory.open(self.source) as data:
-            if "orders" not in data.topics:
-                data.create_topic("orders", 2, {"retention.ms": "-1"})
-            for log in data.logs:
-                log.append(make_batch(micro_batches * _MICRO_BATCH // 2))
+        """Add files of rows for so many micro-batches."""
+        self.source.mkdir(exist_ok=True)
+        first = len(list(self.source.iterdir()))
+        for number in range(first, first + micro_batches * _FILES):
+            rows = range(number * _ROWS_OF_FILE, (number + 1) * _ROWS_OF_FILE)
+            (self.source / f"{number}.txt").write_text("".join(f"{row}\n" for row in rows))
 
     def rows(self) -> list[str]:
         """The rows that the stream writes."""
-        with DataDirectory.open(self.source) as data:
-            return [f"{log.partition.partition} {offset}" for log in data.logs for offset in range(log.end_offset)]
+        return [row for path in self.source.iterdir() for row in path.read_text().split()]
+
+
+def values(work: Work) -> Counter[str]:
+    """What is in the log, after somebody has opened it, once no worker of a dead driver has it open any more."""
+    with DataDirectory.open(work.log, lock_timeout=60) as data:
+        return Counter(
+            (record.value or b"").decode()
+            for log in data.logs
+            if log.partition.topic == TOPIC
+            for record in log.reader().records()
+        )
+
+
+def of_batch(name: str) -> Counter[str]:
+    """The rows of a batch write."""
+    return Counter(f"{name} {number}" for number in range(ROWS))
 
 
 def main(master: str, work: str, jobs: str) -> None:
@@ -84,17 +100,19 @@ def main(master: str, work: str, jobs: str) -> None:
     spark.stop()
 
 
-def write(spark: SparkSession, work: Work, job: Job) -> None:
-    """Do a job, in two tasks, or in micro-batches of two tasks. Half of the rows go to either partition."""
+def write(
+    spark: SparkSession, work: Work, job: Job, change: Callable[[DataFrame], DataFrame] = lambda frame: frame
+) -> None:
+    """Do a job, in four tasks, or in micro-batches of two tasks. Half of the rows go to either partition."""
     if job.name is not None:
-        numbers = spark.range(0, ROWS, 1, 2)
+        numbers = spark.range(0, ROWS, 1, 4)
         frame = numbers.selectExpr(f"concat('{job.name} ', id) AS value", "CAST(id % 2 AS INT) AS partition")
+        frame = change(frame)
         frame.write.format("dying").options(**_COPY, **job.options).mode("append").save(str(work.log))
         return
-    reader = spark.readStream.format("octavo").option("startingOffsets", "earliest")
-    source = reader.option("maxOffsetsPerTrigger", str(_MICRO_BATCH)).load(str(work.source))
-    frame = source.selectExpr("concat(partition, ' ', offset) AS value", "CAST(offset % 2 AS INT) AS partition")
-    writer = frame.writeStream.format("dying").options(**_COPY, **job.options)
+    reader = spark.readStream.format("text").option("maxFilesPerTrigger", str(_FILES))
+    frame = reader.load(str(work.source)).selectExpr("value", "CAST(value % 2 AS INT) AS partition")
+    writer = change(frame).writeStream.format("dying").options(**_COPY, **job.options)
     writer = writer.option("checkpointLocation", str(work.checkpoint)).trigger(availableNow=True)
     writer.start(str(work.log)).awaitTermination()
 
