@@ -30,9 +30,9 @@ from tests.spark.dying import STEPS, Death, DyingSource
 from tests.spark.processes import descendants, kill, workers
 from tests.spark.programs.writes import ROWS, TOPIC, Job, Work, of_batch, values, write
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("java"), OLD_RESOURCES]
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("java"), OLD_RESOURCES]
 
-LONGEST_S: Final = 300  # a driver that takes longer hangs
+LONGEST_S: Final = 900  # a driver that takes longer hangs, however busy the machine is
 IDENTITY: Final = {"txnAppId": "job", "txnVersion": "1"}
 
 
