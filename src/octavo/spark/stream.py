@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from octavo.errors import InvalidInput
 from octavo.log.names import TopicPartition
 from octavo.spark.admission import Patience, limit_bytes, limit_rows
 from octavo.spark.limits import check_named
@@ -53,7 +52,8 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     One instance lives on the driver as long as the query, and plans. Copies of it read in the tasks.
 
     Spark says where a micro-batch begins from 4.2 on. An older one asks for nothing but the end, so the reader keeps in
-    mind where the last micro-batch ended: it is there that the next one begins.
+    mind where the last micro-batch ended: it is there that the next one begins. When a query is restarted, it learns
+    that from `partitions`, which Spark first asks for an empty range at the offsets in the checkpoint.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -65,7 +65,6 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None  # the end of a query with trigger availableNow
         self._answer: _Answer | None = None  # the last result of `latestOffset`
         self._reached: Offsets | None = None  # where the last micro-batch ended that is known of
-        self._is_told_starts = True  # until an older Spark asks
 
     # ------------------------------------------------------------------------------------------------------ planning
 
@@ -98,8 +97,10 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, start: Nested | None = None, limit: ReadLimit | None = None
     ) -> Nested:
         """Return the offsets where the next micro-batch ends. Before Spark 4.2 there are no arguments, and no limit."""
-        self._is_told_starts = start is not None
-        before = self._untold_starts() if start is None else from_nested(start)
+        if start is None:
+            before = from_nested(self.initialOffset()) if self._reached is None else self._reached
+        else:
+            before = from_nested(start)
         logs = self._open()
         answer = logs.plan(lambda sources: self._find_latest(sources, before), must_be_there=False)
         if limit is not None and not isinstance(limit, ReadAllAvailable):
@@ -128,7 +129,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Nested, end: Nested) -> list[InputPartition]:
         """Plan the tasks of a micro-batch. Raises `DataLoss` if offsets are missing and `failOnDataLoss` is set."""
         starts, ends = from_nested(start), from_nested(end)
-        self._reached = ends  # also if a query is restarted: then Spark asks first for what was read last
+        self._reached = ends
         answer = self._answer
         seen = None if answer is None or answer.ends != ends else answer.sources
         return list(
@@ -165,17 +166,6 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._logs = Logs(self._options, decides=True)
         return self._logs
 
-    def _untold_starts(self) -> Offsets:
-        """Return where the next micro-batch begins, if Spark does not say."""
-        if self._reached is None:
-            try:
-                return from_nested(self.initialOffset())
-            except InvalidInput:
-                # Spark asks for the end first, whether the query is new or not. If it is new, Spark will soon ask for
-                # the start itself, and this is raised. If it is not, where it began does not matter any more.
-                return {}
-        return self._reached
-
     def _find_latest(self, sources: Sources, before: Offsets) -> _Answer:
         latest = self._latest(sources, before)
         if self._target is not None:
@@ -193,7 +183,12 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begun = before.get(partition, source.start)
             log_end = source.log.end_offset
             if log_end < begun:
-                self._report_change(partition, begun, log_end)
+                reason = (
+                    f"Partition {partition} offset was changed from {begun} to {log_end}. This could be either 1) a "
+                    "user error that the start offset is set beyond available offset when starting query, or 2) the "
+                    "kafka topic-partition is deleted and re-created."
+                )
+                report_data_loss(self._options, partition, log_end, begun, reason)
                 ends[partition] = log_end
             else:
                 ends[partition] = max(begun, source.end)
@@ -201,15 +196,6 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _log.warning("%s has no segments at this moment: it stays at offset %d", partition, before[partition])
             ends[partition] = before[partition]
         return ends
-
-    def _report_change(self, partition: TopicPartition, begun: int, end: int) -> None:
-        """Report that a partition ends before the offset that was reached. Raises `DataLoss` if that is to fail."""
-        reason = (
-            f"Partition {partition} offset was changed from {begun} to {end}. This could be either 1) a "
-            "user error that the start offset is set beyond available offset when starting query, or 2) the "
-            "kafka topic-partition is deleted and re-created."
-        )
-        report_data_loss(self._options, partition, end, begun, reason)
 
     @staticmethod
     def _not_beyond(target: Offsets, sources: Sources, before: Offsets, latest: Offsets) -> Offsets:
@@ -237,8 +223,6 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     reason = f"Added partition {partition} starts from {first} instead of 0."
                     report_data_loss(self._options, partition, 0, first, reason)
             if first > stop:
-                if not self._is_told_starts:  # so that `latestOffset` could not see that this would go back
-                    self._report_change(partition, first, stop)
                 _log.warning("%s: a batch that ends at %d begins at %d: nothing is read", partition, stop, first)
             elif source is not None and first < stop:
                 # `stop` was below the high watermark when it was chosen; the high watermark recorded now may be lower.

@@ -14,7 +14,7 @@ from tests.unit.spark.topics import SMALL, batch, write_topic
 
 
 class OlderQuery(Query):
-    """A query as an older Spark runs it. Of one that is restarted, it plans the offsets first that were read last."""
+    """A query as an older Spark runs it: if it is restarted, an empty range is planned first."""
 
     def __init__(self, path: Path, offsets: Offsets | None = None, **options: str) -> None:
         super().__init__(path, offsets, **options)
@@ -81,34 +81,9 @@ def test_a_new_query_begins_no_later_than_its_first_micro_batch_ends(tmp_path: P
         assert reader.latestOffset() == {"events": {"0": 10}}
 
 
-def available_now(folder: Path, reached: Offsets, **options: str) -> list[int]:
-    """What a query reads that is restarted with trigger availableNow: an older Spark asks for the end before all."""
-    query = Query(folder, reached, **options)
-    end = query.reader.latestOffset()
-    assert query.reader.partitions(reached, reached) == []
-    return [] if end == reached else query.read(reached, end)
-
-
-def test_available_now_goes_on_where_it_was(tmp_path: Path) -> None:
-    write_topic(tmp_path, batches=4)
-    assert available_now(tmp_path, {"events": {"0": 12}}) == list(range(12, 20))
-    assert available_now(tmp_path, {"events": {"0": 20}}) == []
-
-
-def test_available_now_fails_rather_than_go_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write_topic(tmp_path, batches=4)
-    watermark(tmp_path, 7)
-    with pytest.raises(DataLoss, match=r"^Partition events-0 offset was changed from 12 to 7\. "):
-        available_now(tmp_path, {"events": {"0": 12}})
-    assert available_now(tmp_path, {"events": {"0": 12}}, failOnDataLoss="false") == []
-    assert caplog.messages[-1] == "events-0: a batch that ends at 7 begins at 12: nothing is read"
-
-
 def test_where_a_restarted_query_once_began_does_not_matter(tmp_path: Path) -> None:
     write_topic(tmp_path, partitions=2, batches=1)
-    options = {"startingOffsets": '{"events":{"0":0}}', "failOnDataLoss": "false"}  # there was one partition then
-    assert sorted(available_now(tmp_path, {"events": {"0": 3}}, **options)) == [0, 1, 2, 3, 3, 4, 4]
-    query = Query(tmp_path, {}, **options)
-    query.reader.latestOffset()
+    options = {"startingOffsets": '{"events":{"0":0}}'}  # there was one partition then
+    assert OlderQuery(tmp_path, {"events": {"0": 3}}, **options).trigger() == [0, 1, 2, 3, 3, 4, 4]
     with pytest.raises(MissingPartitions, match="you must specify all TopicPartitions"):
-        query.reader.initialOffset()
+        OlderQuery(tmp_path, None, **options)

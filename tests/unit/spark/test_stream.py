@@ -212,6 +212,7 @@ def test_what_retention_took_before_it_was_read_is_lost_data(tmp_path: Path, dat
     log = data.log("events", 0)
     for number in range(60):
         log.append(batch(number * 5))
+    log.flush()  # which must not find that files are gone
     start = delete_oldest(tmp_path / "events-0", 3)
     with pytest.raises(DataLoss):
         strict.trigger()
