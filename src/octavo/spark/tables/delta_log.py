@@ -41,7 +41,7 @@ def read_transactions(root: Root, version: int, prefix: str) -> dict[str, int]:
         for number in range(base + 1, version + 1):
             with filesystem.open_input_stream(f"{folder}/{number:020d}.json") as file:
                 found.update(_in_lines(file.read(), prefix))
-    except (FileNotFoundError, ArrowInvalid, KeyError, TypeError, ValueError) as error:
+    except (FileNotFoundError, ArrowInvalid, AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadTable(shown(root.address), f"the log of this Delta table cannot be read: {error}") from None
     return found
 

@@ -115,7 +115,8 @@ class LakeTarget(Target):
 
     def _replace_or_settle(self, removed: Sequence[WrittenFile], added: Sequence[WrittenFile]) -> None:
         progress = self._read()
-        missing = {file.path for file in removed}.difference(self._paths())
+        # `files` has none from which rows were deleted, which the merged one would bring back
+        missing = {file.path for file in removed}.difference(file.path for file in self.files())
         if missing:
             self._discard(added)
             raise self._conflict(f"{min(missing)} is no longer in the table, so it cannot be merged with others")

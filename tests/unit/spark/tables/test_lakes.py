@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
 
 from octavo.errors import BadTable, ExportConflict, InvalidInput, TableError
 from octavo.log.names import TopicPartition
@@ -162,6 +164,20 @@ def test_a_round_whose_start_is_passed_does_not_begin(tmp_path: Path, kind: str)
             second.begin(before, reached(5))
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_an_iceberg_table_may_have_any_name_in_any_catalog(tmp_path: Path, own: bool) -> None:
+    options = {"table": "db.events"} if own else {"name": "other", "uri": f"sqlite:///{tmp_path}/elsewhere.db"}
+    table = tmp_path / "table"
+    with created("iceberg", table, **options) as target:
+        export(target, 3)
+    with open_lake("iceberg", table, **options) as target:
+        assert target.progress() == reached(3)
+    with pytest.raises(InvalidInput, match=r"is named NAMESPACE\.TABLE"):
+        open_lake("iceberg", table, table="events")
+    with pytest.raises(BadTable, match="in the catalog is at"):
+        open_lake("iceberg", tmp_path / "another", **{"uri": f"sqlite:///{table}/catalog.db", **options})
+
+
 def test_two_who_create_a_table_do_not_both_do_so(tmp_path: Path, kind: str) -> None:
     first, second = (open_lake(kind, tmp_path / "table") for _ in range(2))
     with first, second:
@@ -283,6 +299,17 @@ def test_a_table_that_no_export_made_is_left_alone(tmp_path: Path, kind: str) ->
     with pytest.raises(BadTable, match="something else"):
         open_lake(kind, folder)
     assert [path.name for path in folder.iterdir()] == ["precious.txt"]
+    foreign = tmp_path / "foreign"
+    if kind == "delta":
+        DeltaTable.create(str(foreign), SCHEMA)
+    else:
+        foreign.mkdir()
+        catalog = load_catalog("octavo", uri=f"sqlite:///{foreign}/catalog.db")
+        catalog.create_namespace("octavo")
+        catalog.create_table("octavo.records", SCHEMA, location=f"file://{foreign}")
+        catalog.close()
+    with pytest.raises(BadTable, match=f"there is a {kind} table that no export has made"):
+        open_lake(kind, foreign)
     with pytest.raises(InvalidInput, match="cannot be at a path with"):
         open_lake(kind, tmp_path / "100%")
 
