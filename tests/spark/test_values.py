@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
 
 from octavo.values import value_decoder
+from tests.unit.spark.test_typed_columns import SCHEMA as EVENTS
+from tests.unit.spark.test_typed_columns import write
 from tests.unit.values.json.documents import SCHEMA, documents, plain_documents
 
 
@@ -57,3 +60,43 @@ def agree(spark: SparkSession, values: Sequence[bytes | None], schema: str) -> N
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 40))])
 def test_json_becomes_what_from_json_makes_of_it(spark: SparkSession, seed: int) -> None:
     agree(spark, [*documents(seed, 3000), *plain_documents(seed, 2000)], SCHEMA)
+
+
+def test_the_source_gives_what_from_json_makes_of_its_values(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path)
+    source = spark.read.format("octavo").option("subscribe", "events")
+    typed = source.option("valueFormat", "json").option("valueSchema", EVENTS).load(str(tmp_path))
+    parsed = F.from_json(F.col("value").cast("string"), EVENTS)
+    raw = spark.read.format("octavo").load(str(tmp_path)).select("partition", "offset", parsed.alias("v"))
+    expected = raw.select("partition", "offset", "v.*").orderBy("partition", "offset").collect()
+    names = ["partition", "offset", "n", "name", "tags"]
+    assert typed.select(*names).orderBy("partition", "offset").collect() == expected
+    assert typed.where("parse_error is not null").count() == sum(row.name == "y" for row in expected) > 0
+
+
+def test_a_filter_of_keys_is_sparks_own(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "data", batches=10)
+    every = spark.read.format("octavo").load(str(tmp_path / "data"))
+    for option, value, condition in (
+        ("keyEquals", "a-2", F.col("key") == F.lit(bytearray(b"a-2"))),
+        ("keyPrefix", "hex:62", F.col("key").startswith(F.lit(bytearray(b"b")))),
+    ):
+        expected = in_order(every.where(condition).collect())
+        assert 0 < len(expected) < 100
+        filtered = spark.read.format("octavo").option(option, value).load(str(tmp_path / "data")).collect()
+        assert in_order(filtered) == expected
+    stream = spark.readStream.format("octavo").option(option, value).option("startingOffsets", "earliest")
+    query = (
+        stream.load(str(tmp_path / "data"))
+        .writeStream.format("memory")
+        .queryName("filtered")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert in_order(spark.table("filtered").collect()) == expected
+
+
+def in_order(found: Sequence[Row]) -> list[Row]:
+    return sorted(found, key=lambda row: (row.partition, row.offset))

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from octavo.errors import InvalidConfig, InvalidInput
 from octavo.log.config.nearest_name import nearest_name
 from octavo.log.names import TopicPartition
+from octavo.spark.key_filter import KeyFilter, read_key_filter
 from octavo.spark.offsets import (
     EARLIEST,
     LATEST,
@@ -29,6 +30,7 @@ from octavo.spark.offsets import (
     read_timestamps,
 )
 from octavo.spark.sink.options import SINK_NAMES
+from octavo.spark.typed_columns import TypedValues, read_typed_values
 from octavo.spark.values import Values
 
 _log = logging.getLogger("octavo.spark")
@@ -44,6 +46,14 @@ _OURS: Final = (
     "end",
     "maxBytesPerTrigger",
     "maxBytesPerPartition",
+    "keyEquals",
+    "keyPrefix",
+    "valueFormat",
+    "valueSchema",
+    "valueSchemaFile",
+    "valueSchemaFolder",
+    "valueMessage",
+    "valuePrefix",
 )
 _CONNECTORS: Final = (
     "assign",
@@ -155,6 +165,8 @@ class Options:
     on_corruption: OnCorruption
     quarantine_path: str | None = field(repr=False)
     end: End
+    key_filter: KeyFilter | None = None
+    typed_values: TypedValues | None = None
 
     @property
     def max_trigger_delay_ms(self) -> int:
@@ -205,6 +217,8 @@ def read_options(given: Mapping[str, str]) -> Options:
         on_corruption=on_corruption,
         quarantine_path=quarantine_path,
         end=End(values.one_of("end", [end.value for end in End], End.HIGH_WATERMARK.value)),
+        key_filter=read_key_filter(values),
+        typed_values=read_typed_values(values),
     )
 
 

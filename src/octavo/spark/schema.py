@@ -4,6 +4,7 @@
     headers                                                               with includeHeaders
     leaderEpoch, producerId, producerEpoch, sequence, isTransactional,
     isControl, compression, magic, file, position                         with includeBatchInfo
+    the fields of the value, parse_error                                  with valueFormat, instead of value
 
 All columns are nullable, as in the connector, though only key, value and timestamp are ever null.
 """
@@ -60,20 +61,40 @@ _ALL: Final = {**_RECORD, **_HEADERS, **_BATCH}
 
 def schema_of(options: Options) -> StructType:
     """Return the schema that the options ask for. Raises `InvalidInput` if they name an unknown column."""
-    return StructType([StructField(name, _ALL[name]) for name in _names(options)])
+    typed = _typed(options)
+    there = {**_ALL, **typed}
+    return StructType([StructField(name, there[name]) for name in _names(options, typed)])
 
 
-def _names(options: Options) -> list[str]:
+def _typed(options: Options) -> dict[str, DataType]:
+    """Return the columns of the value. Raises `InvalidInput` if one of them has the name of another column."""
+    if options.typed_values is None:
+        return {}
+    ours = {name.lower() for name in _ALL}
+    typed = {}
+    for column in options.typed_values.fields():
+        if column.name.lower() in ours:
+            raise InvalidInput(
+                f"the value has a field {column.name!r}, and there is a column of this name: give a valuePrefix"
+            )
+        ours.add(column.name.lower())
+        typed[column.name] = column.dataType
+    return typed
+
+
+def _names(options: Options, typed: dict[str, DataType]) -> list[str]:
+    there = {**_ALL, **typed}
     if options.columns is None:
         headers = _HEADERS if options.include_headers else {}
-        return [*_RECORD, *headers, *(_BATCH if options.include_batch_info else {})]
-    by_lower = {name.lower(): name for name in _ALL}
-    names: list[str] = []
+        names = [*_RECORD, *headers, *(_BATCH if options.include_batch_info else {}), *typed]
+        return [name for name in names if not typed or name != "value"]
+    by_lower = {name.lower(): name for name in there}
+    names = []
     for given in options.columns:
         name = by_lower.get(given.lower())
         if name is None:
-            near = nearest_name(given, _ALL)
-            hint = f"; there are {', '.join(_ALL)}" if near is None else f"; is {near} meant?"
+            near = nearest_name(given, there)
+            hint = f"; there are {', '.join(there)}" if near is None else f"; is {near} meant?"
             raise InvalidInput(f"columns: there is no column {given!r}{hint}")
         if name in names:
             raise InvalidInput(f"columns: {name} is named twice")

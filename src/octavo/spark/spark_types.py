@@ -26,6 +26,7 @@ class SparkColumns:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema: Final = schema
+        self.names: Final = list(schema.names)
         stored = [name for name in schema.names if name not in _OF_A_SLICE]
         self.stored: Final = stored or ["offset"]  # at least one column is needed, to count the rows
         self.stored_joined: Final = list(dict.fromkeys([*self.stored, "position"]))  # columns for `joined_batch`

@@ -47,7 +47,8 @@ class TaskReader:
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options: Final = options
-        self._columns: Final = SparkColumns(schema)
+        self._schema: Final = schema
+        self._columns: Final = SparkColumns(_stored(options, schema))
         self._corruption: Final = Corruption(options)
         self._decoder: Final = decoder_of(tuple(self._columns.stored))
         self._joined = np.empty(0, np.uint8)  # memory for several small slices that are decoded together
@@ -56,10 +57,21 @@ class TaskReader:
         """Yield Arrow batches with the records of all slices, in order."""
         with blocks_of(_WINDOW) as self._blocks:
             try:
-                yield from join_batches(self._read_slices(task.slices))
+                yield from self._finished(self._read_slices(task.slices))
             finally:
                 self._corruption.log_total()
         spare_the_collector()
+
+    def _finished(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Leave out rows and add columns as the options say."""
+        if self._options.key_filter is not None:
+            batches = self._options.key_filter.keep(batches)
+        batches = join_batches(batches)
+        if self._options.typed_values is not None:
+            return self._options.typed_values.decode(batches, self._schema)
+        if len(self._columns.names) > len(self._schema):
+            return (batch.select(self._schema.names) for batch in batches)
+        return batches
 
     def _read_slices(self, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
         decided = (piece for piece in map(self._decided, slices) if piece.first_offset < piece.end_offset)
@@ -243,6 +255,15 @@ class TaskReader:
         if not window:
             raise BadDirectory(path, f"the file was cut at byte {position} or before while it was read")
         return window
+
+
+def _stored(options: Options, schema: pa.Schema) -> pa.Schema:
+    """Return the columns that have to be read for those of `schema`."""
+    if options.typed_values is not None:
+        schema = options.typed_values.stored(schema)
+    if options.key_filter is not None and "key" not in schema.names:
+        schema = schema.append(pa.field("key", pa.binary()))
+    return schema
 
 
 @cache

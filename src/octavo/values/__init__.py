@@ -3,6 +3,7 @@
     value_decoder       the decoder of a format, by its schema
     infer_decoder       the decoder of a format that needs no schema, by some values
     decoder_from_text   a decoder that was stored as text
+    schema_text         a schema in a file, as text for `value_decoder`
     ValueDecoder        its schema, and `decode`
     FORMATS             the formats: json, avro, protobuf, string
 
@@ -18,14 +19,22 @@ from octavo.on_demand import on_demand
 
 if TYPE_CHECKING:
     from octavo.values.decoder import Decoded, ValueDecoder
-    from octavo.values.formats import FORMATS, decoder_from_text, infer_decoder, value_decoder
+    from octavo.values.formats import FORMATS, decoder_from_text, infer_decoder, schema_text, value_decoder
 
-__all__ = ["value_decoder", "infer_decoder", "decoder_from_text", "ValueDecoder", "Decoded", "FORMATS"]
+__all__ = [
+    "value_decoder",
+    "infer_decoder",
+    "decoder_from_text",
+    "schema_text",
+    "ValueDecoder",
+    "Decoded",
+    "FORMATS",
+]
 
 __getattr__, __dir__ = on_demand(
     globals(),
     {
         "decoder": ("Decoded", "ValueDecoder"),
-        "formats": ("FORMATS", "decoder_from_text", "infer_decoder", "value_decoder"),
+        "formats": ("FORMATS", "decoder_from_text", "infer_decoder", "schema_text", "value_decoder"),
     },
 )

@@ -43,3 +43,13 @@ class ValueDecoder(ABC):
         from octavo.values.formats import decoder_from_text
 
         return decoder_from_text, (self.to_text(),)
+
+
+def joined(parts: list[Decoded], schema: pa.Schema) -> Decoded:
+    """Put the parts of a column together again."""
+    if len(parts) == 1:
+        return parts[0]
+    table = pa.Table.from_batches([part.columns for part in parts], schema).combine_chunks()
+    batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema)]
+    errors = pa.concat_arrays([part.errors for part in parts]) if parts else pa.array([], pa.string())
+    return Decoded(batches[0], errors)

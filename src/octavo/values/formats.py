@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.errors import InvalidInput
@@ -11,7 +13,7 @@ from octavo.values.decoder import ValueDecoder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMATS: Final = ("json", "string")
+FORMATS: Final = ("json", "avro", "string")
 
 
 def value_decoder(
@@ -45,6 +47,18 @@ def infer_decoder(format: str, values: pa.Array) -> ValueDecoder:  # noqa: A002 
     raise InvalidInput(f"a schema cannot be inferred from {format} values: give one")
 
 
+def schema_text(path: Path) -> str:
+    """Return the schema in a file as text: as it is, or in base64 if it is no text. Raises `InvalidInput`."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"the schema {path} cannot be read: {error.strerror}") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return base64.b64encode(content).decode()
+
+
 def decoder_from_text(text: str) -> ValueDecoder:
     """Return the decoder that `ValueDecoder.to_text` has described. Raises `InvalidInput`."""
     try:
@@ -62,6 +76,11 @@ def _made(described: dict[str, Any]) -> ValueDecoder:
             from octavo.values.json.decoder import json_decoder
 
             return json_decoder(*_taken(described, "json", "schema"))
+        case "avro":
+            from octavo.values.avro.decoder import AvroDecoder
+
+            schema, folder = described.pop("schema", None), described.pop("schema_folder", None)
+            return AvroDecoder(schema, folder, *_taken(described, "avro"))
         case "string":
             from octavo.values.text import StringDecoder
 

@@ -104,6 +104,12 @@ class Kernels:
         return self._made(json.shred)
 
     @property
+    def shred_avro(self) -> Kernel:
+        from octavo.records.kernels.shredding import avro
+
+        return self._made(avro.shred_avro)
+
+    @property
     def checks_fast(self) -> bool:
         """Whether these kernels compute checksums faster than one library call per batch."""
         if not self.compiled:

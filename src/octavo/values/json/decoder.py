@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from octavo.values.columns import chunks
 from octavo.values.ddl import read_schema, write_schema
-from octavo.values.decoder import Decoded, ValueDecoder
-from octavo.values.json.columns import CHUNK, Shredder
+from octavo.values.decoder import Decoded, ValueDecoder, joined
+from octavo.values.json.columns import Shredder
 from octavo.values.json.rows import RowReader
 
 
@@ -34,13 +34,7 @@ class JsonDecoder(ValueDecoder):
 
     def decode(self, values: pa.Array) -> Decoded:
         """Decode a column of values. Errors are where Spark fills `_corrupt_record`, and at values without content."""
-        parts = [self._decode(part) for part in _chunks(values)]
-        if len(parts) == 1:
-            return parts[0]
-        columns = pa.Table.from_batches([part.columns for part in parts], self.schema).combine_chunks()
-        batches = columns.to_batches() or [pa.RecordBatch.from_pylist([], self.schema)]
-        errors = pa.concat_arrays([part.errors for part in parts]) if parts else pa.array([], pa.string())
-        return Decoded(batches[0], errors)
+        return joined([self._decode(part) for part in chunks(values)], self.schema)
 
     def _decode(self, values: pa.Array) -> Decoded:
         columns, certain = self._shredder.shred(values)
@@ -66,15 +60,3 @@ class JsonDecoder(ValueDecoder):
 def json_decoder(schema: str) -> JsonDecoder:
     """Return the decoder for a schema as Spark writes it. Raises `InvalidInput`."""
     return JsonDecoder(read_schema(schema))
-
-
-def _chunks(values: pa.Array) -> Iterator[pa.Array]:
-    """Divide a column so that no part has much more than `CHUNK` bytes."""
-    if not len(values):
-        return
-    ends = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4)
-    start = 0
-    while start < len(values):
-        end = max(start + 1, int(np.searchsorted(ends, int(ends[start]) + CHUNK, "right")) - 1)
-        yield values.slice(start, end - start)
-        start = end

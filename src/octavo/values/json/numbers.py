@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.records.kernels.shredding.json import POWER, TEXT
+from octavo.values.columns import Bytes, Longs
 
 _POWERS: Final = 10.0 ** np.arange(23)  # all of them are exact
 _DECIMAL_POWERS: Final = 10 ** np.arange(19, dtype=np.uint64)
@@ -15,12 +17,14 @@ _LOW: Final = np.uint64(0xFFFFFFFF)
 _32: Final = np.uint64(32)
 
 
-def float_values(valid: np.ndarray, slots: np.ndarray, data: np.ndarray, kind: pa.DataType) -> np.ndarray:
+def float_values(valid: Bytes, slots: Longs, data: Bytes, kind: pa.DataType) -> npt.NDArray[Any]:
     """Return a column of doubles or floats. Each is rounded once, from what the text says."""
     powers = valid.astype(np.int64) - POWER
     powers[(valid == 0) | (valid == TEXT)] = 0
     exact = slots.astype(np.float64)
-    numbers = np.where(powers < 0, exact / _POWERS[np.maximum(-powers, 0)], exact * _POWERS[np.maximum(powers, 0)])
+    numbers: npt.NDArray[Any] = np.where(
+        powers < 0, exact / _POWERS[np.maximum(-powers, 0)], exact * _POWERS[np.maximum(powers, 0)]
+    )
     if pa.types.is_float32(kind):
         numbers = numbers.astype(np.float32)
     as_text = np.flatnonzero(valid == TEXT)
@@ -29,18 +33,18 @@ def float_values(valid: np.ndarray, slots: np.ndarray, data: np.ndarray, kind: p
     return numbers
 
 
-def _parsed(places: np.ndarray, data: np.ndarray, kind: pa.DataType) -> np.ndarray:
+def _parsed(places: Longs, data: Bytes, kind: pa.DataType) -> npt.NDArray[Any]:
     starts, sizes = places >> 10, places & 1023
     ends = np.zeros(len(places) + 1, np.int32)
     np.cumsum(sizes, out=ends[1:])
     text = data[np.repeat(starts - ends[:-1], sizes) + np.arange(int(ends[-1]))]
     texts = pa.Array.from_buffers(pa.string(), len(places), [None, pa.py_buffer(ends), pa.py_buffer(text)])
-    numbers: np.ndarray = texts.cast(kind).to_numpy()
+    numbers: npt.NDArray[Any] = texts.cast(kind).to_numpy()
     return numbers
 
 
-def decimal_buffer(valid: np.ndarray, slots: np.ndarray) -> pa.Buffer:
-    """Return a column of decimals: 128-bit integers."""
+def decimal_words(valid: Bytes, slots: Longs) -> npt.NDArray[np.uint64]:
+    """Return a column of decimals: 128-bit integers, as two words each."""
     powers = valid.astype(np.int64) - POWER
     powers[valid == 0] = 0
     size = np.abs(slots).astype(np.uint64)
@@ -58,4 +62,4 @@ def decimal_buffer(valid: np.ndarray, slots: np.ndarray) -> pa.Buffer:
     words[negative] = ~words[negative]
     words[negative, 0] += np.uint64(1)
     words[negative, 1] += (words[negative, 0] == 0).astype(np.uint64)
-    return pa.py_buffer(words)
+    return words

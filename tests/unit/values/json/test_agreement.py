@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from octavo.values import value_decoder
+from octavo.values import columns, value_decoder
 from octavo.values.ddl import read_schema
-from octavo.values.json import columns, decoder
+from octavo.values.json import decoder
 from octavo.values.json.columns import Shredder
 from octavo.values.json.rows import RowReader
 from tests.unit.values.json.documents import SCHEMA, documents, plain_documents
@@ -93,7 +93,7 @@ def test_names_that_json_has_to_escape_are_found() -> None:
 def test_a_column_is_decoded_in_parts_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     values = pa.array([*documents(10, 100), *plain_documents(11, 100)], pa.binary())
     whole = value_decoder("json", schema=SCHEMA).decode(values)
-    monkeypatch.setattr(decoder, "CHUNK", 1000)
+    monkeypatch.setattr(columns, "CHUNK", 1000)
     monkeypatch.setattr(columns, "TOO_LARGE", 500)
     for start, size in ((0, len(values)), (3, 50), (len(values) - 1, 1), (7, 0)):
         part = value_decoder("json", schema=SCHEMA).decode(values.slice(start, size))

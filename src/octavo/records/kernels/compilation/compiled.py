@@ -45,6 +45,7 @@ from octavo.records.kernels.inflation import copy as inflate_copy
 from octavo.records.kernels.inflation import inflate
 from octavo.records.kernels.inflation import lz4 as inflate_lz4
 from octavo.records.kernels.inflation import snappy as inflate_snappy
+from octavo.records.kernels.shredding import avro as shred_avro
 from octavo.records.kernels.shredding import json as shred_json
 from octavo.records.kernels.shredding import scalars as shred_scalars
 from octavo.records.kernels.shredding import skip as shred_skip
@@ -130,7 +131,7 @@ _OF_COMPACTION = (
     compaction_fill,
     compaction_filter,
 )
-_OF_SHREDDING = (shred_tree, shred_scalars, shred_skip, shred_json)
+_OF_SHREDDING = (shred_tree, shred_scalars, shred_skip, shred_json, shred_avro)
 for _module in (*_OF_INFLATE, *_OF_RECORDS, *_OF_COMPACTION, *_OF_SHREDDING):
     _register(_module)
 

@@ -31,6 +31,7 @@ GROUPS: Final = (
     ("partition.partition", "encode.encode"),
     ("compaction.filter.filter_batches", "compaction.fill.fill"),
     ("shredding.json.shred",),
+    ("shredding.avro.shred_avro",),
 )
 _LOOK_AGAIN_S: Final = 0.02  # seconds after which the cache may have a kernel that it did not have
 
