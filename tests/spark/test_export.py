@@ -1,0 +1,85 @@
+"""An export on Spark: what is in the table is what Spark's Kafka connector reads from the broker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from pyspark.sql import SparkSession
+
+from octavo.cli import main
+from octavo.spark.tables.export import export_logs
+from tests.spark.broker import Topics
+from tests.unit.spark.tables.exporting import data_files, rows
+
+COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+TOPICS: Final = ("plain", "codecs", "transactions", "compacted", "cut")
+
+
+def connector(spark: SparkSession, topics: Topics, subscribed: str, isolation: str) -> list[dict[str, Any]]:
+    """What the connector reads, in the order of `rows`."""
+    frame = (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", topics.address)
+        .option("subscribe", subscribed)
+        .option("includeHeaders", "true")
+        .option("kafka.isolation.level", isolation)
+        .load()
+        .select(*COLUMNS)
+    )
+    found = [{name: _plain(value) for name, value in row.asDict(recursive=True).items()} for row in frame.collect()]
+    return sorted(found, key=lambda row: (row["topic"], row["partition"], row["offset"]))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, list):
+        return [{name: _plain(each) for name, each in header.items()} for header in value]
+    return value.timestamp() if hasattr(value, "timestamp") else value
+
+
+def exported(table: Path) -> list[dict[str, Any]]:
+    return [{name: _plain(row[name]) for name in COLUMNS} for row in rows(table)]
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_a_table_has_what_the_connector_reads(
+    spark: SparkSession, topics: Topics, tmp_path: Path, isolation: str
+) -> None:
+    subscribed = ",".join(TOPICS)
+    source = {"path": str(topics.folder), "subscribe": subscribed, "isolation.level": isolation}
+    told: list[tuple[int, int]] = []
+    summary = export_logs(spark, source, str(tmp_path / "table"), on_progress=lambda *each: told.append(each))
+    found = exported(tmp_path / "table")
+    expected = connector(spark, topics, subscribed, isolation)
+    assert len(found) == len(expected) == summary.row_count
+    assert found == expected
+    assert summary.rows_by_topic.keys() == set(TOPICS)
+    assert told[-1] == (summary.size_read, summary.size_read)
+    assert export_logs(spark, source, str(tmp_path / "table")).row_count == 0
+
+
+def test_spark_reads_the_files(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    export_logs(spark, {"path": str(topics.folder), "subscribe": "plain"}, str(tmp_path / "table"))
+    frame = spark.read.parquet(str(tmp_path / "table"))
+    assert frame.count() == 3000
+    assert [field.name for field in frame.schema][-2:] == ["topic", "day"]
+    assert frame.where("day = DATE'2023-11-14'").count() == 3000
+
+
+def test_the_command_exports_and_says_what_it_did(
+    spark: SparkSession, topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = str(tmp_path / "table")
+    assert main(["export", str(topics.folder), table, "--topic", "plain", "--topic", "codecs", "--merge"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{table}: 3,500 records in ")
+    assert "  plain: 3,000\n" in said
+    assert main(["export", str(topics.folder), table, "--topic", "plain", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 0
+    assert main(["export", str(topics.folder), table, "--topic", "plane"]) == 2
+    assert "is 'plain' meant?" in capsys.readouterr().err
+    assert len(data_files(tmp_path / "table")) >= 4
