@@ -56,6 +56,7 @@ def spark_session(arguments: argparse.Namespace, name: str) -> Iterator[SparkSes
     """Run a Spark session. What Spark raises in it becomes one line of an `OctavoError`. Raises `InvalidInput`."""
     settings = {**_SETTINGS, **pairs(arguments.conf, "--conf")}
     try:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
 
@@ -77,7 +78,7 @@ def spark_session(arguments: argparse.Namespace, name: str) -> Iterator[SparkSes
     try:
         spark.sparkContext.setLogLevel("OFF")  # what matters is raised
         yield spark
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise OctavoError(one_line(error)) from error
     finally:
         if not borrowed:
@@ -88,6 +89,8 @@ def one_line(error: PySparkException | Exception) -> str:
     """Return what a person needs of an error of Spark: the last line of a worker's traceback, or Spark's first line."""
     text = str(error).partition("\n\nJVM stacktrace")[0]
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(" SQLSTATE: ")]
+    if lines and lines[0].startswith("An error occurred while calling "):  # py4j's, before what Java says
+        lines = [lines[0] if len(lines) == 1 else lines[1].removeprefix(": "), *lines[2:]]
     if not lines:
         return type(error).__name__
     return lines[-1] if any(line.startswith("Traceback (most recent call last)") for line in lines) else lines[0]

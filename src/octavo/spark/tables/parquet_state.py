@@ -89,7 +89,7 @@ def read_table(storage: Storage, path: Path) -> TableState | None:
             raise ValueError("properties are text")
         return TableState(
             version=_count(fields["version"]),
-            schema=pa.ipc.read_schema(pa.py_buffer(base64.b64decode(fields["schema"], validate=True))),
+            schema=_schema(base64.b64decode(fields["schema"], validate=True)),
             properties=properties,
             progress=Progress.from_fields(fields["progress"]),
         )
@@ -137,6 +137,13 @@ def _read(storage: Storage, path: Path) -> dict[str, Any] | None:
     if not isinstance(fields, dict) or fields.get("octavo") != _FORM:
         raise BadTable(path, "this was not written by an export, or by that of a later Octavo")
     return fields
+
+
+def _schema(data: bytes) -> pa.Schema:
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(data))
+    except OSError as error:  # pyarrow's, for bytes that are no schema
+        raise ValueError(str(error)) from None
 
 
 def _count(value: Any) -> int:
