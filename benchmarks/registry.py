@@ -52,6 +52,12 @@ def _spark_export(repeat: int, quick: bool) -> Outcome:
     return spark_export.run(repeat=repeat, quick=quick)
 
 
+def _spark_write(repeat: int, quick: bool) -> Outcome:
+    from benchmarks import spark_write
+
+    return spark_write.run(repeat=repeat, quick=quick)
+
+
 def _codecs(repeat: int, quick: bool) -> Outcome:
     from benchmarks import codecs
 
@@ -77,5 +83,6 @@ BENCHMARKS: Final = {
     "compaction": Benchmark("clean logs, keep producers, send and get records, against Apache Kafka", _compaction),
     "spark_read": Benchmark("Spark reads a log, against ready-made batches and its own Kafka connector", _spark_read),
     "spark_export": Benchmark("logs become tables, against Spark's Kafka connector and pyarrow alone", _spark_export),
+    "spark_write": Benchmark("Spark writes a log, against its own Kafka connector and Apache Kafka", _spark_write),
     "codecs": Benchmark("compress and decompress, by every library that could do it", _codecs),
 }
