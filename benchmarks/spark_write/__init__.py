@@ -26,6 +26,7 @@ from tests.kafka.releases import KafkaUnavailable
 CODECS: Final = ("none", "lz4")
 MANY: Final = 1_000  # partitions
 _WARM: Final = 3
+_LARGE_BATCHES: Final = {"kafka.batch.size": "262144", "kafka.linger.ms": "20"}  # as large as those of the sink
 _BROKER: Final = {
     "log.segment.delete.delay.ms": "0",  # otherwise what was written by many rounds would fill the disk
     "log.retention.check.interval.ms": "1000",
@@ -61,7 +62,9 @@ def _against_the_connector(rows: Path, folder: Path, codec: str, *, repeat: int)
     ]
     with _broker(folder / f"kafka-{codec}") as broker:
         if broker is not None:
-            writes.append(Write("connector", "kafka", {"kafka.compression.type": codec}))
+            defaults = {"kafka.compression.type": codec}
+            writes.append(Write("connector", "kafka", defaults))
+            writes.append(Write("connector, tuned", "kafka", {**defaults, **_LARGE_BATCHES}))
         passes = write(writes, rows=rows, folder=folder, broker=broker, repeat=repeat, warm=_WARM)
     alone = plain.measure(rows, folder, Codec[codec.upper()], min(repeat, 3))
     results = []
@@ -69,6 +72,7 @@ def _against_the_connector(rows: Path, folder: Path, codec: str, *, repeat: int)
         results += [
             _ratio(f"write, {name} vs Spark's Kafka connector", passes, "octavo", "connector", 3),
             _ratio(f"write, {name}, not synced vs Spark's Kafka connector", passes, "octavo, unsynced", "connector"),
+            _ratio(f"write, {name} vs the connector with batches of 256 KiB", passes, "octavo", "connector, tuned"),
             _cpu(name, passes),
         ]
     results += [
