@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from octavo.values import value_decoder
+from octavo.values import infer_decoder, value_decoder
 from tests.unit.spark.test_typed_columns import SCHEMA as EVENTS
 from tests.unit.spark.test_typed_columns import write
 from tests.unit.values.json.documents import SCHEMA, documents, plain_documents
@@ -60,6 +61,20 @@ def agree(spark: SparkSession, values: Sequence[bytes | None], schema: str) -> N
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 40))])
 def test_json_becomes_what_from_json_makes_of_it(spark: SparkSession, seed: int) -> None:
     agree(spark, [*documents(seed, 3000), *plain_documents(seed, 2000)], SCHEMA)
+
+
+def test_an_inferred_schema_is_the_one_that_spark_infers(spark: SparkSession) -> None:
+    sound = [value for value in plain_documents(3, 200) if value.strip()]
+    odd = [
+        b'{"a":12345678901234567890,"b":{},"c":[],"d":[{}],"e":"","f":[1,2.5],"g":[1,"x"],"":1}',
+        b'{"a":1.5,"h":123456789012345678901234567890123456789,"i":18446744073709551616,"j":{"k":null}}',
+        b'{"i":1,"l":true,"m":[{"x":1},{"y":[null]}],"n":5}',
+    ]
+    for values in (sound, odd, [*sound, *odd]):
+        frame = spark.createDataFrame([(value.decode(),) for value in values], "value STRING")
+        theirs = spark.read.json(frame.rdd.map(lambda row: row.value)).schema
+        inferred = infer_decoder("json", pa.array([*values, None, b"", b"[1]", b'{"q":'], pa.binary())).schema
+        assert from_arrow_schema(inferred) == theirs
 
 
 def test_the_source_gives_what_from_json_makes_of_its_values(spark: SparkSession, tmp_path: Path) -> None:

@@ -73,9 +73,10 @@ def read_typed_values(values: Values) -> TypedValues | None:
     if "valueschema" in options and "valueschemafile" in options:
         raise InvalidInput("there is a schema in valueSchema, and another in valueSchemaFile: give one of them")
     path = options.get("valueschemafile")
+    name = values.one_of("valueFormat", list(FORMATS), "")
     decoder = value_decoder(
-        values.one_of("valueFormat", list(FORMATS), ""),
-        schema=options.get("valueschema") if path is None else schema_text(Path(path.removeprefix("file:"))),
+        name,
+        schema=options.get("valueschema") if path is None else schema_text(Path(path.removeprefix("file:")), name),
         schema_folder=options.get("valueschemafolder"),
         message=options.get("valuemessage"),
     )

@@ -13,7 +13,7 @@ from octavo.values.decoder import ValueDecoder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMATS: Final = ("json", "avro", "string")
+FORMATS: Final = ("json", "avro", "protobuf", "string")
 
 
 def value_decoder(
@@ -42,21 +42,28 @@ def infer_decoder(format: str, values: pa.Array) -> ValueDecoder:  # noqa: A002 
 
     Only JSON says enough about itself.
     """
+    if format == "json":
+        from octavo.values.json.decoder import JsonDecoder
+        from octavo.values.json.inference import infer_schema
+
+        return JsonDecoder(infer_schema(values))
     if format == "string":
         return value_decoder(format)
     raise InvalidInput(f"a schema cannot be inferred from {format} values: give one")
 
 
-def schema_text(path: Path) -> str:
-    """Return the schema in a file as text: as it is, or in base64 if it is no text. Raises `InvalidInput`."""
+def schema_text(path: Path, format: str) -> str:  # noqa: A002 - as above
+    """Return the schema in a file as text for `value_decoder`: as it is, or in base64. Raises `InvalidInput`."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"the schema {path} cannot be read: {error.strerror}") from None
+    if format == "protobuf":
+        return base64.b64encode(content).decode()
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return base64.b64encode(content).decode()
+        raise InvalidInput(f"the schema {path} is no text") from None
 
 
 def decoder_from_text(text: str) -> ValueDecoder:
@@ -81,6 +88,10 @@ def _made(described: dict[str, Any]) -> ValueDecoder:
 
             schema, folder = described.pop("schema", None), described.pop("schema_folder", None)
             return AvroDecoder(schema, folder, *_taken(described, "avro"))
+        case "protobuf":
+            from octavo.values.protobuf import ProtobufDecoder
+
+            return ProtobufDecoder(*_taken(described, "protobuf", "schema", "message"))
         case "string":
             from octavo.values.text import StringDecoder
 

@@ -148,12 +148,16 @@ class _AvroTree(ColumnTree):
         return size + 4 + self.symbols.get(node, 0) * values
 
     def numbers(self, node: Node, valid: Bytes, slots: Longs, data: Bytes) -> Any:
+        numbers: npt.NDArray[Any]
         if node.kind == tree.FLOAT:
-            floats = slots.astype(np.uint32).view(np.float32)
-            return np.where(valid == kernel.INTEGER_VALUE, slots.astype(np.float32), floats)
-        widened = slots.astype(np.uint32).view(np.float32).astype(np.float64)
-        doubles = np.where(valid == kernel.FLOAT_BITS, widened, slots.view(np.float64))
-        return np.where(valid == kernel.INTEGER_VALUE, slots.astype(np.float64), doubles)
+            numbers = slots.astype(np.uint32).view(np.float32).copy()
+        else:
+            numbers = slots.view(np.float64).copy()
+            widened = valid == kernel.FLOAT_BITS
+            numbers[widened] = slots[widened].astype(np.uint32).view(np.float32)
+        integers = valid == kernel.INTEGER_VALUE
+        numbers[integers] = slots[integers]
+        return numbers
 
 
 def _ids(given: Input, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

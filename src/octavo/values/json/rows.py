@@ -59,7 +59,7 @@ class RowReader:
 
     def read(self, value: bytes) -> Row:
         """Convert one value. It may be anything."""
-        reader = TokenReader(_decoded(value))
+        reader = TokenReader(decoded_text(value))
         try:
             match reader.next():
                 case None:
@@ -74,7 +74,7 @@ class RowReader:
             return Row({}, _without_surrogates(str(error)))
 
 
-def _decoded(value: bytes) -> str:
+def decoded_text(value: bytes) -> str:
     """Decode UTF-8. Bytes that are none become the same replacement characters as in Java."""
     try:
         return value.decode()
