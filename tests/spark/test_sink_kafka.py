@@ -16,7 +16,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from octavo.log import DataDirectory
+from octavo.log import DataDirectory, Producer
 from octavo.records import Codec, read_batches
 from octavo.records.partition import partition_for_key
 from tests.kafka.client import OLD_RESOURCES
@@ -140,9 +140,18 @@ def restore(spark: SparkSession, work: Path, folder: Path) -> list[Row]:
         for log in directory.logs:
             log.roll()
             log.compact()
-    source = spark.read.format("octavo").option("includeHeaders", "true").option("includeBatchInfo", "true")
+        with Producer(directory, {"transactional.id": "turns"}) as producer:
+            producer.init_transactions()
+            for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):
+                producer.begin_transaction()
+                for _ in range(2):
+                    producer.send("restored", end.__name__.encode(), key=b"of a transaction", partition=1)
+                producer.flush()  # what is aborted should be in the log
+                end()
+    source = spark.read.format("octavo").option("subscribe", "restored").option("includeHeaders", "true")
+    source = source.option("includeBatchInfo", "true").option("includeControlRecords", "true")
     write(source.load(str(work / "source")), folder, restore="true", partitions=2, retention_ms="-1")
-    return read(spark, work / "source")
+    return read(spark, work / "source", subscribe="restored", **{"isolation.level": "read_committed"})
 
 
 @pytest.mark.parametrize("topic", [NEW, "gzip", "small"])
@@ -228,7 +237,9 @@ def test_what_was_restored_is_at_its_offsets(spark: SparkSession, served: Served
     found = served.read(spark, "restored")
     assert sorted(map(place, found)) == sorted(map(place, served.restored))
     assert plain(found) == plain(served.restored)
-    assert {row.offset for row in found} < set(range(100))
+    assert not set(range(100)) <= {row.offset for row in found}
+    assert Counter(row.value for row in found)[b"commit_transaction"] == 4
+    assert len(served.read(spark, "restored", "read_uncommitted")) == len(found) + 2
 
 
 def place(row: Row) -> tuple[Any, ...]:

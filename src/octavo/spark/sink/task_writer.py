@@ -56,6 +56,8 @@ class TaskWriter:
         self._first: Final = first
         self._now_ms: Final = now_ms
         self._partitionings: Final[dict[str, Partitioning]] = {}
+        self.with_transactions: Final[set[str]] = set()  # topics with records of transactions, if these are restored
+        self.with_markers: Final[set[str]] = set()  # topics with records that say how transactions ended
 
     @property
     def topics(self) -> dict[str, int]:
@@ -121,6 +123,7 @@ class TaskWriter:
         size = self._topics.of(topic).batch_size(options.batch_size)
         encoded: Iterable[Buffer | list[Buffer]]
         if options.restore:
+            self._note_transactions(topic, rows)
             encoded = self._restored(records, ends, size)
         else:
             encoded = from_arrow_divided(records, ends, codec=options.codec, level=options.level, max_size=size)
@@ -137,6 +140,11 @@ class TaskWriter:
         if "position" in columns:
             columns["position"] = _numbers_of_batches(rows)
         return pa.RecordBatch.from_pydict(columns)
+
+    def _note_transactions(self, topic: str, rows: pa.RecordBatch) -> None:
+        for name, topics in (("isTransactional", self.with_transactions), ("isControl", self.with_markers)):
+            if name in rows.schema.names and pc.any(rows.column(name)).as_py():
+                topics.add(topic)
 
     def _restored(self, records: pa.RecordBatch, ends: Int64s, size: int) -> Iterator[Buffer]:
         """Yield the batches of each partition, with given offsets: as they were, or else of at most `size` bytes."""

@@ -46,6 +46,8 @@ class Staged(WriterCommitMessage):
     area: StagingArea
     file: StagedFile | None
     topics: dict[str, int] = field(default_factory=dict)
+    with_transactions: set[str] = field(default_factory=set)  # topics, if they are restored
+    with_markers: set[str] = field(default_factory=set)
 
 
 class _Writer:
@@ -66,7 +68,7 @@ class _Writer:
         except BaseException:
             staged.discard()
             raise
-        return Staged(area, file, task.topics)
+        return Staged(area, file, task.topics, task.with_transactions, task.with_markers)
 
     def _commit(self, messages: Iterable[WriterCommitMessage | None]) -> None:
         staged = [message for message in messages if isinstance(message, Staged) and message.file is not None]
@@ -109,6 +111,7 @@ class OctavoWriter(_Writer, DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Append what the tasks have staged, all or nothing."""
+        _check_transactions([message for message in messages if isinstance(message, Staged)])
         self._commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -143,6 +146,17 @@ def first_partition(area: StagingArea, task_number: int) -> int:
     """Return with which partition rows without a key begin. It differs from task to task, and from commit to commit."""
     commit = f"{area.owner} {area.version}".encode()
     return int.from_bytes(hashlib.sha256(commit).digest()[:4]) + task_number
+
+
+def _check_transactions(staged: list[Staged]) -> None:
+    """Raise `InvalidInput` if transactions are restored without their ends: consumers would wait for these for ever."""
+    ended = {topic for message in staged for topic in message.with_markers}
+    for message in staged:
+        for topic in sorted(message.with_transactions - ended):
+            raise InvalidInput(
+                f"topic {topic!r} has records of transactions, and no row says how a transaction ended: "
+                "read it with includeControlRecords, or restore it without the column isTransactional"
+            )
 
 
 def _in_use(error: DirectoryLocked, how_long: str = "") -> BadDirectory:
