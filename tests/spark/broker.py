@@ -22,7 +22,7 @@ from tests.kafka.client import (
 
 TIME_MS: Final = 1_700_000_000_000
 CUT: Final = 25  # where the topic `cut` begins
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "replica.high.watermark.checkpoint.interval.ms": "200",
     "log.cleaner.backoff.ms": "100",
     "log.cleaner.min.cleanable.ratio": "0.01",
@@ -88,7 +88,7 @@ class Topics:
 @contextmanager
 def started(folder: Path) -> Iterator[Broker]:
     """A new broker."""
-    with Broker(folder, settings=_SETTINGS) as broker:
+    with Broker(folder, settings=SETTINGS) as broker:
         broker.format()
         broker.start()
         yield broker

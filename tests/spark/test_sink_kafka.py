@@ -19,10 +19,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from octavo.log import DataDirectory, Producer
 from octavo.records import Codec, read_batches
 from octavo.records.partition import partition_for_key
+from tests.kafka.broker import Broker
 from tests.kafka.client import OLD_RESOURCES
 from tests.kafka.releases import KafkaUnavailable, do_without
 from tests.spark import sessions
-from tests.spark.broker import Topics, started, wait
+from tests.spark.broker import SETTINGS, Topics, started, wait
 from tests.spark.test_connector import last_line
 from tests.spark.test_sink import SCHEMA, plain, read, write
 from tests.unit.spark.topics import write_topic
@@ -70,11 +71,12 @@ def served(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
             topics = Topics(broker)
             hanging = fill(spark, topics)
             broker.stop()
-            given = rows(spark)
-            write(given, topics.folder, partitions=3, retention_ms="-1", compression="lz4")
-            restored = restore(spark, work, topics.folder)
+        given = rows(spark)
+        write(given, topics.folder, partitions=3, retention_ms="-1", compression="lz4")
+        restored = restore(spark, work, topics.folder)
+        with Broker(topics.folder, settings=SETTINGS) as broker:  # on other ports: Spark may have taken those
             broker.start()
-            yield Served(topics, sessions.collect(given), restored)
+            yield Served(Topics(broker), sessions.collect(given), restored)
             hanging.close(timeout=5)
             broker.stop()
     except KafkaUnavailable as reason:
