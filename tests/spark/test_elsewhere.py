@@ -18,19 +18,23 @@ from tests.spark import sessions
 from tests.spark.programs.writes import Work, of_batch, values
 from tests.unit.spark.topics import write_topic
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("java")]
+pytestmark = [pytest.mark.timeout(1000), pytest.mark.usefixtures("java")]
 
 
-def run(program: str, *arguments: object) -> dict[str, Any]:
+def run(program: str, *arguments: object, longest_s: int = 900) -> dict[str, Any]:
     """What a program prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"tests.spark.programs.{program}", *map(str, arguments)],
-        env=sessions.environment(),
-        cwd=sessions.ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", f"tests.spark.programs.{program}", *map(str, arguments)],
+            env=sessions.environment(),
+            cwd=sessions.ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=longest_s,
+        )
+    except subprocess.TimeoutExpired as hanging:
+        pytest.fail(f"{program} has not ended after {longest_s} s: {(hanging.stderr or b'')[-4000:].decode()}")
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -57,7 +61,7 @@ def test_a_cluster_reads_and_writes_also_when_tasks_are_killed(tmp_path: Path) -
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(2))
 def test_executors_are_killed_one_after_the_other(tmp_path: Path, seed: int) -> None:
-    found = run("cluster_writes", tmp_path, seed, 15)
+    found = run("cluster_writes", tmp_path, seed, 15, longest_s=7200)
     assert found["killed"] == 15
     work = Work(tmp_path)
     batches = sum((of_batch(f"write {number}") for number in range(0, 15, 2)), Counter[str]())

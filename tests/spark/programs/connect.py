@@ -62,8 +62,10 @@ def main(log: str, work: str) -> None:
     os.environ.update(sessions.environment())
     with server() as address:
         spark = SparkSession.builder.remote(address).getOrCreate()
-        print(json.dumps({**ask(spark, log, work), **write(spark, log, f"{work}/written", f"{work}/progress")}))
-        spark.stop()
+        try:
+            print(json.dumps({**ask(spark, log, work), **write(spark, work)}))
+        finally:
+            spark.stop()  # before the server ends, or else it asks for the server for ten minutes
 
 
 def ask(spark: SparkSession, log: str, work: str) -> dict[str, object]:
@@ -86,8 +88,9 @@ def ask(spark: SparkSession, log: str, work: str) -> dict[str, object]:
     }
 
 
-def write(spark: SparkSession, log: str, target: str, checkpoint: str) -> dict[str, object]:
-    """A batch that is written, one that is refused, and a stream."""
+def write(spark: SparkSession, work: str) -> dict[str, object]:
+    """A batch that is written, one that is refused, and a stream of what `ask` has left."""
+    target = f"{work}/written"
     frame = spark.range(100).selectExpr("CAST(id AS STRING) AS value")
     frame.write.format("octavo").option("topic", "numbers").mode("append").save(target)
     refused = ""
@@ -95,9 +98,9 @@ def write(spark: SparkSession, log: str, target: str, checkpoint: str) -> dict[s
         frame.selectExpr("value AS key").write.format("octavo").option("topic", "t").mode("append").save(target)
     except Exception as error:
         refused = str(error)
-    stream = spark.readStream.format("octavo").option("startingOffsets", "earliest").load(log)
+    stream = spark.readStream.schema("offset long").parquet(f"{work}/out")
     writer = stream.selectExpr("CAST(offset AS STRING) AS value").writeStream.format("octavo").option("topic", "copy")
-    writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", f"{work}/progress").trigger(availableNow=True)
     writer.start(target).awaitTermination()
     rows = spark.read.format("octavo").load(target).selectExpr("topic", "CAST(value AS STRING) AS value").collect()
     return {
