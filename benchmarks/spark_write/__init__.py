@@ -27,10 +27,7 @@ CODECS: Final = ("none", "lz4")
 MANY: Final = 1_000  # partitions
 _WARM: Final = 3
 _LARGE_BATCHES: Final = {"kafka.batch.size": "262144", "kafka.linger.ms": "20"}  # as large as those of the sink
-_BROKER: Final = {
-    "log.segment.delete.delay.ms": "0",  # otherwise what was written by many rounds would fill the disk
-    "log.retention.check.interval.ms": "1000",
-}
+_BROKER: Final = {"broker.session.timeout.ms": "60000"}  # it is the only one, and must not be fenced while disks sync
 
 
 def run(*, repeat: int, quick: bool = False) -> Outcome:
