@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from octavo.cli.spark_job import add_spark_options, job_progress, pairs, spark_s
 from octavo.errors import FormatError, InvalidInput
 
 if TYPE_CHECKING:
-    from octavo.spark.tables.export import Exporter, ExportSummary
+    from octavo.spark.tables.export import ExportSummary
     from octavo.values import ValueDecoder
 
 _DESCRIPTION: Final = """\
@@ -130,48 +130,35 @@ def run(arguments: argparse.Namespace) -> int:
     options = pairs(arguments.option, "--option")
     if arguments.schema and not arguments.value_format:
         raise InvalidInput("--schema is the schema of values of a format: give --value-format as well")
-    with spark_session(arguments, "octavo export") as spark, job_progress("exporting") as on_progress:
-        from octavo.spark.tables.export import Exporter, ExportSummary
-        from octavo.spark.tables.formats import open_target
-        from octavo.spark.tables.notes import ColumnChoice
-        from octavo.spark.tables.watching import SparkRunner
+    stopping = _stopped_by_signals() if arguments.follow else nullcontext(None)
+    with spark_session(arguments, "octavo export") as spark, job_progress("exporting") as on_progress, stopping as stop:
+        from octavo.spark.tables.export import export_logs
 
-        summary = ExportSummary(format=arguments.format, target=arguments.target)
         decoder = _decoder(arguments)
-        choice = ColumnChoice(
-            raw=False if arguments.no_raw else None,
-            batch_info=True if arguments.batch_info else None,
-            decoder=decoder,
-            infer=arguments.value_format if decoder is None else None,
-            prefix=arguments.prefix,
-        )
         try:
-            with (
-                open_target(arguments.target, arguments.format, options) as target,
-                Exporter(
-                    SparkRunner(spark, on_progress), target, source, columns=choice, compression=arguments.compression
-                ) as exporter,
-            ):
-                _export(exporter, summary, arguments)
+            summary = export_logs(
+                spark,
+                source,
+                arguments.target,
+                format=arguments.format,
+                raw=False if arguments.no_raw else None,
+                batch_info=True if arguments.batch_info else None,
+                decoder=decoder,
+                infer=arguments.value_format if decoder is None else None,
+                prefix=arguments.prefix,
+                compression=arguments.compression,
+                merge=arguments.merge,
+                target_options=options,
+                on_progress=on_progress,
+                stop=stop,
+                interval_s=arguments.interval,
+            )
         except FormatError as error:
             print(f"octavo: {error}", file=sys.stderr)
             return DAMAGE_FOUND
     for line in [json.dumps(_fields(summary))] if arguments.json else _lines(summary):
         print(line)
     return FINE
-
-
-def _export(exporter: Exporter, summary: ExportSummary, arguments: argparse.Namespace) -> None:
-    from octavo.spark.tables.following import follow_logs
-    from octavo.spark.tables.merging import merge_files
-
-    if arguments.follow:
-        with _stopped_by_signals() as stop:
-            follow_logs(exporter, summary, stop=stop, interval_s=arguments.interval)
-        return
-    exporter.run_timed(summary)
-    if arguments.merge:
-        summary.merged = merge_files(exporter.target, exporter.runner, compression=arguments.compression).removed
 
 
 def _decoder(arguments: argparse.Namespace) -> ValueDecoder | None:

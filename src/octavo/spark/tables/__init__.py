@@ -1,10 +1,25 @@
-"""Logs become tables: topics are exported to Parquet, Delta or Iceberg, each record once.
+"""Logs become tables, and tables become logs again. Both are functions that take a SparkSession.
 
-written     what a task reports about a file that it has written
-progress    how far an export has come, by partition
-target      what a table format has to do, so that it can be exported to
-delta       Delta tables
-iceberg     Iceberg tables
+export_logs     add what is new in logs to a table of Parquet files, a Delta table or an Iceberg table, each record once
+import_table    make logs of a table again, with the offsets that its rows have
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from octavo.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from octavo.spark.tables.export import ExportSummary, export_logs
+    from octavo.spark.tables.importing import ImportSummary, import_table
+
+__all__ = ["export_logs", "ExportSummary", "import_table", "ImportSummary"]
+
+__getattr__, __dir__ = on_demand(
+    globals(),
+    {
+        "export": ("ExportSummary", "export_logs"),
+        "importing": ("ImportSummary", "import_table"),
+    },
+)

@@ -6,6 +6,7 @@ come. So a round is in the table once or not at all, whatever dies, and the next
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -165,8 +166,11 @@ def export_logs(
     infer: str | None = None,
     prefix: str | None = None,
     compression: str = CODECS[0],
+    merge: bool = False,
     target_options: Mapping[str, str] | None = None,
     on_progress: OnProgress | None = None,
+    stop: threading.Event | None = None,
+    interval_s: float = 10.0,
 ) -> ExportSummary:
     """Export what is in the logs and not in the table yet; return what was done.
 
@@ -178,19 +182,33 @@ def export_logs(
     decoder: makes typed columns of the values; `prefix` is put before their names
     infer: the format of the values, if a decoder is to be made by a look at some of them. It is kept for later exports
     compression: the codec of the files
+    merge: whether small files are merged afterwards
     target_options: options of the format (see `open_target`)
     on_progress: called with the number of bytes that are exported, and of those that will be
+    stop: if given, new records are exported and small files merged again and again, until it is set
+    interval_s: how long to wait between one export and the next, with `stop`
 
-    What is not given is as it was when the table was created. Raises `InvalidInput` if that cannot be changed.
+    What is not given is as it was when the table was created. Raises `InvalidInput` if that cannot be changed,
+    `DataLoss` if offsets are missing and `failOnDataLoss` is set, `ExportConflict` if another export has changed the
+    table meanwhile, and `BadTable`.
     """
+    from octavo.spark.tables.following import follow
+    from octavo.spark.tables.merging import merge_files
+
     options = {"path": source} if isinstance(source, str) else dict(source)
     summary = ExportSummary(format=format, target=target)
     columns = ColumnChoice(raw=raw, batch_info=batch_info, decoder=decoder, infer=infer, prefix=prefix)
+    runner = SparkRunner(spark, on_progress)
     with (
         open_target(target, format, target_options or {}) as table,
-        Exporter(SparkRunner(spark, on_progress), table, options, columns=columns, compression=compression) as exporter,
+        Exporter(runner, table, options, columns=columns, compression=compression) as exporter,
     ):
-        exporter.run_timed(summary)
+        if stop is None:
+            exporter.run_timed(summary)
+        else:
+            follow(exporter, summary, stop=stop, interval_s=interval_s)
+        if merge:
+            summary.merged += merge_files(table, runner, compression=compression).removed
     return summary
 
 

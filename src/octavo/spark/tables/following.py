@@ -1,4 +1,4 @@
-"""Export logs as they grow: `follow_logs`."""
+"""Export logs as they grow: `follow`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("octavo.spark")
 MERGE_AFTER: Final = 2 * FEW  # number of new files after which it is looked for some to merge
 
 
-def follow_logs(
+def follow(
     exporter: Exporter,
     summary: ExportSummary,
     *,

@@ -13,7 +13,7 @@ from octavo.errors import DataLoss, ExportConflict
 from octavo.log import DataDirectory
 from octavo.spark.tables import following
 from octavo.spark.tables.export import Exporter, ExportSummary
-from octavo.spark.tables.following import follow_logs
+from octavo.spark.tables.following import follow
 from octavo.spark.tables.merging import Merged, merge_files, plan_merge
 from octavo.spark.tables.notes import ColumnChoice
 from octavo.spark.tables.parquet import ParquetTarget
@@ -128,7 +128,7 @@ def test_a_merge_that_fails_leaves_the_table_as_it_was(logs: Path, table: Path) 
 # ----------------------------------------------------------------------------------------------------------- following
 
 
-def follow(logs: Path, table: Path, rounds: int) -> ExportSummary:
+def follow_along(logs: Path, table: Path, rounds: int) -> ExportSummary:
     """Follow logs for some exports, with something new for each of them."""
     summary = ExportSummary(format="parquet", target=str(table))
     stop = threading.Event()
@@ -144,7 +144,7 @@ def follow(logs: Path, table: Path, rounds: int) -> ExportSummary:
         ParquetTarget.open(str(table)) as target,
         Exporter(InProcess(), target, {"path": str(logs)}) as exporter,
     ):
-        follow_logs(exporter, summary, stop=stop, interval_s=0, on_round=on_round)
+        follow(exporter, summary, stop=stop, interval_s=0, on_round=on_round)
     assert done == [40 + 5 * number for number in range(rounds)]
     return summary
 
@@ -154,7 +154,7 @@ def test_logs_are_exported_as_they_grow_and_small_files_merged(
 ) -> None:
     monkeypatch.setattr(following, "MERGE_AFTER", 5)
     monkeypatch.setattr(following, "FEW", 2)
-    summary = follow(logs, table, 12)
+    summary = follow_along(logs, table, 12)
     assert summary.merged > 4
     assert len(data_files(table)) < 8
     offsets = [(row["partition"], row["offset"]) for row in rows(table, 'partition, "offset", topic')]
@@ -180,5 +180,5 @@ def test_following_goes_on_after_a_conflict_and_ends_at_data_loss(
         Exporter(InProcess(), target, {"path": str(logs)}) as exporter,
         pytest.raises(DataLoss),
     ):
-        follow_logs(exporter, summary, stop=threading.Event(), interval_s=0)
+        follow(exporter, summary, stop=threading.Event(), interval_s=0)
     assert len(rows(table)) == 40
