@@ -11,12 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from octavo.spark.tables.delta import DeltaTarget
 from octavo.spark.tables.export import export_logs
 from octavo.spark.tables.formats import FORMATS
 from tests.kafka.client import OLD_RESOURCES
 from tests.spark import sessions
 from tests.spark.broker import TIME_MS, Topics
 from tests.spark.table_rows import TableRow, by_duckdb, by_polars, comparable, without_empty_headers
+from tests.unit.spark.bucket import serving
 
 pytestmark = [OLD_RESOURCES, pytest.mark.timeout(600)]
 
@@ -58,6 +60,22 @@ def test_a_table_holds_what_the_connector_reads(
         assert found == expected
     assert export_logs(spark, source, str(tmp_path), format=format_name).row_count == 0
     assert by_polars(format_name, tmp_path) == expected
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of boto and its like
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_logs_in_a_bucket_become_a_table_in_a_bucket(
+    spark: SparkSession, topics: Topics, expected: list[TableRow], tmp_path: Path
+) -> None:
+    with serving() as bucket:
+        for folder in (*topics.folder.glob("plain-*"), *topics.folder.glob("codecs-*")):
+            bucket.put(folder, f"data/{folder.name}")
+        source, table = (bucket.address_with_keys(name) for name in ("data", "table"))
+        summary = export_logs(spark, {"path": source, "subscribe": "plain,codecs"}, table, format="delta")
+        with DeltaTarget.open(bucket.address("table"), {}) as target:
+            rows = comparable(target._existing.to_pyarrow_table().to_pylist())
+    assert rows == [row for row in expected if row[0] in ("plain", "codecs")]
+    assert summary.row_count == len(rows)
 
 
 @pytest.mark.soak

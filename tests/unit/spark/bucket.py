@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import boto3
+import pytest
+from moto.server import ThreadedMotoServer
 
 
 class Bucket:
@@ -19,6 +24,10 @@ class Bucket:
         """Of something in it."""
         return f"{scheme}://logs/{path}{self._query}"
 
+    def address_with_keys(self, path: str) -> str:
+        """The same, for processes that do not have the keys in their environment."""
+        return self.address(path).replace("://", "://test:test@", 1)
+
     def put(self, folder: Path, prefix: str) -> None:
         """Copy a folder there, as a backup does."""
         for path in folder.rglob("*"):
@@ -28,3 +37,17 @@ class Bucket:
     def remove(self, key: str) -> None:
         """Remove an object."""
         self._client.delete_object(Bucket="logs", Key=key)
+
+
+@contextmanager
+def serving() -> Iterator[Bucket]:
+    """An empty bucket on a server of its own, whose keys are in the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+        server.start()
+        _, port = server.get_host_and_port()
+        yield Bucket(port)
+        server.stop()
