@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.spark_export.alone import Alone
 from benchmarks.spark_read.program import peak_of_workers
-from octavo.spark.tables.export import export_logs
+from octavo.spark.tables import export_logs
 from octavo.values import value_decoder
 
 Options = dict[str, str]

@@ -22,8 +22,10 @@ def test_the_log_is_asked_as_a_table(
     monkeypatch.setenv("COLUMNS", "80")
     settings = shlex.join(f"--conf={name}={value}" for name, value in sessions.settings().items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{settings} pyspark-shell")
-    keeping.write(tmp_path)
-    tables.show(Stage(), tmp_path)
+    data = tmp_path / "data"
+    data.mkdir()
+    keeping.write(data)
+    tables.show(Stage(), data)
     out = capsys.readouterr().out
     assert re.search(r"^ +topic +pages +orders +last *$", out, re.MULTILINE), out
     assert len(re.findall(r"^ +(?:orders|returns) +\d+ +\d+ +\d{4}-\d\d-\d\d ", out, re.MULTILINE)) > 2, out
@@ -32,5 +34,11 @@ def test_the_log_is_asked_as_a_table(
     assert (
         len(re.findall(r'^ +[01] +\d+ +(?:orders|returns) +\{"topic":"(?:orders|returns)",', out, re.MULTILINE)) > 2
     ), out
-    with DataDirectory.open(tmp_path) as data:
-        assert sum(data.log(tables.TOPIC, partition).end_offset for partition in range(2)) > 2
+    with DataDirectory.open(data, read_only=True) as directory:
+        assert sum(directory.log(tables.TOPIC, partition).end_offset for partition in range(2)) > 2
+        ends = {partition: directory.log(*partition).end_offset for partition in directory.partitions()}
+    assert re.search(r"export again +0 rows: nothing was new", out), out
+    assert re.search(r"compare +0 records differ or have another offset", out), out
+    with DataDirectory.open(tmp_path / "data-restored", read_only=True) as directory:
+        assert {partition: directory.log(*partition).end_offset for partition in directory.partitions()} == ends
+    assert list((tmp_path / "data-table").glob("topic=orders/day=*/*.parquet"))

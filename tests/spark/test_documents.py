@@ -1,4 +1,4 @@
-"""What the README and the page on Spark say can be pasted: it prints what stands below it."""
+"""What the README and the pages on Spark and tables say can be pasted: it prints what stands below it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_examples_run_from_a_file_and_print_what_they_say(
     monkeypatch.chdir(tmp_path)
     run("README.md", next(block for block in blocks("README.md") if block.kind == "python"), {})
     program, expected = "", ""
-    for page in ("README.md", "docs/spark.md"):
+    for page in ("README.md", "docs/spark.md", "docs/tables.md"):
         for example, told in pairwise(blocks(page)):
             if example.kind == "python spark":
                 program += example.content

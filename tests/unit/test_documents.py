@@ -8,10 +8,12 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import json
 import re
+import shlex
 import sys
 import tomllib
 from collections import Counter
@@ -21,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from octavo.cli import main
+from octavo.cli import export, handover, import_, main
 from octavo.cli.demo import crash, keeping
 from octavo.cli.demo.stage import Stage
 from octavo.log import retention
@@ -130,6 +132,21 @@ def test_the_output_of_the_command_in_the_readme_is_its_output(
     first = capsys.readouterr().out.splitlines()[0]
     assert json.loads(shown.replace("\n", "")) == json.loads(first)
     assert shown.replace("\n", "") == first
+
+
+def test_the_commands_on_the_page_about_tables_have_the_options_that_they_use() -> None:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    commands = parser.add_subparsers(required=True)
+    for command in (export, handover, import_):
+        command.add_to(commands)
+    text = (ROOT / "docs/tables.md").read_text("utf-8")
+    found = re.findall(r"^(?:.*[ /])?octavo ((?:export|import|handover) /[^\n]*)$", text, re.MULTILINE)
+    assert len(found) >= 8
+    for line in found:
+        parser.parse_args(shlex.split(line.partition(" >>")[0]))
+    named = set(re.findall(r"`(--[a-z-]+)", text))
+    known = "".join(each.format_help() for each in commands.choices.values()) + "--resync"
+    assert not [option for option in named if option not in known]
 
 
 class _Left(Exception):

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.source,
             arguments.target,
             format=arguments.format,
-            options=options,
+            source_options=options,
             topics=arguments.topic,
             topic_config=config,
             compression=arguments.compression,

@@ -14,7 +14,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="show what Octavo does, in under a minute",
         description="Builds batches in every format, shows one byte by byte, decodes, converts, damages and mends, "
         "sends a million records through Arrow, writes a log, crashes it and recovers it, sends in transactions, "
-        "compacts, asks the log by Spark SQL, and writes the answer to it.",
+        "compacts, asks the log by Spark SQL, writes the answer to it, exports it to a table, and imports that again.",
     )
     parser.add_argument(
         "--dir",

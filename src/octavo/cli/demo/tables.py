@@ -1,4 +1,4 @@
-"""Query the data directory as a table with Spark SQL, and write the answer to it, if Spark is installed."""
+"""Query the data directory with Spark SQL, write the answer to it, and export it to a table, if Spark is installed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.markup import escape
 
+from octavo.cli.demo import round_trip
 from octavo.cli.demo.stage import Stage, table
 
 SQL: Final = """\
@@ -23,7 +24,7 @@ TOPIC: Final = "totals"
 _WRITE: Final = f"""\
 totals.selectExpr("topic AS key", "to_json(struct(*)) AS value").write.format("octavo") \\
     .options(topic="{TOPIC}", partitions="2").mode("append").save(folder)"""
-_TIMEOUT_S: Final = 180
+_TIMEOUT_S: Final = 500
 
 Rows = list[dict[str, str]]
 
@@ -39,7 +40,7 @@ def show(stage: Stage, folder: Path) -> None:
         stage.say(escape(f"Not now: {missing}."))
         return
     with stage.waiting("Spark takes some seconds to start."):
-        answer, written = ask(folder)
+        answer, written, trip = ask(folder)
     if not answer:
         stage.say("Spark did not start here; docs/spark.md says what it needs.")
         return
@@ -51,6 +52,7 @@ def show(stage: Stage, folder: Path) -> None:
     stage.code(_WRITE)
     _show_rows(stage, written)
     stage.say("The topic is new, with two partitions, and rows are in those that Kafka's producer would choose.")
+    round_trip.show(stage, trip)
 
 
 def _show_rows(stage: Stage, rows: Rows) -> None:
@@ -69,15 +71,18 @@ def what_is_missing() -> str:
     return ""
 
 
-def ask(folder: Path) -> tuple[Rows, Rows]:
-    """Return the rows of the query, and those of the topic that they were written to; empty lists if Spark fails."""
+def ask(folder: Path) -> tuple[Rows, Rows, dict[str, Any]]:
+    """Return the rows of the query, those of the topic that they were written to, and what `round_trip` has done.
+
+    All of them are empty if Spark fails.
+    """
     command = [sys.executable, "-m", "octavo.cli.demo.query", str(folder), SQL, TOPIC]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return [], []
+        return [], [], {}
     if done.returncode:
-        return [], []
-    answer, written = json.loads(done.stdout.splitlines()[-1])
-    return answer, written
+        return [], [], {}
+    answer, written, trip = json.loads(done.stdout.splitlines()[-1])
+    return answer, written, trip

@@ -52,7 +52,7 @@ def import_table(
     target: str | Path,
     *,
     format: str = "parquet",  # noqa: A002 - Spark's name
-    options: Mapping[str, str] | None = None,
+    source_options: Mapping[str, str] | None = None,
     topics: Collection[str] | None = None,
     topic_config: Mapping[str, str] | None = None,
     compression: str = "none",
@@ -66,7 +66,7 @@ def import_table(
     source: the table, at a path or an address that driver and executors have in common
     target: the data directory, on a file system that they have in common. It and its topics are made if missing
     format: `parquet`, `delta` or `iceberg`
-    options: how the table is reached, as for an export
+    source_options: how the table is reached: the `target_options` of its export
     topics: the topics to import; None for all
     topic_config: settings of topics that are created. Unless they say otherwise, records are kept for ever
     compression: the codec of the batches, if the table does not tell it
@@ -84,7 +84,7 @@ def import_table(
     config = {**_KEEP, **(topic_config or {})}
     LogConfig.from_properties(config)
     codec = ProducerConfig.of({"compression.type": compression}).compression_type
-    table = open_source(str(source), format, options or {})
+    table = open_source(str(source), format, source_options or {})
     runs = _survey(spark, table.files, topics)
     imported = _topics(runs, table.progress, config)
     logs.check(imported)
