@@ -182,7 +182,7 @@ def _fill_transactions(topics: Topics) -> None:
     producer.close()
     plain = topics.producer()
     plain.send("transactions", value=b"between", partition=0).get(30)
-    hanging = topics.producer(transactional_id="hanging")
+    hanging = topics.producer(transactional_id="hanging", transaction_timeout_ms=600_000)
     hanging.init_transactions()
     hanging.begin_transaction()
     hanging.send("transactions", value=b"not decided", partition=0)
