@@ -80,10 +80,13 @@ def _json(*, scale: int, repeat: int) -> list[Result]:
     exports = [
         Export("typed table", "typed", source),
         Export("from_json table", "from_json", source),
+        Export("typed rows", "typed rows", source),
+        Export("from_json rows", "from_json rows", source),
     ]
     answer = run_exports(exports, count=count, repeat=repeat, session=Session())
     return [
         _ratio("JSON to typed columns of a table vs from_json", answer, "typed table", "from_json table", count, 2),
+        _ratio("JSON to typed columns in Spark vs from_json", answer, "typed rows", "from_json rows", count, 2),
     ]
 
 
