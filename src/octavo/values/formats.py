@@ -13,7 +13,7 @@ from octavo.values.decoder import ValueDecoder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMATS: Final = ("json", "avro", "protobuf", "string")
+FORMATS: Final = ("json", "avro", "protobuf", "string")  # the formats of values
 
 
 def value_decoder(
