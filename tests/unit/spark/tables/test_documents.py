@@ -6,13 +6,15 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from octavo.log.files.meta_properties import read_uuid
 from octavo.log.names import TopicPartition
 from octavo.spark.tables.delta import DeltaTarget
 from octavo.spark.tables.delta_log import LOG
 from octavo.spark.tables.progress import Progress, Reached
 from octavo.spark.tables.written import PathParts, parse_path
-from tests.unit.spark.tables.lakes import NOTES, SCHEMA, write
+from tests.unit.spark.tables.lakes import FORMATS, NOTES, SCHEMA, created, export, reached, table_offsets, write
 
 PAGE = Path(__file__).parents[4] / "docs" / "formats" / "tables.md"
 ID = read_uuid("MnJ4nHkFQ0KJgbHn5EWPZQ")
@@ -49,3 +51,17 @@ def test_application_transactions_of_a_commit_are_as_they_are_shown(tmp_path: Pa
     assert {each["appId"]: each["version"] for each in written if each} == {
         each["appId"]: each["version"] for each in shown
     }
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_table_that_is_set_back_keeps_its_progress(kind: str, tmp_path: Path) -> None:
+    with created(kind, tmp_path) as target:
+        for end in (3, 6):
+            export(target, end)
+        if isinstance(target, DeltaTarget):
+            target._existing.restore(1)
+        else:
+            first = target._existing.snapshots()[0].snapshot_id
+            target._existing.manage_snapshots().rollback_to_snapshot(first).commit()
+        assert table_offsets(target) == [0, 1, 2]
+        assert target.progress() == reached(6)
