@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.spark_write.dropping import DroppingSink
 from benchmarks.spark_write.targets import Directory, Dropped, Served, Target
-from tests.spark.processes import cpu_seconds
+from tests.spark.processes import CpuMeter
 
 
 def main() -> None:
@@ -37,12 +37,13 @@ def main() -> None:
     targets["octavo"] = Directory(Path(asked["folder"]))
     if asked["broker"]:
         targets["kafka"] = Served(*asked["broker"])
+    cpu = CpuMeter(os.getpid())
     passes: dict[str, list[dict[str, float]]] = {write["name"]: [] for write in asked["writes"]}
     for turn in range(asked["warm"] + asked["repeat"]):
         for write in asked["writes"]:
             times = write["times"]
             frame = reduce(DataFrame.union, [rows] * times)
-            taken = measure(frame, targets[write["target"]], write["options"], count * times)
+            taken = measure(frame, targets[write["target"]], write["options"], count * times, cpu)
             print(f"    {write['name']}: {taken}", file=sys.stderr, flush=True)
             if turn >= asked["warm"]:
                 passes[write["name"]].append(taken)
@@ -50,17 +51,17 @@ def main() -> None:
     spark.stop()
 
 
-def measure(rows: DataFrame, target: Target, options: dict[str, str], count: int) -> dict[str, float]:
+def measure(rows: DataFrame, target: Target, options: dict[str, str], count: int, cpu: CpuMeter) -> dict[str, float]:
     """Write all rows once; returns the seconds that it took. Raises `RuntimeError` if not all rows are there."""
     where = target.prepare()
     writer = rows.write.format(target.format).options(**where, **options)
     os.sync()  # what the pass before has left to be written to the disk does not slow this one
-    spark_cpu, broker_cpu = cpu_seconds(os.getpid()), target.broker_cpu()
+    spark_cpu, broker_cpu = cpu.seconds(), target.broker_cpu()
     begin = perf_counter()
     writer.mode("overwrite" if target.format == "noop" else "append").save()
     taken = {
         "seconds": perf_counter() - begin,
-        "spark_cpu": cpu_seconds(os.getpid()) - spark_cpu,
+        "spark_cpu": cpu.seconds() - spark_cpu,
         "broker_cpu": target.broker_cpu() - broker_cpu,
     }
     written = target.count()

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from octavo.log import DataDirectory
 from tests.kafka.client import KafkaAdminClient, KafkaConsumer, NewTopic, TopicPartition
-from tests.spark.processes import cpu_seconds
+from tests.spark.processes import CpuMeter
 
 PARTITIONS: Final = 4
 _TOPIC: Final = "written"
@@ -69,7 +69,7 @@ class Served:
 
     def __init__(self, address: str, pid: int) -> None:
         self._address: Final = address
-        self._pid: Final = pid
+        self._cpu: Final = CpuMeter(pid)
         self._number = 0
 
     def prepare(self) -> Mapping[str, str]:
@@ -92,7 +92,7 @@ class Served:
 
     def broker_cpu(self) -> float:
         """Return what the broker has used."""
-        return cpu_seconds(self._pid)
+        return self._cpu.seconds()
 
     @property
     def _topic(self) -> str:

@@ -27,16 +27,25 @@ def has_open(process: int, suffix: str) -> bool:
         return False
 
 
-def cpu_seconds(root: int) -> float:
-    """What a process and all below it have used of the processors, with those of them that have ended."""
-    ticks = 0
-    for process in (root, *descendants(root)):
-        try:
-            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has ended meanwhile
-        ticks += sum(map(int, fields[11:15]))  # its own in user and system mode, and those of children that have ended
-    return ticks / os.sysconf("SC_CLK_TCK")
+class CpuMeter:
+    """What a process and all below it have used of the processors, those that have ended included.
+
+    Spark's daemon of Python workers does not wait for them, so the kernel forgets what they used. What was seen counts.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._ticks: dict[tuple[int, str], int] = {}  # by process id and start, because ids are used again
+
+    def seconds(self) -> float:
+        """Look, and return the sum of all that was ever seen."""
+        for process in (self._root, *descendants(self._root)):
+            try:
+                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended meanwhile
+            self._ticks[process, fields[19]] = sum(map(int, fields[11:13]))  # in user and in system mode
+        return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def ancestors(process: int) -> Iterator[int]:
