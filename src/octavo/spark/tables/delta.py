@@ -40,6 +40,7 @@ except ModuleNotFoundError:
 
 _APP: Final = "octavo"
 _APP_ID: Final = re.compile(r"octavo/([^/]+)/(0|[1-9][0-9]*)/(0|[1-9][0-9]*)/([^/]+)")
+_FORGETS: Final = "delta.setTransactionRetentionDuration"  # readers drop application transactions that are older
 _NO_ID: Final = "none"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _REASON: Final = "parse_error"  # the column that is null unless the row's value was rejected
@@ -81,7 +82,10 @@ class DeltaTarget(LakeTarget):
             if not self.address.has_only(LOG):
                 raise BadTable(str(self.address), "something else than a Delta table is there") from None
         else:
-            self._own_notes(self._table.metadata().configuration)
+            configuration = self._table.metadata().configuration
+            self._own_notes(configuration)
+            if _FORGETS in configuration:
+                raise BadTable(str(self.address), f"with its property {_FORGETS} it forgets how far exports came")
 
     @property
     def _existing(self) -> DeltaTable:

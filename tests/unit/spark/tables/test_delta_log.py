@@ -108,3 +108,13 @@ def test_progress_survives_a_checkpoint_and_the_removal_of_older_commits(tmp_pat
         export(target, 5)
         assert target.progress() == reached(5)
         assert table_offsets(target) == list(range(5))
+
+
+def test_a_table_that_forgets_its_progress_is_refused(tmp_path: Path) -> None:
+    with created("delta", tmp_path) as target:
+        table = DeltaTable(str(tmp_path))
+        table.alter.set_table_properties({"delta.setTransactionRetentionDuration": "interval 7 days"})
+        with pytest.raises(BadTable, match="it forgets how far exports came"):
+            target.progress()
+    with pytest.raises(BadTable, match="it forgets how far exports came"):
+        open_lake("delta", tmp_path)
