@@ -22,7 +22,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from octavo.errors import DirectoryLocked
 from octavo.log.metadata import handover
+from octavo.log.ownership.lock import DirectoryLock
 from tests.kafka.client import OLD_RESOURCES, KafkaProducer
 from tests.kafka.conftest import NewBroker
 from tests.spark import sessions
@@ -72,6 +74,19 @@ def run_until_killed(work: Work, death: Death, *jobs: Job) -> None:
     assert code == -signal.SIGKILL, output(work)
 
 
+def wait_until_free(folder: Path) -> None:
+    """Wait until the worker that committed is dead, too: the kernel ends processes one after the other."""
+    deadline = time.monotonic() + LONGEST_S
+    while True:
+        try:
+            with DirectoryLock.acquire(folder):
+                return
+        except DirectoryLocked:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
 @pytest.fixture
 def dying(spark: SparkSession) -> SparkSession:
     spark.dataSource.register(DyingSource)
@@ -115,6 +130,7 @@ def test_kafka_takes_records_after_a_driver_was_killed(
     death = Death(step, "driver", str(tmp_path / "died"), 1)
     run_until_killed(work, death, Job(None, death.options))
     if work.log.exists():
+        wait_until_free(work.log)
         handover([work.log])
         broker = new_broker(work.log)
         broker.start()
