@@ -15,7 +15,8 @@ from octavo.errors import InvalidInput
 from octavo.records.kernels import kernels
 from octavo.records.kernels.shredding import avro as kernel
 from octavo.records.kernels.shredding import tree
-from octavo.values.avro.schema import AvroType, read_avro_schema
+from octavo.values.avro.defaults import value_of_default
+from octavo.values.avro.schema import AvroType, Field, read_avro_schema
 from octavo.values.avro.wire import Wire
 from octavo.values.columns import TOO_LARGE, Bytes, ColumnTree, Input, Longs, Node, chunks, input_of
 from octavo.values.decoder import Decoded, ValueDecoder, joined
@@ -126,7 +127,7 @@ class AvroDecoder(ValueDecoder):
         columns = self._tree.columns(filled, given.data)
         for field in wire.defaults:
             position = self.schema.get_field_index(field.name)
-            columns[position] = _with_default(field.default, self.schema.field(position).type, rows, outcomes)
+            columns[position] = _with_default(field, self.schema.field(position).type, rows, outcomes)
         return columns
 
 
@@ -171,14 +172,14 @@ def _ids(given: Input, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     return ids
 
 
-def _with_default(default: Any, kind: pa.DataType, rows: npt.NDArray[np.bool_], outcomes: Bytes) -> pa.Array:
+def _with_default(field: Field, kind: pa.DataType, rows: npt.NDArray[np.bool_], outcomes: Bytes) -> pa.Array:
     """Return a column that has the default of its field in all rows that fit."""
     try:
-        value = pa.scalar(default.encode("latin-1") if pa.types.is_binary(kind) else default, kind)
-    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        choices = pa.array([value_of_default(field.default, field.type), None], kind)
+    except (pa.ArrowException, LookupError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"the Avro schema has a default that is no {kind}: {error}") from None
     fits = pa.array(rows & (outcomes == kernel.FITS))
-    return pa.array([value, pa.scalar(None, kind)], kind).take(pa.compute.if_else(fits, 0, 1))
+    return choices.take(pa.compute.if_else(fits, 0, 1))
 
 
 def _schemas_in(folder: Path) -> dict[int, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from octavo.errors import InvalidInput
 from octavo.records.kernels.shredding import avro as kernel
@@ -89,7 +91,7 @@ class Wire:
         kind = _SIMPLE[writer.kind]
         if reader is not None and reader.kind == "string" and kind == kernel.BINARY:
             kind = kernel.TEXT
-        factor = writer.factor if reader is not None and reader.column == writer.column else 1
+        factor = _factor(writer, reader)
         if reader is not None and "decimal" in writer.kind:
             limit = 10**reader.column.precision
             factor = len(self._symbols)
@@ -109,12 +111,12 @@ class Wire:
         self._check(writer, reader, path or "value", "record")
         children = self._columns.nodes[target].children if reader is not None else []
         wanted = list(reader.fields) if reader is not None else []
-        found = {field.name: _match(field, wanted) for field in writer.fields}
+        found = _matches(writer.fields, wanted)
         absent = [number for number in range(len(wanted)) if number not in found.values()]
         first = self._reserve(len(writer.fields) + len(absent))
         self._rows[at] = [kernel.RECORD, first, len(writer.fields) + len(absent), target, 0]
         for number, field in enumerate(writer.fields):
-            match = found[field.name]
+            match = found.get(field.name)
             inner = None if match is None else wanted[match].type
             child = -1 if match is None else children[match]
             self._fill(first + number, field.type, inner, child, f"{path}.{field.name}".lstrip("."))
@@ -146,12 +148,24 @@ class Wire:
         self._fill(first + 1, writer.items, inner, children[1], path)
 
 
-def _match(field: Field, wanted: list[Field]) -> int | None:
-    """Return the position of the reader's field that a writer's field goes to."""
-    for number, each in enumerate(wanted):
-        if field.name == each.name or field.name in each.aliases:
-            return number
-    return None
+def _factor(writer: AvroType, reader: AvroType | None) -> int:
+    """Return what numbers are multiplied by: the writer knows their unit, or else the reader does."""
+    if reader is None or not pa.types.is_timestamp(reader.column):
+        return 1
+    return writer.factor if pa.types.is_timestamp(writer.column) else reader.factor
+
+
+def _matches(written: Sequence[Field], wanted: Sequence[Field]) -> dict[str, int]:
+    """Return the positions of the reader's fields that the writer's go to: by name, and only then by an alias."""
+    places = {field.name: number for number, field in enumerate(wanted)}
+    found = {field.name: places[field.name] for field in written if field.name in places}
+    free = {field.name for field in written} - set(found)
+    for number, field in enumerate(wanted):
+        alias = next((name for name in field.aliases if name in free), None)
+        if alias is not None and number not in found.values():
+            found[alias] = number
+            free.remove(alias)
+    return found
 
 
 def _depth(kind: AvroType) -> int:
