@@ -152,6 +152,12 @@ def check_topic_name(name: str) -> None:
         raise InvalidInput(problem)
 
 
+def check_clients_may_write(topic: str) -> None:
+    """Raise `InvalidInput` for topics that only Kafka itself writes to."""
+    if topic == METADATA_TOPIC or is_internal_topic(topic):
+        raise InvalidInput(f"{topic} is written by Kafka's coordinators and controllers alone")
+
+
 def is_internal_topic(name: str) -> bool:
     """Whether the topic is one in which Kafka keeps its own state. Clients may not write to those."""
     return name in _INTERNAL_TOPICS

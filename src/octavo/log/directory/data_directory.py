@@ -25,7 +25,7 @@ from octavo.log.directory.data_folder import DataFolder, abandon, share_broker_e
 from octavo.log.directory.standalone import check_no_file, check_topic_id
 from octavo.log.directory.topics import Topics
 from octavo.log.log import Log
-from octavo.log.names import COMMIT_JOURNAL, CONSUMER_OFFSETS, TopicPartition, check_topic_name
+from octavo.log.names import COMMIT_JOURNAL, CONSUMER_OFFSETS, METADATA_TOPIC, TopicPartition, check_topic_name
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.partition_folders import Paths, check_data_folder, check_place, find_all_partitions, folder_paths
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
@@ -181,6 +181,8 @@ class DataDirectory(ClosedByWith):
     ) -> Topic:
         """Create a topic. Raises `InvalidInput`, `InvalidConfig`, `TopicExists`."""
         check_topic_name(name)
+        if name == METADATA_TOPIC:  # whose folder has the log of the directory's own metadata
+            raise InvalidInput(f"{name} is no topic: it has what is known of all topics")
         if partitions < 1:
             raise InvalidInput(f"a topic has at least one partition, not {partitions}")
         config = {} if config is None else config

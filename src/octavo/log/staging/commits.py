@@ -22,14 +22,13 @@ from octavo.errors import (
     CommitPending,
     CommitUnresolved,
     CorruptFile,
-    InvalidInput,
     LogError,
     OctavoError,
     UnknownPartition,
 )
 from octavo.log.at_once import work_at_once, work_side_by_side
 from octavo.log.log import Log
-from octavo.log.names import TopicPartition, is_internal_topic
+from octavo.log.names import TopicPartition, check_clients_may_write
 from octavo.log.staging.appending import StagedBatches
 from octavo.log.staging.area import StagingArea
 from octavo.log.staging.journal import (
@@ -101,7 +100,13 @@ class StagedCommits:
         except (OctavoError, OSError):
             planner.discard()
             raise
-        offsets = self._append(directory, journal, pending, planned, sync=sync)
+        try:
+            offsets = self._append(directory, journal, pending, planned, sync=sync)
+        except CommitPending:
+            raise
+        except (OctavoError, OSError):  # the logs are as they were
+            planner.discard()
+            raise
         area.remove_leftovers(self._storage, now_ms)
         return StagedCommit(offsets)
 
@@ -187,7 +192,10 @@ class StagedCommits:
                 raise
             if sync:
                 work_at_once(Log.flush, [each.log for each in planned])
-            write_journal(self._storage, self._path, journal.with_committed(pending))
+            try:
+                write_journal(self._storage, self._path, journal.with_committed(pending))
+            except OSError as error:  # which of the two journals the next opener will find is not known
+                raise CommitPending(str(error)) from error
         except CommitPending:
             raise
         except (OctavoError, OSError) as error:
@@ -275,8 +283,7 @@ def _find_logs(
     partitions = sorted(partitions)
     for name in sorted({partition.topic for partition in partitions}):
         expected, found = topics.get(name), directory.topics.get(name)
-        if is_internal_topic(name):
-            raise InvalidInput(f"{name} is written by coordinators alone")
+        check_clients_may_write(name)
         if found is None and expected is not None:
             directory.create_topic(name, expected.partitions, expected.config)
         elif found is not None and expected is not None and len(found.partitions) != expected.partitions:

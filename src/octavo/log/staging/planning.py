@@ -30,6 +30,8 @@ from octavo.log.storage import Storage
 from octavo.records.kernels import scan
 from octavo.records.layout import HEADER_SIZE, MAX_INT32, Buffer
 
+_REWRITTEN_TOGETHER: Final = 32  # batches, which are decompressed and held until all of them are rewritten
+
 
 class _Source(NamedTuple):
     """Batches in a staged file."""
@@ -95,7 +97,7 @@ class Planner:
             sources = sorted(sources, key=self._first_offset)
         pieces: list[Piece] = []
         first_offset, digest = -1, 0
-        reader = WindowReader()
+        reader = WindowReader() if log.config.compression_type == "producer" else WindowReader(_REWRITTEN_TOGETHER)
         try:
             for source in sources:
                 position = source.position

@@ -90,8 +90,10 @@ def whole_batches(data: bytearray) -> Window:
 class WindowReader:
     """Reads staged batches. A window may be used until the next one is read."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_batches: int = _ROWS) -> None:
+        """`most_batches`: that a window has at a time, so that few are decompressed together."""
         self._memory = np.empty(0, np.uint8)
+        self._most_batches: Final = most_batches
 
     def read(self, file: File, position: int, size: int, *, max_batch: int = MAX_SIZE) -> Iterator[Window]:
         """Yield the batches in `size` bytes of a staged file, a window at a time. Checksums are not verified.
@@ -102,7 +104,7 @@ class WindowReader:
         end = position + size
         if end > file.size():
             raise CorruptFile(file.path, file.size(), f"the file ends before its staged batches do, at {end:,}")
-        table = BatchTable(kernels(size), _ROWS)
+        table = BatchTable(kernels(size), self._most_batches)
         wanted = WINDOW
         while position < end:
             array = self._room(min(wanted, end - position))

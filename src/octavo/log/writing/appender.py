@@ -86,8 +86,11 @@ class Appender:
         try:
             if not log.limits.must_roll(view.segments[-1], size, spans, now_ms):
                 log.write(parts, size, spans, producers)
-            elif size <= config.segment_bytes and last_offset - base_offset <= MAX_INT32:
-                roll(log, base_for(log, spans[0], covers_gaps=covers_gaps), now_ms)
+            elif (
+                size <= config.segment_bytes
+                and last_offset - (new_base := base_for(log, spans[0], covers_gaps=covers_gaps)) <= MAX_INT32
+            ):
+                roll(log, new_base, now_ms)
                 log.write(parts, size, spans, producers)
             else:
                 self._write_one_by_one(checked, now_ms, covers_gaps=covers_gaps)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from octavo.errors import InvalidInput
 from octavo.log import StagedFile, StagedWriter
-from octavo.log.names import check_topic_name
+from octavo.log.names import check_clients_may_write, check_topic_name
 from octavo.records import from_arrow
 from octavo.records.arrow.divided import from_arrow_divided
 from octavo.records.layout import MAX_SIZE, Buffer
@@ -27,7 +27,7 @@ Int64s = npt.NDArray[np.int64]
 
 _LEAST_TOGETHER: Final = 8 << 20  # bytes of rows that are divided among partitions at a time
 _MOST_TOGETHER: Final = 64 << 20
-_NOT_IN_RECORDS: Final = ("topic", "partition", "file")
+_NOT_IN_RECORDS: Final = ("topic", "partition")
 _NULL_TOPIC: Final = (  # in the words of Spark's connector
     "The Kafka message data sent to the producer contains a null topic. "
     "Use the `topic` option for setting a default topic."
@@ -81,10 +81,20 @@ class TaskWriter:
             waiting.append(self._columns.select(batch))
             size += waiting[-1].nbytes
             if size >= self._together():
-                yield _joined(waiting)
-                waiting, size = [], 0
+                *ready, last = _joined(waiting)
+                whole = self._end_of_whole_batches(last)
+                yield from (*ready, last.slice(0, whole))
+                waiting = [last.slice(whole)] if whole < last.num_rows else []
+                size = sum(rows.nbytes for rows in waiting)
         if waiting:
-            yield _joined(waiting)
+            yield from _joined(waiting)
+
+    def _end_of_whole_batches(self, rows: pa.RecordBatch) -> int:
+        """Return how many rows to write now: all, or those before the last batch, if batches are to be as they were."""
+        if not self._options.restore or "position" not in rows.schema.names:
+            return int(rows.num_rows)
+        numbers = _numbers_of_batches(rows).to_numpy()
+        return int(np.searchsorted(numbers, numbers[-1])) or int(rows.num_rows)
 
     def _together(self) -> int:
         """Return how many bytes to divide at a time: about one batch for each partition."""
@@ -108,6 +118,7 @@ class TaskWriter:
         found = self._partitionings.get(topic)
         if found is None:
             check_topic_name(topic)
+            check_clients_may_write(topic)
             count = self._topics.of(topic).partitions
             found = self._partitionings[topic] = Partitioning(topic, count, self._first)
         return found
@@ -119,6 +130,7 @@ class TaskWriter:
         records = self._records(rows)
         if order is not None:
             records = records.take(pa.array(order))
+        records = _with_numbers(records)
         options = self._options
         size = self._topics.of(topic).batch_size(options.batch_size)
         encoded: Iterable[Buffer | list[Buffer]]
@@ -137,8 +149,6 @@ class TaskWriter:
         if times is None or times.null_count:
             now = pa.scalar(self._now_ms * 1000, pa.timestamp("us", "UTC"))
             columns["timestamp"] = pa.repeat(now, rows.num_rows) if times is None else times.fill_null(now)
-        if "position" in columns:
-            columns["position"] = _numbers_of_batches(rows)
         return pa.RecordBatch.from_pydict(columns)
 
     def _note_transactions(self, topic: str, rows: pa.RecordBatch) -> None:
@@ -174,7 +184,17 @@ def _numbers_of_batches(rows: pa.RecordBatch) -> pa.Array:
     return pa.array(begins.cumsum())
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _with_numbers(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Replace file and position, if they are there, by the number of the batch."""
+    if "position" in records.schema.names:
+        place = records.schema.get_field_index("position")
+        records = records.set_column(place, "position", _numbers_of_batches(records))
+    return records.drop_columns(["file"]) if "file" in records.schema.names else records
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Join batches: to one, unless a column has more bytes than an Arrow array can hold."""
     if len(batches) == 1:
-        return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+        return batches
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined

@@ -8,6 +8,7 @@ are the same when it is repeated.
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ from octavo.spark.sink.task_writer import TaskWriter
 from octavo.spark.sink.topics import SinkTopics
 from octavo.spark.versions import DataSourceStreamArrowWriter
 
+_log = logging.getLogger("octavo.spark")
+
 _QUERY: Final = "sql.streaming.queryId"
 _MICRO_BATCH: Final = "streaming.sql.batchId"
 
@@ -57,6 +60,9 @@ class _Writer:
         self._options: Final = options
         self._columns: Final = SinkColumns.of(schema, topic=options.topic, restore=options.restore)
         self._topics: Final = SinkTopics.read(options)
+        broker = broker_in(options.path)
+        if broker is not None:
+            raise _in_use(DirectoryLocked(options.path, broker))
 
     def _stage(self, batches: Iterator[pa.RecordBatch], area: StagingArea, task_number: int) -> Staged:
         staged = StagedWriter(area, sync=self._options.sync)
@@ -80,8 +86,12 @@ class _Writer:
         files = [message.file for message in staged if message.file is not None]
         try:
             with DataDirectory.open(options.path, lock_timeout=options.lock_timeout_ms / 1000) as directory:
-                directory.commit_staged(
+                done = directory.commit_staged(
                     staged[0].area, files, topics=expected, keep_offsets=options.restore, sync=options.sync
+                )
+            if done.is_repeated:
+                _log.warning(
+                    "%s, or a later version, is in the logs already: nothing is written", staged[0].area.identity
                 )
         except DirectoryLocked as error:
             raise _in_use(error, f", and still has after {options.lock_timeout_ms / 1000:g} s") from None
@@ -98,9 +108,6 @@ class OctavoWriter(_Writer, DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         """Check the columns, and choose a staging folder. Raises `InvalidInput`, `BadDirectory`."""
         super().__init__(options, schema)
-        broker = broker_in(options.path)
-        if broker is not None:
-            raise _in_use(DirectoryLocked(options.path, broker))
         identity = None if options.application is None else CommitIdentity(options.application, options.version)
         self._area: Final = StagingArea.of(options.path, folder=options.staging_path, identity=identity)
 

@@ -9,7 +9,11 @@ import pytest
 
 from octavo.errors import AppendRefused, CorruptFile, ErrorCode, InvalidInput, LogError, UnknownPartition
 from octavo.log import DataDirectory, ExpectedTopic, StagedChunk, StagedFile, StagedWriter, StagingArea
+from octavo.log.append.validator import Validator
+from octavo.log.log import Log
 from octavo.log.names import TopicPartition
+from octavo.log.staging.planning import Planner
+from octavo.log.staging.windows import Window
 from octavo.records import BatchBuilder, Codec, end_transaction_marker, read_batches
 from octavo.records.layout import TimestampType
 from tests.unit.log.logs import TIME_MS, keys, make_batch
@@ -350,3 +354,53 @@ def test_offsets_that_are_taken_or_overlap_are_refused(folder: Path) -> None:
                 commit_with_offsets(data, folder, {TWO: [restored(9, 0)]}, task)
         assert data.log(*TWO).end_offset == 0
         assert keys(data.log(*ONE)) == [1, 2, 3]
+
+
+def test_the_clusters_metadata_are_no_topic(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    commit(folder, {ONE: batches(0)})
+    metadata = TopicPartition("__cluster_metadata", 0)
+    area = area_of(folder, "other")
+    files = stage(area, {metadata: batches(1)})
+    with DataDirectory.open(folder) as data:
+        with pytest.raises(InvalidInput, match="controllers alone"):
+            data.commit_staged(area, files, topics={metadata.topic: ExpectedTopic(1, {})})
+        with pytest.raises(InvalidInput, match="is no topic"):
+            data.create_topic(metadata.topic)
+    with DataDirectory.open(folder) as data:
+        assert list(data.topics) == [TOPIC]
+
+
+def test_several_gaps_together_may_be_more_than_a_segment_can_span(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    offsets = [0, 2 + 1_900_000_000, 2 + 2_600_000_000]
+    given = []
+    for number, offset in enumerate(offsets):
+        given.append(bytearray(make_batch(first=number)))
+        given[-1][:8] = offset.to_bytes(8)
+    for version, part in enumerate((given[:1], given[1:])):
+        area = area_of(folder, "restore", version)
+        files = stage(area, {ONE: [bytes(batch) for batch in part]})
+        with DataDirectory.open(folder) as data:
+            data.commit_staged(area, files, topics={TOPIC: ExpectedTopic(1, {})}, keep_offsets=True)
+    with DataDirectory.open(folder) as data:
+        log = data.log(*ONE)
+        assert [batch.base_offset for batch in log.reader()] == offsets
+
+
+def test_few_batches_are_decompressed_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise some megabytes of them could become gigabytes."""
+    counts = []
+
+    def counting(self: Planner, log: Log, window: Window, validator: Validator, offset: int) -> Window:
+        counts.append(len(window.rows))
+        return keep(self, log, window, validator, offset)
+
+    keep = Planner._keep
+    monkeypatch.setattr(Planner, "_keep", counting)
+    area = area_of(tmp_path / "data")
+    files = stage(area, {ONE: batches(*range(100))})
+    with DataDirectory.open(tmp_path / "data") as data:
+        data.commit_staged(area, files, topics={TOPIC: ExpectedTopic(1, {"compression.type": "zstd"})})
+        assert keys(data.log(*ONE)) == list(range(100))
+    assert max(counts) == 32

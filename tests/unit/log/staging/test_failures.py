@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from pathlib import Path
@@ -9,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import CommitPending, DirectoryLocked, WrongProcess
-from octavo.log import DataDirectory
+from octavo.log import DataDirectory, ExpectedTopic
 from octavo.log.names import TopicPartition
+from octavo.log.staging import commits
 from octavo.log.staging.appending import StagedBatches
+from octavo.log.staging.journal import Journal, write_journal
+from octavo.log.storage import Storage
 from tests.unit.log.directories import left_as_it_was
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.forks import run_in_fork
@@ -207,3 +211,36 @@ def test_a_fork_commits_nothing(folder: Path) -> None:
             assert told.startswith(WrongProcess.__name__)
         data.commit_staged(area, files, topics=TOPICS)
     assert found(folder) == DONE
+
+
+def test_a_journal_that_may_not_be_on_the_disk_leaves_the_commit_pending(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is told that nothing was appended may repeat it, and that would double the records."""
+    area = area_of(folder, None)
+    files = stage(area, *TASKS)
+
+    def write_and_fail(storage: Storage, path: Path, journal: Journal) -> None:
+        write_journal(storage, path, journal)
+        if journal.pending is None:
+            raise OSError(errno.EIO, "the folder cannot be synced")
+
+    with DataDirectory.open(folder) as data:
+        monkeypatch.setattr(commits, "write_journal", write_and_fail)
+        with pytest.raises(CommitPending, match="cannot be synced"):
+            data.commit_staged(area, files, topics=TOPICS)
+        assert present(data) == DONE
+
+
+def test_what_was_rewritten_for_a_commit_that_is_undone_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: StagedBatches, *_: object) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr(StagedBatches, "append", fail)
+    area = area_of(tmp_path / "data")
+    files = stage(area, {ONE: batches(1)})
+    with DataDirectory.open(tmp_path / "data") as data, pytest.raises(OSError, match="full"):
+        data.commit_staged(area, files, topics={ONE.topic: ExpectedTopic(1, {"compression.type": "gzip"})})
+    assert [path.name for path in area.folder.iterdir()] == [file.name for file in files]

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 
 from octavo.errors import InvalidInput
 from octavo.log import DataDirectory
+from octavo.spark.sink import task_writer
 from octavo.spark.sink.options import read_sink_options
 from octavo.spark.sink.writer import OctavoWriter, Staged
 
@@ -28,6 +29,7 @@ TYPES: dict[str, tuple[DataType, pa.DataType]] = {
     "offset": (LongType(), pa.int64()),
     "key": (BinaryType(), pa.binary()),
     "value": (BinaryType(), pa.binary()),
+    "position": (LongType(), pa.int64()),
     "producerId": (LongType(), pa.int64()),
     "producerEpoch": (ShortType(), pa.int16()),
     "sequence": (IntegerType(), pa.int32()),
@@ -86,3 +88,44 @@ def test_transactions_without_their_ends_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.staged"))
     del rows["isTransactional"]
     restore(tmp_path / "log", rows)
+
+
+def sizes_of_batches(folder: Path) -> list[int]:
+    with DataDirectory.open(folder) as data:
+        return [batch.count or 0 for batch in data.log("t", 0).reader()]
+
+
+def test_batches_are_not_cut_where_spark_cuts_its_own(tmp_path: Path) -> None:
+    """Also if their rows are between those of another partition."""
+    columns = {
+        "partition": pa.array([0] * 12_000, pa.int32()),
+        "offset": pa.array(range(12_000), pa.int64()),
+        "value": pa.array([b"v" * 1000] * 12_000),
+        "position": pa.array([number // 2400 for number in range(12_000)], pa.int64()),
+    }
+    rows = pa.RecordBatch.from_pydict(columns)
+    options = read_sink_options({"path": str(tmp_path / "log"), "topic": "t", "restore": "true"})
+    schema = StructType([StructField(name, TYPES[name][0]) for name in columns])
+    writer = OctavoWriter(options, schema)
+    writer.commit([writer.write(iter([rows.slice(0, 10_000), rows.slice(10_000)]))])
+    assert sizes_of_batches(tmp_path / "log") == [2400] * 5
+
+    both: Rows = {
+        "partition": [0, 1, 0, 1, 0],
+        "offset": [0, 0, 1, 1, 2],
+        "value": [b"v"] * 5,
+        "position": [0, 0, 0, 0, 70],
+    }
+    restore(tmp_path / "both", both)
+    assert sizes_of_batches(tmp_path / "both") == [2, 1]
+
+
+def test_rows_that_arrow_cannot_join_are_all_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array has at most 2 GiB, so that joining may leave several."""
+    monkeypatch.setattr(task_writer, "_joined", list)
+    options = read_sink_options({"path": str(tmp_path / "log"), "topic": "t"})
+    writer = OctavoWriter(options, StructType([StructField("value", BinaryType())]))
+    rows = pa.RecordBatch.from_pydict({"value": pa.array([b"a", b"b", b"c"])})
+    writer.commit([writer.write(iter([rows, rows]))])
+    with DataDirectory.open(tmp_path / "log") as data:
+        assert data.log("t", 0).end_offset == 6
