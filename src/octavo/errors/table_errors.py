@@ -24,4 +24,7 @@ class BadTable(TableError):
 
 
 class ExportConflict(TableError):
-    """Another export has changed the table at `path` meanwhile, so nothing was added. A later attempt may succeed."""
+    """Nothing was added, because the table or the log at `path` has changed meanwhile. A later attempt may succeed.
+
+    Another export has changed the table, or a topic was deleted and created again while it was exported.
+    """

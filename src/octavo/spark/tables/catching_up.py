@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
+from octavo.errors import ExportConflict
 from octavo.log.files.partition_metadata import read_topic_id
 from octavo.log.names import TopicPartition
 from octavo.spark.admission import limit_bytes
@@ -37,9 +39,11 @@ class Plan(NamedTuple):
 def plan_round(options: Options, sources: Sources, before: Progress, max_bytes: int) -> Plan:
     """Decide what a round exports, of at most about `max_bytes`.
 
-    Raises `DataLoss` if offsets are missing and `failOnDataLoss` is set.
+    Raises `DataLoss` if offsets are missing and `failOnDataLoss` is set, and `MissingPartitions` if the options give
+    offsets or timestamps of some partitions but not of all. Once there is a table, only the end has to be for all.
     """
-    check_named(options, sources, all_named=False)
+    check_named(options, sources, all_named=not before)
+    check_named(replace(options, starting=None), sources)
     topic_ids = dict(zip(sources, in_threads(_topic_id, sources.values()), strict=True))
     starts = _starts(options, sources, before, topic_ids)
     ends = _ends(options, sources, starts)
@@ -56,6 +60,20 @@ def plan_round(options: Options, sources: Sources, before: Progress, max_bytes: 
     return Plan(ranges, before, before.advanced(reached), limited == ends)
 
 
+def check_topics(plan: Plan) -> None:
+    """Check that the tasks have read the topics of the plan, and no later ones of the same names.
+
+    Raises `ExportConflict`. Then the round must not be committed: its rows would count as those of the old topics.
+    """
+    sources = [each.source for each in plan.ranges]
+    for source, topic_id in zip(sources, in_threads(_topic_id, sources), strict=True):
+        partition = source.replica.partition
+        planned = plan.after[partition].topic_id
+        if topic_id is not None and planned is not None and topic_id != planned:
+            problem = f"the topic of {partition} was deleted and created again while it was exported"
+            raise ExportConflict(source.replica.folder, problem)
+
+
 def _topic_id(source: SourceLog) -> UUID | None:
     return read_topic_id(source.replica.root.storage(), source.replica.folder)
 
@@ -68,11 +86,20 @@ def _known_id(before: Progress, partition: TopicPartition) -> UUID | None:
 def _starts(
     options: Options, sources: Sources, before: Progress, topic_ids: Mapping[TopicPartition, UUID | None]
 ) -> Offsets:
-    """Return where each partition goes on; those that are not in the table yet begin where the options say."""
-    new = {partition: source for partition, source in sources.items() if partition not in before}
+    """Return where each partition goes on.
+
+    In the first export, all begin where the options say. Partitions that come later begin at the earliest offset, as in
+    Spark's streams, unless the options name them: with `latest`, what they got since the last export would be missing.
+    """
     starting = options.starting or Limit("startingOffsets", offset=EARLIEST)
-    starts = resolve(starting, options, new, starting=True) if new else {}
-    for partition, start in starts.items():
+    named = starting.of_each or {}
+    told = {
+        partition: source
+        for partition, source in sources.items()
+        if partition not in before and (not before or partition in named)
+    }
+    starts = {partition: source.start for partition, source in sources.items()}
+    for partition, start in resolve(starting, options, told, starting=True).items():
         starts[partition] = max(start, sources[partition].start)
     for partition, source in sources.items():
         if partition in before:

@@ -18,7 +18,7 @@ from octavo.spark.options import Options, read_options
 from octavo.spark.plan import plan_tasks
 from octavo.spark.ranges import Logs, Sources
 from octavo.spark.slices import Task
-from octavo.spark.tables.catching_up import Plan, plan_round
+from octavo.spark.tables.catching_up import Plan, check_topics, plan_round
 from octavo.spark.tables.formats import open_target
 from octavo.spark.tables.notes import AS_BEFORE, ColumnChoice, agree
 from octavo.spark.tables.sampling import sample_values
@@ -101,7 +101,7 @@ class Exporter:
         """Export what is in the logs now and not in the table yet, in one round or several.
 
         Raises `DataLoss` if offsets are missing and `failOnDataLoss` is set, and `ExportConflict` if another export
-        has changed the table meanwhile.
+        has changed the table meanwhile, or a topic was created again.
         """
         is_last = False
         while not is_last:
@@ -135,6 +135,7 @@ class Exporter:
         try:
             job = ExportJob(self._options, self._columns, replace(place, compression=self.compression))
             files = self.runner.run(job, tasks, [task.size for task in tasks])
+            check_topics(plan)
         except BaseException:
             self.target.abandon(place)
             raise

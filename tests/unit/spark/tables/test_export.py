@@ -305,6 +305,27 @@ def test_the_first_export_may_begin_and_end_where_it_is_told(logs: Path, table: 
     assert len(rows(table)) == 170
 
 
+def test_partitions_that_come_later_begin_at_their_first_offset(logs: Path, table: Path) -> None:
+    assert export(logs, table, startingOffsets="latest").row_count == 0
+    write_topic(logs, "later", batches=3)
+    assert export(logs, table, startingOffsets="latest").rows_by_topic == {"later": 15}
+
+
+def test_partitions_that_come_later_begin_where_they_are_told_if_they_are_named(logs: Path, table: Path) -> None:
+    offsets = '{"events":{"0":100,"1":100}}'
+    assert export(logs, table, startingOffsets=offsets).row_count == 0
+    write_topic(logs, "later", partitions=2, batches=3)
+    assert export(logs, table, startingOffsets='{"later":{"1":10}}').rows_by_topic == {"later": 15 + 5}
+
+
+@pytest.mark.parametrize("name", ["startingOffsets", "endingOffsets", "endingOffsetsByTimestamp"])
+def test_offsets_of_some_partitions_are_refused(logs: Path, table: Path, name: str) -> None:
+    some: dict[str, Any] = {name: '{"events":{"0":10}}'}
+    with pytest.raises(MissingPartitions, match="don't match"):
+        export(logs, table, **some)
+    assert not data_files(table)
+
+
 def test_damage_is_reported_and_nothing_exported(logs: Path, table: Path) -> None:
     segment = sorted((logs / "events-0").glob("*.log"))[1]
     data = bytearray(segment.read_bytes())

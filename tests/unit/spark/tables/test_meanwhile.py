@@ -1,4 +1,4 @@
-"""Logs change between the plan of an export and its tasks: by appends, compaction and retention."""
+"""Logs change between the plan of an export and its tasks: by appends, compaction, retention and new topics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from octavo.errors import DataLoss
+from octavo.errors import DataLoss, ExportConflict
 from octavo.log import DataDirectory
 from octavo.records import BatchBuilder
 from tests.unit.spark.tables.exporting import InProcess, data_files, export, rows
@@ -101,4 +101,23 @@ def test_retention_meanwhile_is_noticed(tmp_path: Path, go_on: bool) -> None:
     found = offsets(table)
     assert len(found) == len(set(found)) < 400
     assert found[-100:] == list(range(300, 400))
+    assert export(logs, table).row_count == 0
+
+
+@pytest.mark.parametrize("fail_on_data_loss", ["true", "false"])
+def test_a_topic_that_is_created_again_meanwhile_is_not_taken_for_the_old_one(
+    tmp_path: Path, fail_on_data_loss: str
+) -> None:
+    logs, table = tmp_path / "logs", tmp_path / "table"
+    write(logs)
+
+    def create_again(_: Any) -> None:
+        with DataDirectory.open(logs) as data:
+            data.delete_topic("events")
+        write(logs)
+
+    with pytest.raises(ExportConflict, match="events-0 was deleted and created again"):
+        export(logs, table, runner=InProcess(before_task=create_again), failOnDataLoss=fail_on_data_loss)
+    assert not data_files(table)
+    assert export(logs, table).row_count == 400
     assert export(logs, table).row_count == 0
