@@ -205,7 +205,8 @@ class ParquetTarget(Target):
             self._publish(decided.staging, file)
         self._sync_folders([file.path for file in decided.added])
         self._write_state(replace(state, version=decided.version, progress=decided.after))
-        self._drop_round()
+        with contextlib.suppress(OSError):  # it is committed; what is left is dropped when the table is opened next
+            self._drop_round()
 
     def _make_folders_of(self, files: Iterable[WrittenFile]) -> None:
         """Make the folders of topics and days. They are on the disk before a file is renamed into them."""
@@ -239,15 +240,16 @@ class ParquetTarget(Target):
 
     def _drop_round(self) -> None:
         """Remove `round.json`, and all staged files."""
+        self._round = None
         with contextlib.suppress(FileNotFoundError):
             self._storage.remove(self._own / ROUND)
-        self._round = None
         staging = self._own / STAGING
         if not self._storage.is_folder(staging):
             self._storage.make_folder(staging)
         for name in self._storage.files(staging, ""):
             for file in self._storage.files(staging / name, ""):
-                self._storage.remove(staging / name / file)
+                with contextlib.suppress(FileNotFoundError):  # a task that was given up removes its own files
+                    self._storage.remove(staging / name / file)
             self._storage.remove_folder(staging / name)
 
     # ----------------------------------------------------------------------------------------------------------- inside

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from octavo.errors import BadTable, ExportConflict, InvalidInput, LockLost, OctavoError
+from octavo.log.storage import FileStatus, Storage
 from octavo.spark.tables.formats import open_target
 from octavo.spark.tables.parquet import ParquetTarget
 from octavo.spark.tables.parquet_state import Round
@@ -144,3 +145,37 @@ def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, str]) -> N
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OctavoError, match="there are parquet, delta, iceberg"):
         open_target(str(tmp_path), "orc", {})
+
+
+class LateTask(Storage):
+    """A disk on which a task that was given up still removes or writes a file, once its folder was listed."""
+
+    def __init__(self, removes: bool) -> None:
+        self._removes = removes
+        self.calls = 0
+
+    def files(self, folder: Path, suffix: str | tuple[str, ...]) -> dict[str, FileStatus]:
+        if folder.parent.name != "staging":
+            return super().files(folder, suffix)
+        self.calls += 1
+        late = folder / "late.part"
+        if self._removes:
+            late.touch()
+        found = super().files(folder, suffix)
+        if self._removes:
+            late.unlink()
+        else:
+            late.touch()
+        return found
+
+
+@pytest.mark.parametrize("removes", [True, False])
+def test_a_task_that_was_given_up_does_not_make_a_commit_fail(tmp_path: Path, removes: bool) -> None:
+    logs, table = tmp_path / "logs", tmp_path / "table"
+    write_topic(logs, "events", batches=4)
+    storage = LateTask(removes)
+    assert export(logs, table, storage=storage).row_count == 20
+    assert storage.calls
+    assert export(logs, table).row_count == 0
+    assert len(rows(table)) == 20
+    assert not list((table / "_octavo" / "staging").iterdir())
