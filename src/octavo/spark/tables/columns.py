@@ -142,10 +142,10 @@ def by_day(batch: pa.RecordBatch) -> Iterator[tuple[int | None, pa.RecordBatch]]
     days = us // _US_PER_DAY
     days[(days < 0) | (days > _LAST_DAY)] = _NO_DAY
     order = np.argsort(days, kind="stable")
-    sorted_rows, sorted_days = batch.take(pa.array(order)), days[order]
+    sorted_days = days[order]
     borders = [0, *(np.flatnonzero(np.diff(sorted_days)) + 1).tolist(), len(days)]
-    for begin, end in pairwise(borders):
-        yield _day(int(sorted_days[begin]) * _US_PER_DAY), sorted_rows.slice(begin, end - begin)
+    for begin, end in pairwise(borders):  # copied: as a slice, a few rows that wait would keep all in memory
+        yield _day(int(sorted_days[begin]) * _US_PER_DAY), batch.take(pa.array(order[begin:end]))
 
 
 def _day(us: int) -> int | None:

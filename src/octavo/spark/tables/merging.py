@@ -27,7 +27,8 @@ SMALL: Final = 128 << 20  # smaller files are merged
 FEW: Final = 8  # as many small files are left as they are while the log is followed
 ROUND_SIZE: Final = 16 << 30  # at most so many bytes are merged at once; the next merge goes on
 
-_ROWS: Final = 16_384
+_BATCH_SIZE: Final = 4 << 20  # bytes of the rows that are read from a file at a time
+_MOST_ROWS: Final = 16_384
 
 
 class Merged(NamedTuple):
@@ -61,7 +62,7 @@ class MergeJob:
         """Yield the rows of a file. Columns that were added to the table later are null."""
         wanted = [field for field in self.columns.table if field.name != DAY.name]
         with self.place.open(file.path) as source, pq.ParquetFile(source) as parquet:
-            for batch in parquet.iter_batches(_ROWS):
+            for batch in _batches(parquet):
                 arrays = [
                     batch.column(field.name).cast(field.type)
                     if field.name in batch.schema.names
@@ -69,6 +70,14 @@ class MergeJob:
                     for field in wanted
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(wanted))
+
+
+def _batches(parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file, as many at a time as their size in each row group allows."""
+    for number in range(parquet.num_row_groups):
+        group = parquet.metadata.row_group(number)
+        count = max(1, min(_MOST_ROWS, _BATCH_SIZE * group.num_rows // max(1, group.total_byte_size)))
+        yield from parquet.iter_batches(count, row_groups=[number])
 
 
 def _missing(field: pa.Field, file: WrittenFile, count: int) -> pa.Array:

@@ -13,6 +13,7 @@ from octavo.spark.ranges import Logs, OffsetRange, Sources
 from octavo.spark.slices import Slice, Task
 
 _ROWS: Final = 20_000  # of all partitions together
+_SIZE: Final = 64 << 20  # bytes of all values together
 _MOST_PARTITIONS: Final = 64
 _SCHEMA: Final = pa.schema([pa.field("value", pa.binary())])
 
@@ -23,12 +24,25 @@ def sample_values(options: Options, logs: Logs) -> pa.Array:
 
     reader = TaskReader(replace(options, columns=("value",)), _SCHEMA)
     found = [pa.array([], pa.binary())]
-    for piece in logs.plan(_pieces):
-        rows = 0
+    pieces = logs.plan(_pieces)
+    left = _SIZE
+    for number, piece in enumerate(pieces):
+        share = left // (len(pieces) - number)  # what one does not need is for those after it
         for batch in reader.read(Task([piece])):
-            found.append(batch.column("value"))
-            rows += batch.num_rows
+            values = _up_to(share, batch.column("value"))
+            found.append(values)
+            left -= values.nbytes
+            share -= values.nbytes
+            if len(values) < batch.num_rows or share <= 0:
+                break
     return pa.concat_arrays(found).drop_null()
+
+
+def _up_to(size: int, values: pa.Array) -> pa.Array:
+    """Return the first values, at least one, of about so many bytes. They are copied, so that the others can go."""
+    if values.nbytes <= size:
+        return values
+    return values.take(pa.array(range(max(1, size * len(values) // values.nbytes))))
 
 
 def _pieces(sources: Sources) -> list[Slice]:

@@ -124,3 +124,10 @@ def test_rows_of_several_days_are_divided_and_stay_in_order() -> None:
     divided = {day: part.column("offset").to_pylist() for day, part in by_day(batch)}
     assert divided == {None: [0, 3, 6, 7], 0: [2, 5], 1: [1, 4]}
     assert [day for day, _ in by_day(batch.slice(0, 1))] == [None]
+
+
+def test_rows_of_a_day_do_not_keep_those_of_other_days_in_memory() -> None:
+    batches = [row(number, DAY_US if number == 50 else 0, b"x" * 1000) for number in range(100)]
+    (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    sizes = {day: part.get_total_buffer_size() for day, part in by_day(batch)}
+    assert sizes[1] < 3000 < 90_000 < sizes[0]

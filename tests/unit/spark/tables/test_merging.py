@@ -6,12 +6,16 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from octavo.errors import DataLoss, ExportConflict
 from octavo.log import DataDirectory
-from octavo.spark.tables import following
+from octavo.log.names import TopicPartition
+from octavo.records import Codec
+from octavo.spark.tables import following, merging
+from octavo.spark.tables.data_files import DataFiles
 from octavo.spark.tables.export import Exporter, ExportSummary
 from octavo.spark.tables.following import follow
 from octavo.spark.tables.merging import Merged, merge_files, plan_merge
@@ -71,6 +75,31 @@ def test_rows_of_a_merged_file_are_in_order(logs: Path, table: Path) -> None:
     for path in data_files(table):
         offsets = pq.read_table(path, partitioning=None).column("offset").to_pylist()
         assert offsets == sorted(offsets)
+
+
+def test_large_rows_are_merged_a_few_at_a_time(tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = tmp_path / "large"
+    with DataDirectory.open(logs) as data:
+        data.create_topic("events", 1, {"retention.ms": "-1"})
+    for count in (50, 50):
+        with DataDirectory.open(logs) as data:
+            log = data.log("events", 0)
+            log.append(batch(log.end_offset, count, codec=Codec.ZSTD, size=50_000))
+        export(logs, table)
+    before = rows(table)
+    sizes: list[int] = []
+    add = DataFiles.add
+
+    def watched(self: DataFiles, partition: TopicPartition, day: int | None, batch: pa.RecordBatch) -> None:
+        sizes.append(batch.nbytes)
+        add(self, partition, day, batch)
+
+    monkeypatch.setattr(DataFiles, "add", watched)
+    monkeypatch.setattr(merging, "_BATCH_SIZE", 1 << 20)
+    assert merge(table) == Merged(2, 1)
+    assert rows(table) == before
+    assert sum(sizes) > 8 << 20
+    assert max(sizes) < 2 << 20
 
 
 def test_columns_that_came_later_are_null_in_merged_rows(logs: Path, table: Path) -> None:
