@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from octavo.errors import BadTable, InvalidInput
 from octavo.spark.files import find_paths, shown
-from octavo.spark.tables.addresses import parse_address
-from octavo.spark.tables.lake import NOTES
+from octavo.spark.tables.addresses import TableAddress, parse_address
+from octavo.spark.tables.lake import NOTES, library_errors
 from octavo.spark.tables.parquet import ParquetTarget
 from octavo.spark.tables.parquet_state import FOLDER, ROUND, TABLE, read_round, read_table
 from octavo.spark.tables.progress import Progress
@@ -25,15 +25,14 @@ class SourceTable(NamedTuple):
 
 
 def open_source(address: str, table_format: str, options: Mapping[str, str]) -> SourceTable:
-    """Find the files of a table. Raises `InvalidInput`, `BadDirectory` and `BadTable`."""
-    match table_format:
-        case "parquet":
-            return _parquet(address, options)
-        case "delta":
-            return _delta(address, options)
-        case "iceberg":
-            return _iceberg(address, options)
-    raise InvalidInput(f"there is no table format {table_format!r}; there are parquet, delta and iceberg")
+    """Find the files of a table. Raises `InvalidInput`, `BadDirectory`, `BadTable`, and `TableError` for a library."""
+    if table_format == "parquet":
+        return _parquet(address, options)
+    if table_format not in ("delta", "iceberg"):
+        raise InvalidInput(f"there is no table format {table_format!r}; there are parquet, delta and iceberg")
+    where = parse_address(address)
+    with library_errors(where):
+        return _delta(where, options) if table_format == "delta" else _iceberg(where, options)
 
 
 def _parquet(address: str, options: Mapping[str, str]) -> SourceTable:
@@ -53,15 +52,15 @@ def _parquet(address: str, options: Mapping[str, str]) -> SourceTable:
     return SourceTable(parquet_files(found), state.progress)
 
 
-def _delta(address: str, options: Mapping[str, str]) -> SourceTable:
+def _delta(where: TableAddress, options: Mapping[str, str]) -> SourceTable:
+    from octavo.spark.tables.delta import DeltaTarget, s3_options  # first: it says which package is missing
+
+    storage_options = {**s3_options(where), **options}
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
-    from octavo.spark.tables.delta import DeltaTarget, s3_options  # first: it says which package is missing
-
-    where = parse_address(address)
     try:
-        table = DeltaTable(where.plain, storage_options={**s3_options(where), **options})
+        table = DeltaTable(where.plain, storage_options=storage_options)
     except TableNotFoundError:
         raise BadTable(str(where), "there is no Delta table") from None
     progress = Progress()
@@ -71,14 +70,13 @@ def _delta(address: str, options: Mapping[str, str]) -> SourceTable:
     return SourceTable(delta_files(table, where.root), progress)
 
 
-def _iceberg(address: str, options: Mapping[str, str]) -> SourceTable:
+def _iceberg(where: TableAddress, options: Mapping[str, str]) -> SourceTable:
+    from octavo.spark.tables.iceberg import CATALOG_FILE, CATALOG_NAME, IcebergTarget, catalog_properties, table_name
+
+    properties = catalog_properties(where, options)
     from pyiceberg.catalog import load_catalog
     from pyiceberg.exceptions import NoSuchTableError
 
-    from octavo.spark.tables.iceberg import CATALOG_FILE, CATALOG_NAME, IcebergTarget, catalog_properties, table_name
-
-    where = parse_address(address)
-    properties = catalog_properties(where, options)
     own = where.root.path() / CATALOG_FILE
     if properties.get("uri") == f"sqlite:///{own}" and not own.exists():  # `pyiceberg` would make one
         raise BadTable(str(where), "there is no Iceberg table, or its catalog is elsewhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import load_catalog
 
-from octavo.errors import BadDirectory, BadTable, InvalidInput
+from octavo.errors import BadDirectory, BadTable, InvalidInput, TableError
 from octavo.log.names import TopicPartition
 from octavo.spark.tables.iceberg import CATALOG_FILE, CATALOG_NAME, TABLE_NAME
 from octavo.spark.tables.restore.merging import merged
@@ -65,6 +66,35 @@ def test_there_is_no_table(tmp_path: Path, table_format: str) -> None:
 def test_there_is_no_such_format(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no table format 'hudi'; there are parquet, delta and iceberg"):
         open_source(str(tmp_path), "hudi", {})
+
+
+@pytest.mark.parametrize(
+    ("table_format", "file", "options"),
+    [
+        ("delta", "_delta_log/00000000000000000000.json", {}),
+        ("iceberg", CATALOG_FILE, {}),
+        ("iceberg", CATALOG_FILE, {"type": "nonsense"}),
+    ],
+)
+def test_what_a_library_says_is_told_in_one_line(
+    tmp_path: Path, table_format: str, file: str, options: dict[str, str]
+) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("garbage")
+    with pytest.raises(TableError, match=r"its library says: .") as caught:
+        open_source(str(tmp_path), table_format, options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("table_format", "package"), [("delta", "deltalake"), ("iceberg", "pyiceberg")])
+def test_the_package_that_is_missing_is_named(
+    tmp_path: Path, table_format: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in sys.modules if each.partition(".")[0] == package]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, f"octavo.spark.tables.{table_format}", raising=False)
+    with pytest.raises(InvalidInput, match=f"need the package {package}: pip install"):
+        open_source(str(tmp_path), table_format, {})
 
 
 def test_a_delta_table_with_deleted_rows_tells_its_newest_files(tmp_path: Path) -> None:
