@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import threading
@@ -167,22 +168,14 @@ def _decoder(arguments: argparse.Namespace) -> ValueDecoder | None:
     told = (arguments.schema, arguments.schema_folder, arguments.message)
     if arguments.value_format is None or (needs_schema and not any(told)):
         return None
-    from octavo.values import value_decoder
+    from octavo.values import schema_text, value_decoder
 
     schema = arguments.schema
-    if schema is not None and Path(schema).is_file():
-        schema = _schema_in(Path(schema), arguments.value_format)
+    if schema is not None and os.path.isfile(schema):  # noqa: PTH113 - a text that is too long for a name is no file
+        schema = schema_text(Path(schema), arguments.value_format)
     return value_decoder(
         arguments.value_format, schema=schema, schema_folder=arguments.schema_folder, message=arguments.message
     )
-
-
-def _schema_in(path: Path, value_format: str) -> str:
-    """Return the schema in a file as text. A descriptor set of Protobuf is binary."""
-    import base64
-
-    data = path.read_bytes()
-    return base64.b64encode(data).decode() if value_format == "protobuf" else data.decode()
 
 
 @contextmanager

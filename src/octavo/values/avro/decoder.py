@@ -41,8 +41,9 @@ class AvroDecoder(ValueDecoder):
         """Raises `InvalidInput`, also if a schema in the folder cannot be read as the one that is given."""
         if schema is None and folder is None:
             raise InvalidInput("values of the format avro need schema or schema_folder")
-        self._folder: Final = folder
-        self._schemas = {} if folder is None else _schemas_in(Path(folder))
+        # Workers, and exports that go on with a table, may run in other folders.
+        self._folder: Final = None if folder is None else str(Path(folder).absolute())
+        self._schemas = {} if self._folder is None else _schemas_in(Path(self._folder))
         self._text: Final = schema if schema is not None else self._schemas[max(self._schemas)]
         self._reader: Final = read_avro_schema(self._text)
         self.schema = pa.schema(list(self._reader.column))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from octavo.errors import InvalidInput
-from octavo.values import value_decoder
+from octavo.values import decoder_from_text, value_decoder
 from tests.unit.values.avro.test_avro import encoded
 
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
@@ -137,3 +137,13 @@ def test_fields_inside_of_others_have_aliases_too(tmp_path: Path) -> None:
     values = [encoded({"i": {"a": 1, "b": 2}}, old), encoded({"i": {"a": 3, "b": 4}}, old)]
     rows = converted(tmp_path, old, record(field("i", inner)), values)
     assert rows == [{"i": {"b": 2, "x": None}}, {"i": {"b": 4, "x": None}}]
+
+
+def test_the_folder_of_schemas_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas" / "1.avsc").write_text(json.dumps(record(field("id", "long"))))
+    monkeypatch.chdir(tmp_path)
+    decoder = value_decoder("avro", schema_folder="schemas")
+    monkeypatch.chdir("/")
+    assert decoder_from_text(decoder.to_text()) == decoder
+    assert json.loads(decoder.to_text())["schema_folder"] == str(tmp_path / "schemas")
