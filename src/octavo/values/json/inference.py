@@ -1,7 +1,8 @@
 """Infer a schema from some JSON values, as Spark does with its defaults.
 
 Fields are sorted by name. Numbers are BIGINT or DOUBLE, or DECIMAL if they are whole and too large; values that do not
-go together are STRING, and so is a field that is always null. Values that are no JSON objects are left out.
+go together are STRING, and so is a field that is always null. Values that are no JSON objects are left out, and so are
+fields whose names no column can have.
 """
 
 from __future__ import annotations
@@ -107,6 +108,11 @@ def _column(kind: _Inferred) -> pa.DataType | None:
         return None if items is None else list_of(items)
     if not isinstance(kind, dict):
         return kind
-    fields = [(name, _column(kind[name])) for name in sorted(kind) if name]
+    fields = [(name, _column(kind[name])) for name in sorted(kind) if _can_be_column(name)]
     kept = [pa.field(name, column) for name, column in fields if column is not None]
     return pa.struct(kept) if kept else None
+
+
+def _can_be_column(name: str) -> bool:
+    """Whether columns can have a name: not an empty one, and none with half of a surrogate pair, which no text has."""
+    return bool(name) and not any("\ud800" <= letter <= "\udfff" for letter in name)

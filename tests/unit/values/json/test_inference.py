@@ -25,6 +25,14 @@ def test_deep_values_end_as_text() -> None:
     assert decoder_from_text(decoder.to_text()).schema == decoder.schema
 
 
+def test_names_that_no_column_can_have_are_left_out() -> None:
+    values = pa.array([rb'{"\ud800":1,"":2,"a":{"x\udfff":3},"\ud83d\ude00":{"\udc00\ud800":4,"b":5}}'], pa.binary())
+    decoder = infer_decoder("json", values)
+    assert decoder.schema == pa.schema([("\U0001f600", pa.struct([("b", pa.int64())]))])
+    assert decoder_from_text(decoder.to_text()) == decoder
+    assert decoder.decode(values).columns.to_pylist() == [{"\U0001f600": {"b": 5}}]
+
+
 @pytest.mark.parametrize("values", [[], [None], [b"", b"[]", b"{}", b"1", b'{"a":']])
 def test_nothing_can_be_inferred_from_nothing(values: list[bytes | None]) -> None:
     with pytest.raises(InvalidInput, match="no schema can be inferred"):
