@@ -52,7 +52,7 @@ class ProtobufDecoder(ValueDecoder):
                 try:
                     message = self._class.FromString(value)
                     row = [field.value_in(message) for field in self._fields]
-                except (self._error, OverflowError) as reason:
+                except (self._error, OverflowError, UnicodeDecodeError) as reason:
                     error = f"the value is no Protobuf message {self._message}: {reason}"
             rows.append(row)
             errors.append(error)
@@ -107,7 +107,7 @@ def _converter(field: Any, inside: tuple[str, ...]) -> tuple[pa.DataType, _Conve
         case field.CPPTYPE_BOOL:
             return pa.bool_(), bool
         case _:
-            return (pa.binary(), bytes) if field.type == field.TYPE_BYTES else (pa.string(), str)
+            return (pa.binary(), bytes) if field.type == field.TYPE_BYTES else (pa.string(), _text)
 
 
 def _message_converter(descriptor: Any, inside: tuple[str, ...]) -> tuple[pa.DataType, _Convert]:
@@ -129,6 +129,11 @@ def _map_converter(field: Any, inside: tuple[str, ...]) -> tuple[pa.DataType, _C
 
 def _is_map(field: Any) -> bool:
     return bool(field.message_type is not None and field.message_type.GetOptions().map_entry)
+
+
+def _text(value: str | bytes) -> str:
+    """Return a string. In proto2 the library does not check strings, and gives those that are not UTF-8 as bytes."""
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _timestamp_us(timestamp: Any) -> int:

@@ -120,6 +120,26 @@ def test_values_become_columns() -> None:
     assert str(errors[3]).startswith("the value is no Protobuf message shop.Order: ")
 
 
+@pytest.mark.parametrize("syntax", ["proto2", "proto3"])
+def test_a_string_that_is_not_utf8_is_rejected(syntax: str) -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto", package="shop", syntax=syntax)
+    line = file.message_type.add(name="Line")
+    line.field.add(name="x", number=1, type=TYPES.TYPE_STRING, label=TYPES.LABEL_OPTIONAL)
+    line.field.add(name="y", number=2, type=TYPES.TYPE_STRING, label=TYPES.LABEL_REPEATED)
+    schema = text_of(descriptor_pb2.FileDescriptorSet(file=[file]))
+    values = [b"\x0a\x02\xff\xfe", b"\x0a\x02\xc3\xa4", b"\x12\x01a\x12\x01\xff", b"\x0a\x00"]
+    decoded = value_decoder("protobuf", schema=schema, message="shop.Line").decode(pa.array(values, pa.binary()))
+    empty = "" if syntax == "proto2" else None
+    assert [list(row.values()) for row in decoded.columns.to_pylist()] == [
+        [None, None],
+        ["ä", []],
+        [None, None],
+        [empty, []],
+    ]
+    told = [error and error[:42] for error in decoded.errors.to_pylist()]
+    assert told == ["the value is no Protobuf message shop.Line", None] * 2
+
+
 def test_what_is_no_descriptor_set_is_refused() -> None:
     sound = text_of(described())
     itself = text_of(described([("a", TYPES.TYPE_MESSAGE, ".shop.Order")]))
