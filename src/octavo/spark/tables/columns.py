@@ -76,13 +76,20 @@ class TableColumns:
     def __post_init__(self) -> None:
         """Check the names. Raises `InvalidInput` if two columns would have the same."""
         ours = {field.name.lower() for field in (*_RECORD, *_BATCH, PARSE_ERROR, DAY)}
+        seen: dict[str, str] = {}
         for field in self._typed:
             if field.name.lower() in ours:
                 raise InvalidInput(
                     f"the value has a field {field.name!r}, and the table has a column of this name: give a prefix "
                     "for the columns of the value"
                 )
-            ours.add(field.name.lower())
+            other = seen.get(field.name.lower())
+            if other is not None:
+                raise InvalidInput(
+                    f"the value has fields {other!r} and {field.name!r}, which tables do not tell apart: give a schema "
+                    "with only one of them"
+                )
+            seen[field.name.lower()] = field.name
 
     @cached_property
     def source(self) -> pa.Schema:

@@ -133,7 +133,11 @@ def _value_token(reader: TokenReader) -> Token | None:
 def _unfit(reader: TokenReader, token: Token, kind: pa.DataType) -> _Unfit:
     text = reader.text()
     shown = f"{text[:40]!r}" if token is Token.STRING else text[:40]
-    return _Unfit(f"the field {reader.name} cannot be {shown}: its type is {kind}")
+    return _Unfit(f"{_place(reader)} cannot be {shown}: its type is {kind}")
+
+
+def _place(reader: TokenReader) -> str:
+    return "an element" if reader.name is None else f"the field {reader.name}"
 
 
 # ------------------------------------------------------------------------------------------------- objects and arrays
@@ -310,7 +314,7 @@ def _written(reader: TokenReader, token: Token) -> str:
             case Token.END_OBJECT | Token.END_ARRAY:
                 depth -= 1
                 if depth < 0:
-                    raise _Unfit(f"the field {reader.name} cannot be {token.value}: its type is string")
+                    raise _Unfit(f"{_place(reader)} cannot be {token.value}: its type is string")
                 parts.append(token.value)
             case Token.NAME:
                 parts.append(f"{_quoted(reader.name or '')}:")

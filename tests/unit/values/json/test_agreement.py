@@ -112,6 +112,19 @@ def test_values_at_the_end_of_a_buffer_and_among_nulls() -> None:
     assert decoded.errors.is_valid().to_pylist() == [False, False, False, False, True, False, False]
 
 
+def test_what_does_not_fit_is_told() -> None:
+    values = [b'{"a":[1,"x"]}', b'{"a":[[]]}', b'{"b":{"c":"x"}}', b'{"b":[]}', b'{"d":[1],"e":[[true]]}']
+    schema = "a ARRAY<INT>, b STRUCT<c: INT>, d ARRAY<STRUCT<x: INT>>, e ARRAY<ARRAY<INT>>"
+    decoded = value_decoder("json", schema=schema).decode(pa.array(values, pa.binary()))
+    assert [str(error).partition(": its type is")[0] for error in decoded.errors.to_pylist()] == [
+        "an element cannot be 'x'",
+        "an element cannot be [",
+        "the field c cannot be 'x'",
+        "the field b cannot be [",
+        "an element cannot be 1",
+    ]
+
+
 def test_no_values_and_nothing_but_nulls() -> None:
     json_decoder = value_decoder("json", schema=SCHEMA)
     assert json_decoder.decode(pa.array([], pa.binary())).columns.num_rows == 0
