@@ -27,7 +27,7 @@ offset, timestamp, timestampType and headers, and the columns of the value if --
 is partitioned by topic and by day (UTC) of the timestamp.
 
 Run it again, and only what is new is added. Whatever is interrupted, no row is lost and none is there twice. Only
-committed transactions are exported. What was said about columns when the table was created holds for later exports.
+committed transactions are exported. What an export was told about columns holds for later ones, too.
 
 If offsets are gone that should be exported, or the topic was created again, the export fails; with
 --fail-on-data-loss false it goes on with what there is.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from octavo.errors import InvalidInput
 from octavo.spark.options import Options, read_options
+from octavo.spark.partitions import find_partitions
 from octavo.spark.plan import plan_tasks
 from octavo.spark.ranges import Logs, Sources
 from octavo.spark.slices import Task
@@ -97,8 +98,10 @@ class Exporter:
             self._logs.look()  # nothing is made if there is nothing to export
             target.create(self._columns.table, properties)
 
-    def run(self, summary: ExportSummary, *, must_be_there: bool = True) -> None:
+    def run(self, summary: ExportSummary, *, must_be_there: bool = True, stop: threading.Event | None = None) -> None:
         """Export what is in the logs now and not in the table yet, in one round or several.
+
+        If `stop` is set meanwhile, the round that is under way is the last.
 
         Raises `DataLoss` if offsets are missing and `failOnDataLoss` is set, and `ExportConflict` if another export
         has changed the table meanwhile, or a topic was created again.
@@ -111,6 +114,8 @@ class Exporter:
                 return
             files = self._export(plan, tasks)
             summary.add(files, sum(task.size for task in tasks))
+            if stop is not None and stop.is_set():
+                return
 
     def run_timed(self, summary: ExportSummary) -> None:
         """Do what `run` does, and note how long it took."""
@@ -189,7 +194,7 @@ def export_logs(
     stop: if given, new records are exported and small files merged again and again, until it is set
     interval_s: how long to wait between one export and the next, with `stop`
 
-    What is not given is as it was when the table was created. Raises `InvalidInput` if that cannot be changed,
+    What is not given is as it was in the last export for which it was. Raises `InvalidInput` if that cannot be changed,
     `DataLoss` if offsets are missing and `failOnDataLoss` is set, `ExportConflict` if another export has changed the
     table meanwhile, and `BadTable`.
     """
@@ -199,6 +204,7 @@ def export_logs(
     options = {"path": source} if isinstance(source, str) else dict(source)
     summary = ExportSummary(format=format, target=target)
     columns = ColumnChoice(raw=raw, batch_info=batch_info, decoder=decoder, infer=infer, prefix=prefix)
+    find_partitions(source_options(options))  # before the target is opened: that makes folders
     runner = SparkRunner(spark, on_progress)
     with (
         open_target(target, format, target_options or {}) as table,

@@ -25,7 +25,7 @@ def follow(
     interval_s: float = 10.0,
     on_round: Callable[[ExportSummary], None] | None = None,
 ) -> None:
-    """Export what is new again and again, until `stop` is set, and merge small files.
+    """Export what is new again and again, until `stop` is set, and merge small files. A round is always finished.
 
     exporter: has the table open
     interval_s: how long to wait from the end of one export to the begin of the next
@@ -37,8 +37,8 @@ def follow(
     before = summary.file_count
     while True:
         try:
-            exporter.run(summary, must_be_there=summary.rounds == 0)
-            if summary.file_count - before >= MERGE_AFTER:
+            exporter.run(summary, must_be_there=summary.rounds == 0, stop=stop)
+            if summary.file_count - before >= MERGE_AFTER and not stop.is_set():
                 before = summary.file_count
                 merged = merge_files(exporter.target, exporter.runner, few=FEW, compression=exporter.compression)
                 summary.merged += merged.removed

@@ -22,7 +22,7 @@ _PREFIX: Final = "octavo.prefix"
 
 
 class ColumnChoice(NamedTuple):
-    """What was asked for. None means: as it was when the table was created."""
+    """What was asked for. None means: as the table has noted it."""
 
     raw: bool | None = None
     batch_info: bool | None = None
@@ -71,6 +71,8 @@ def from_notes(notes: dict[str, str]) -> TableColumns:
 def agree(target: Target, choice: ColumnChoice, sample: Callable[[], pa.Array]) -> tuple[TableColumns, dict[str, str]]:
     """Return the columns to export, and the notes about them. Adds columns that the table does not have yet.
 
+    A new decoder for the columns that there are is noted, too, so that later exports use it.
+
     `sample` gives some values, by which a schema can be inferred.
 
     Raises `InvalidInput` if columns of the table would be missing, or would have another type.
@@ -102,9 +104,9 @@ def agree(target: Target, choice: ColumnChoice, sample: Callable[[], pa.Array]) 
                 f"the column {field.name} of the table has the type {field.type}, and cannot become {new}"
             )
     notes = to_notes(columns)
-    if columns.table.names != known.table.names:
-        if columns.raw and not known.raw:
-            raise InvalidInput("the table was created without raw keys and values, and cannot get them later")
+    if columns.raw and not known.raw:
+        raise InvalidInput("the table was created without raw keys and values, and cannot get them later")
+    if notes != to_notes(known):
         target.add_columns(columns.table, notes)
     return columns, notes
 

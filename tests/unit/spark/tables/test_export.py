@@ -13,11 +13,12 @@ import pytest
 from octavo.errors import BadDirectory, BadTable, DataLoss, ExportConflict, InvalidInput, MissingPartitions
 from octavo.log import DataDirectory
 from octavo.records import BatchBuilder
-from octavo.spark.tables.export import source_options
+from octavo.spark.tables import export as exports
+from octavo.spark.tables.export import export_logs, source_options
 from octavo.spark.tables.notes import ColumnChoice
 from octavo.spark.tables.parquet import ParquetTarget
 from octavo.spark.tables.written import NO_DAY, parse_path
-from octavo.values import value_decoder
+from octavo.values import ValueDecoder, value_decoder
 from tests.unit.spark import queries
 from tests.unit.spark.tables.exporting import InProcess, data_files, export, rows
 from tests.unit.spark.topics import SMALL, TIME_MS, batch, write_topic
@@ -185,6 +186,22 @@ def test_columns_can_be_added_later(logs: Path, table: Path) -> None:
     assert [row["magic"] for row in found] == [None] * 200 + [2] * 3
 
 
+def test_a_new_decoder_for_the_same_columns_is_used_from_then_on(tmp_path: Path, table: Path) -> None:
+    def text(decoder: ValueDecoder | None) -> str:
+        with DataDirectory.open(tmp_path / "logs") as data:
+            if "events" not in data.topics:
+                data.create_topic("events", 1, SMALL)
+            builder = BatchBuilder()
+            builder.append(None, b'{"text": "inside"}', timestamp_ms=TIME_MS)
+            data.log("events", 0).append(builder.build())
+        export(tmp_path / "logs", table, columns=ColumnChoice(decoder=decoder))
+        return str(rows(table)[-1]["text"])
+
+    assert text(value_decoder("string")) == '{"text": "inside"}'
+    assert text(value_decoder("json", schema="text STRING")) == "inside"
+    assert text(None) == "inside"
+
+
 def test_without_raw_values_and_columns_nothing_would_be_left(logs: Path, table: Path) -> None:
     with pytest.raises(InvalidInput, match="nothing would be exported"):
         export(logs, table, columns=ColumnChoice(raw=False))
@@ -203,6 +220,16 @@ def test_a_missing_topic_leaves_no_table(logs: Path, table: Path) -> None:
         export(logs / "nowhere", table)
     with ParquetTarget.open(str(table)) as target:
         assert target.schema() is None
+
+
+def test_a_source_that_is_missing_leaves_no_folder(logs: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exports, "SparkRunner", lambda *_: InProcess())
+    no_spark: Any = None
+    with pytest.raises(BadDirectory):
+        export_logs(no_spark, str(logs / "nowhere"), str(table))
+    with pytest.raises(MissingPartitions):
+        export_logs(no_spark, {"path": str(logs), "subscribe": "evnts"}, str(table))
+    assert not table.exists()
 
 
 def test_a_folder_with_other_things_is_left_alone(logs: Path, table: Path) -> None:

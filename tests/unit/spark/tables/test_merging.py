@@ -196,11 +196,13 @@ def test_following_goes_on_after_a_conflict_and_ends_at_data_loss(
     run = Exporter.run
     calls = iter([ExportConflict(table, "another was faster"), None, DataLoss(ORDERS, 0, 1)])
 
-    def watched(self: Exporter, summary: ExportSummary, *, must_be_there: bool = True) -> None:
+    def watched(
+        self: Exporter, summary: ExportSummary, *, must_be_there: bool = True, stop: threading.Event | None = None
+    ) -> None:
         error = next(calls)
         if error is not None:
             raise error
-        run(self, summary, must_be_there=must_be_there)
+        run(self, summary, must_be_there=must_be_there, stop=stop)
 
     monkeypatch.setattr(Exporter, "run", watched)
     summary = ExportSummary(format="parquet", target=str(table))
@@ -211,3 +213,17 @@ def test_following_goes_on_after_a_conflict_and_ends_at_data_loss(
     ):
         follow(exporter, summary, stop=threading.Event(), interval_s=0)
     assert len(rows(table)) == 40
+
+
+def test_following_stops_after_the_round_that_is_under_way(logs: Path, table: Path) -> None:
+    summary = ExportSummary(format="parquet", target=str(table))
+    stop = threading.Event()
+    runner = InProcess(before_task=lambda _: stop.set())
+    with (
+        ParquetTarget.open(str(table)) as target,
+        Exporter(runner, target, {"path": str(logs)}, round_size=1) as exporter,
+    ):
+        follow(exporter, summary, stop=stop, interval_s=0)
+    assert summary.rounds == 1
+    assert 0 < len(rows(table)) == summary.row_count < 40
+    assert export(logs, table).row_count == 40 - summary.row_count
