@@ -36,6 +36,7 @@ _DATA: Final[dict[str, tuple[Any, ...]]] = {  # arguments of errors that take ot
     "NoSegments": ("/data/orders-3",),
     "OffsetOutOfRange": (9, 0, 5),
     "RecordTooLarge": (9, 5, "max.request.size"),
+    "SparkTooOld": ("a stream", "4.2", "4.0.0", ": use a batch"),
     "TableError": ("/table", "is none"),
     "WrongProcess": ("/data", 4711),
     "WrongTransactionOrder": ("send", "outside a transaction", "call begin_transaction first"),

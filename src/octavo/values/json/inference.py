@@ -14,7 +14,7 @@ import pyarrow as pa
 from octavo.errors import InvalidInput
 from octavo.values.ddl import MAX_DEPTH, list_of
 from octavo.values.json.rows import decoded_text
-from octavo.values.json.tokens import Malformed, Token, TokenReader
+from octavo.values.json.tokens import Token, TokenReader
 
 _LONG: Final = pa.int64()
 _DOUBLE: Final = pa.float64()
@@ -31,7 +31,7 @@ def infer_schema(values: pa.Array) -> pa.Schema:
         reader = TokenReader(decoded_text(value))
         try:
             found = _infer(reader, 0) if reader.next() is Token.START_OBJECT else None
-        except Malformed:
+        except InvalidInput:
             continue
         if isinstance(found, dict):
             fields = _merged(fields, found)
@@ -67,7 +67,7 @@ def _infer(reader: TokenReader, depth: int) -> _Inferred:
         case Token.INT:
             return _integer(int(reader.text()))
         case None:
-            raise Malformed("the value ends too early")
+            raise InvalidInput("the value ends too early")
         case _:
             return _SIMPLE[token]
 

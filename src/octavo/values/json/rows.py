@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from octavo.errors import InvalidInput
 from octavo.values.json.times import US_PER_SECOND, read_date, read_local_timestamp, read_timestamp
-from octavo.values.json.tokens import Malformed, Token, TokenReader, as_float, is_finite
+from octavo.values.json.tokens import Token, TokenReader, as_float, is_finite
 
 _Convert = Callable[[TokenReader], Any]
 _INTEGERS: Final = {
@@ -70,7 +71,7 @@ class RowReader:
                     return Row({}, f"the value is no JSON object: it begins with {token.value}")
         except _Partial as partial:
             return Row(partial.result, _without_surrogates(str(partial.cause)))
-        except Malformed as error:
+        except InvalidInput as error:
             return Row({}, _without_surrogates(str(error)))
 
 
@@ -158,7 +159,7 @@ def _object_converter(converters: dict[str, _Convert]) -> _Convert:
             except _Partial as partial:
                 bad = bad or partial.cause
                 row[name] = partial.result
-            except (_Unfit, Malformed) as error:
+            except (_Unfit, InvalidInput) as error:
                 bad = bad or error
                 reader.skip_children()
         if bad is not None:
@@ -180,7 +181,7 @@ def _map_converter(convert_value: _Convert) -> _Convert:
             except _Partial as partial:
                 bad = bad or partial.cause
                 entries.append((name, partial.result))
-            except (_Unfit, Malformed) as error:
+            except (_Unfit, InvalidInput) as error:
                 lost = lost or error
                 reader.skip_children()
         if lost is not None:  # Spark has a key without a value then, and gives up the whole map

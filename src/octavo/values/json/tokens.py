@@ -12,6 +12,8 @@ import unicodedata
 from enum import Enum
 from typing import Final, NoReturn
 
+from octavo.errors import InvalidInput
+
 MAX_DEPTH: Final = 1000  # Jackson's limits
 MAX_NUMBER: Final = 1000
 MAX_NAME: Final = 50_000
@@ -32,10 +34,6 @@ class Token(Enum):
     TRUE = "true"
     FALSE = "false"
     NULL = "null"
-
-
-class Malformed(Exception):
-    """The text is not JSON, or beyond a limit."""
 
 
 _NOT_FINITE: Final = {
@@ -92,7 +90,10 @@ class TokenReader:
         return self._contexts[-1].name
 
     def text(self) -> str:
-        """Return the text of the current token: of a string its content, of a number its digits. Raises `Malformed`."""
+        """Return the text of the current token: of a string its content, of a number its digits.
+
+        Raises `InvalidInput`.
+        """
         if self._incomplete:
             self._incomplete = False
             self._string = self._read_string('"')
@@ -103,7 +104,7 @@ class TokenReader:
         return "" if self.token is None else self.token.value
 
     def next(self) -> Token | None:
-        """Go to the next token. Raises `Malformed`."""
+        """Go to the next token. Raises `InvalidInput`."""
         if self.token is Token.NAME:
             value, self._ahead = self._ahead, None
             self._open(value)
@@ -135,7 +136,7 @@ class TokenReader:
         return self.token
 
     def skip_children(self) -> None:
-        """If the current token opens an object or array, go to its end. Raises `Malformed`."""
+        """If the current token opens an object or array, go to its end. Raises `InvalidInput`."""
         if self.token not in (Token.START_OBJECT, Token.START_ARRAY):
             return
         depth = 1
@@ -148,7 +149,7 @@ class TokenReader:
             depth += (token in (Token.START_OBJECT, Token.START_ARRAY)) - (token in (Token.END_OBJECT, Token.END_ARRAY))
 
     def binary(self) -> bytes:
-        """Return the bytes that the current string has in base64. Raises `Malformed`."""
+        """Return the bytes that the current string has in base64. Raises `InvalidInput`."""
         if not self._incomplete:  # it was in single quotes, and is read already
             inner = TokenReader(self._string + '"')
             return inner._read_base64()
@@ -159,7 +160,7 @@ class TokenReader:
     # -------------------------------------------------------------------------------------------------------- inside
 
     def _fail(self, reason: str) -> NoReturn:
-        raise Malformed(f"not JSON at character {self._position}: {reason}")
+        raise InvalidInput(f"not JSON at character {self._position}: {reason}")
 
     def _open(self, token: Token | None) -> None:
         if token is Token.START_OBJECT or token is Token.START_ARRAY:
