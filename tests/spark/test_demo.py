@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -20,6 +21,10 @@ def test_the_log_is_asked_as_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    # The demo runs with what `octavo[spark]` brings, and pandas is not part of that.
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / "pandas.py").write_text("raise ImportError('there is no pandas')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "without"), prepend=os.pathsep)
     settings = shlex.join(f"--conf={name}={value}" for name, value in sessions.settings().items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{settings} pyspark-shell")
     data = tmp_path / "data"

@@ -23,6 +23,11 @@ Result = TypeVar("Result")
 _SCHEMA: Final = "number long, result binary"
 
 
+def is_remote(spark: Any) -> bool:
+    """Whether the session is one of Spark Connect, which has no SparkContext."""
+    return not hasattr(type(spark), "_jsparkSession") and type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def run_on_workers(
     spark: SparkSession, function: Callable[[Argument], Result], arguments: Sequence[Argument]
 ) -> list[Result]:
@@ -30,8 +35,13 @@ def run_on_workers(
     if not arguments:
         return []
     pickled = [pickle.dumps(argument) for argument in arguments]
-    frame = spark.range(0, len(pickled), 1, len(pickled)).mapInArrow(_Worker(function, pickled), _SCHEMA)
-    results: dict[int, Any] = {row.number: pickle.loads(bytes(row.result)) for row in frame.collect()}
+    worker = _Worker(function, pickled)
+    if is_remote(spark):
+        frame = spark.range(0, len(pickled), 1, len(pickled)).mapInArrow(worker, _SCHEMA)
+        results: dict[int, Any] = {row.number: pickle.loads(bytes(row.result)) for row in frame.collect()}
+    else:  # by RDD, because `mapInArrow` asks for pandas
+        numbers = spark.sparkContext.parallelize(range(len(pickled)), len(pickled))
+        results = dict(enumerate(map(pickle.loads, numbers.map(worker.run).collect())))
     for result in results.values():
         if isinstance(result, OctavoError):
             raise result
@@ -45,11 +55,14 @@ class _Worker:
         self._function: Final = function
         self._arguments: Final = arguments
 
+    def run(self, number: int) -> bytes:
+        """Call the function with an argument; return the result, or the error, pickled."""
+        try:
+            return pickle.dumps(self._function(pickle.loads(self._arguments[number])))
+        except OctavoError as error:
+            return pickle.dumps(error)
+
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                try:
-                    result = self._function(pickle.loads(self._arguments[number]))
-                except OctavoError as error:
-                    result = error
-                yield pa.RecordBatch.from_pydict({"number": [number], "result": [pickle.dumps(result)]})
+                yield pa.RecordBatch.from_pydict({"number": [number], "result": [self.run(number)]})

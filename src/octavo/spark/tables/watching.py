@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from octavo.spark.tables.on_workers import run_on_workers
+from octavo.spark.tables.on_workers import is_remote, run_on_workers
 from octavo.spark.tables.written import WrittenFile
 
 if TYPE_CHECKING:
@@ -19,11 +19,6 @@ _log = logging.getLogger("octavo.spark")
 
 _GROUP: Final = "spark.jobGroup.id"
 _EVERY_S: Final = 0.25
-
-
-def is_remote(spark: Any) -> bool:
-    """Whether the session is one of Spark Connect, which has no SparkContext."""
-    return not hasattr(type(spark), "_jsparkSession") and type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def cores_of(spark: SparkSession) -> int:
