@@ -33,11 +33,13 @@ _DATA: Final[dict[str, tuple[Any, ...]]] = {  # arguments of errors that take ot
     "LimitExceeded": (7, "a batch", 10, 5),
     "LockLost": ("/data",),
     "NoOffset": (_PARTITION,),
+    "NoSuchFile": ("/data/a.log", "No such file or directory"),
     "NoSegments": ("/data/orders-3",),
     "OffsetOutOfRange": (9, 0, 5),
     "RecordTooLarge": (9, 5, "max.request.size"),
     "SparkTooOld": ("a stream", "4.2", "4.0.0", ": use a batch"),
     "TableError": ("/table", "is none"),
+    "Unreadable": ("/data/a.log", "it is a directory"),
     "WrongProcess": ("/data", 4711),
     "WrongTransactionOrder": ("send", "outside a transaction", "call begin_transaction first"),
 }

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
-from octavo.errors import FormatError, InvalidInput
+from octavo.errors import FormatError, InvalidInput, Unreadable
 
 if TYPE_CHECKING:
     from octavo.inspect import Dump
@@ -88,10 +88,7 @@ def _dump(file: str, arguments: argparse.Namespace) -> int:
             resync=arguments.resync,
             offsets=arguments.offsets,
         )
-    except OSError as error:
-        _say(file, f"cannot be read: {error.strerror or error}")
-        return COULD_NOT_RUN
-    except InvalidInput as error:
+    except (Unreadable, InvalidInput) as error:
         print(f"octavo: {error}", file=sys.stderr)
         return COULD_NOT_RUN
     found = None

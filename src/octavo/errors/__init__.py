@@ -52,6 +52,8 @@
     ├── TableError                     a table cannot do what the caller asked for; has its `path`
     │   ├── BadTable                   the table is not in a state that an export leaves behind
     │   └── ExportConflict             another export has changed the table meanwhile, so nothing was added
+    ├── Unreadable                     a file that the caller named cannot be read; has its `path`; also an `OSError`
+    │   └── NoSuchFile                 there is no file of this name; also a `FileNotFoundError`
     └── InvalidInput                   the caller asked for something that cannot be expressed; also a `ValueError`
         ├── WrongCall                  a call in the form of another Kafka client; also a `TypeError`
         ├── InvalidConfig              a configuration has a name or value that Kafka does not accept
@@ -105,8 +107,10 @@ from octavo.errors.invalid_input import (
     InvalidConfig,
     InvalidInput,
     MissingPartitions,
+    NoSuchFile,
     RecordTooLarge,
     SparkTooOld,
+    Unreadable,
     WrongCall,
 )
 from octavo.errors.log_errors import (
@@ -194,6 +198,8 @@ __all__ = [
     "TableError",
     "BadTable",
     "ExportConflict",
+    "Unreadable",
+    "NoSuchFile",
     "InvalidInput",
     "WrongCall",
     "InvalidConfig",

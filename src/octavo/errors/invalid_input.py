@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import PathLike, fspath
+
 from octavo.errors.root import ErrorCode, OctavoError
 
 
@@ -59,3 +61,20 @@ class SparkTooOld(InvalidInput):
 
     def __str__(self) -> str:
         return f"{self.what} needs Spark {self.needed} or later, and this is Spark {self.running}{self.instead}"
+
+
+class Unreadable(OctavoError, OSError):
+    """The file at `path` cannot be opened or read; `reason` says why."""
+
+    def __init__(self, path: str | PathLike[str], reason: str) -> None:
+        super().__init__(reason)
+        self.args = (fspath(path), reason)
+        self.path = fspath(path)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: cannot be read: {self.reason}"
+
+
+class NoSuchFile(Unreadable, FileNotFoundError):
+    """There is no file at `path`."""

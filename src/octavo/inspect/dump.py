@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import stat
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
@@ -28,34 +27,12 @@ from typing import Any, Final
 from octavo.errors import FormatError, InvalidInput, Truncated
 from octavo.inspect.control import control_content
 from octavo.inspect.descriptions import TIMESTAMP_TYPES
-from octavo.log.names import (
-    CLEANED,
-    DELETED,
-    INDEX,
-    LOG,
-    META_PROPERTIES,
-    PARTITION_METADATA,
-    SNAPSHOT,
-    SWAP,
-    TIME_INDEX,
-    TXN_INDEX,
-    TopicPartition,
-    base_offset_of,
-)
+from octavo.inspect.kinds import FileName, Kind, open_regular, topic_and_partition
+from octavo.log.names import LOG
 from octavo.records import Batch, Damage, Record, read_batches, read_control
 from octavo.records.offset_order import base_offset_at, is_misplaced, misplaced
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
-
-_CHECKPOINT: Final = "-checkpoint"
-_OTHER_KINDS: Final = {  # kinds of files by the suffix of their names
-    TIME_INDEX: "an index of timestamps",
-    TXN_INDEX: "an index of aborted transactions",
-    INDEX: "an index of offsets",
-    SNAPSHOT: "a snapshot of producers",
-    PARTITION_METADATA: "a file of properties",
-    META_PROPERTIES: "a file of properties",
-}
 
 Offsets = tuple[int | None, int | None]
 
@@ -81,7 +58,7 @@ class Dump(Iterable[str]):
 
     In a file that is named like a segment, batches whose offsets do not increase are damage, too.
 
-    Raises `OSError` if the file cannot be opened or mapped. Raises `InvalidInput` for a range that ends before it
+    Raises `Unreadable` if the file cannot be opened. Raises `InvalidInput` for a range that ends before it
     begins, and for the other kinds of files that Kafka keeps beside segments.
     Without `resync`, iterating yields everything before the first damage, and then raises `FormatError`.
     """
@@ -100,15 +77,17 @@ class Dump(Iterable[str]):
             raise InvalidInput(f"the range of offsets ends at {self._behind}, before it begins at {self._first}")
         self._path: Final = path
         self._file: Final = _mapped(path)
-        kind = _other_kind(path.name)
-        if kind is not None:
-            raise InvalidInput(f"{path} is {kind}, not a segment: the records are in files that end in {LOG}")
+        name = FileName.parse(path.name)
+        if name.kind is not Kind.UNKNOWN and not name.kind.has_batches:
+            raise InvalidInput(
+                f"{path} is {name.kind.value}, not a segment: the records are in files that end in {LOG}"
+            )
         self.size: Final = len(self._file)
         self._resync: Final = resync
         self._verify: Final = verify
         # Without resync only the wanted batches are verified, in `__iter__`.
         self._reader: Final = read_batches(self._file, verify=verify and resync, resync=resync)
-        base_offset = base_offset_of(path.name) if path.suffix == LOG else None
+        base_offset = name.base_offset if path.suffix == LOG else None
         # The last offset of the previous batch; None if the file is not named like a segment.
         self._last_offset = None if base_offset is None else base_offset - 1
         self._bytes_as_json: Final = _BYTES_AS_JSON[binary]
@@ -209,30 +188,12 @@ class Dump(Iterable[str]):
         return f"[{','.join(pairs)}]"
 
 
-def topic_and_partition(path: Path) -> tuple[str | None, int | None]:
-    """Return the topic and partition from the name of a segment's folder, or None for both."""
-    named = TopicPartition.parse(path.absolute().parent.name)
-    return (None, None) if named is None or path.suffix != LOG else named
-
-
-def _other_kind(name: str) -> str | None:
-    """Return the kind of a file that does not contain batches, judged by its name; None for other names."""
-    for suffix in (DELETED, SWAP, CLEANED):
-        name = name.removesuffix(suffix)
-    if name.endswith(_CHECKPOINT):
-        return "a checkpoint"
-    return next((kind for ending, kind in _OTHER_KINDS.items() if name.endswith(ending)), None)
-
-
 def _mapped(path: Path) -> mmap.mmap | bytes:
-    mode = path.stat().st_mode
-    if not stat.S_ISREG(mode):  # a pipe cannot be mapped, and opening it would block
-        raise OSError("it is a directory" if stat.S_ISDIR(mode) else "it is no ordinary file")
-    with path.open("rb") as file:
-        try:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError:  # an empty file cannot be mapped
-            return b""
+    file = open_regular(path)
+    try:
+        return mmap.mmap(file.descriptor, 0, access=mmap.ACCESS_READ)
+    except ValueError:  # an empty file cannot be mapped
+        return b""
 
 
 def _with_control(behind: str, record: Record, position: int) -> str:

@@ -21,6 +21,7 @@ INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"
 TXN_INDEX: Final = ".txnindex"
 SNAPSHOT: Final = ".snapshot"
+CHECKPOINT: Final = ".checkpoint"  # snapshots of the metadata log, which are named after an offset and an epoch
 
 # Suffixes that are added to a whole file name.
 DELETED: Final = ".deleted"  # waiting to be removed
@@ -31,6 +32,7 @@ LOST: Final = ".lost"  # data after offsets that are missing; nobody reads or re
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 META_PROPERTIES: Final = "meta.properties"
+QUORUM_STATE: Final = "quorum-state"
 LOCK: Final = ".lock"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 COMMIT_JOURNAL: Final = "octavo-commits"  # Octavo's own; Kafka takes no notice of files that it does not know

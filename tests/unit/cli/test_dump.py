@@ -211,8 +211,8 @@ def test_a_bar_is_drawn_only_where_output_goes_elsewhere_and_takes_time(monkeypa
         ("00000000000000000000.timeindex", "an index of timestamps"),
         ("00000000000000000000.txnindex.deleted", "an index of aborted transactions"),
         ("00000000000000000000.snapshot", "a snapshot of producers"),
-        ("leader-epoch-checkpoint", "a checkpoint"),
-        ("partition.metadata", "a file of properties"),
+        ("leader-epoch-checkpoint", "a checkpoint of leader epochs"),
+        ("partition.metadata", "the metadata of a partition"),
     ],
 )
 def test_a_file_of_another_kind_is_named_and_not_taken_for_a_segment(

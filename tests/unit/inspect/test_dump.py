@@ -12,7 +12,6 @@ import pytest
 
 from octavo.errors import BadRecord, ChecksumMismatch, InvalidInput
 from octavo.inspect import Binary, Dump
-from octavo.inspect.dump import topic_and_partition
 from octavo.records import BatchBuilder, Codec, TimestampType
 from tests.golden import files
 from tests.kafka.answers import ReadBatch, ReadRecord
@@ -117,24 +116,6 @@ def test_null_stays_null_and_empty_stays_empty(tmp_path: Path) -> None:
 def test_text_is_utf_8_and_what_is_not_is_an_object(tmp_path: Path, value: bytes, told: object) -> None:
     path = written(tmp_path / "a.log", batch_of(value))
     assert [row["value"] for row in rows(Dump(path, binary=Binary.TEXT))] == [told]
-
-
-@pytest.mark.parametrize(
-    ("path", "told"),
-    [
-        ("/data/orders-0/00000000000000000000.log", ("orders", 0)),
-        ("/data/a-b.c_d-12/00000000000000000000.log", ("a-b.c_d", 12)),
-        ("/data/orders-0/00000000000000000000.index", (None, None)),
-        ("/data/orders/00000000000000000000.log", (None, None)),
-        ("/data/orders-x/00000000000000000000.log", (None, None)),
-        ("/data/-0/00000000000000000000.log", (None, None)),
-        ("/data/orders-007/00000000000000000000.log", (None, None)),  # as everywhere else: Kafka writes orders-7
-        ("/data/..-0/00000000000000000000.log", (None, None)),
-        ("/data/orders-0.8f5c0c1e-delete/00000000000000000000.log", (None, None)),
-    ],
-)
-def test_topic_and_partition_come_from_the_folder(path: str, told: tuple[str | None, int | None]) -> None:
-    assert topic_and_partition(Path(path)) == told
 
 
 def test_topic_and_partition_are_in_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory, CorruptFile, FormatError, InvalidInput
 from octavo.log.metadata.image import Image
-from octavo.log.names import LOG, METADATA_TOPIC, TopicPartition, base_offset_of, file_name
+from octavo.log.names import CHECKPOINT, LOG, METADATA_TOPIC, TopicPartition, base_offset_of, file_name
 from octavo.log.segment.batch_walk import walk
 from octavo.log.segment.damage import BatchSearch
 from octavo.log.storage import File, Storage
@@ -33,7 +33,6 @@ from octavo.schemas.metadata.serde import UnknownRecord, read_metadata, write_me
 from octavo.schemas.metadata.topics import PartitionRecord
 
 FOLDER: Final = TopicPartition(METADATA_TOPIC, 0).folder
-CHECKPOINT: Final = ".checkpoint"
 FIRST_EPOCH: Final = 1
 MAX_BATCH: Final = 8 << 20  # maximum batch size of Kafka's quorum
 DIRECTORIES_VERSION: Final = 17  # the metadata.version (3.7-IV2) from which on partitions name their directories

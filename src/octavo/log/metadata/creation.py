@@ -20,7 +20,7 @@ from uuid import UUID
 from octavo.log.files.meta_properties import METADATA_TOPIC_ID, ZERO_ID, write_uuid
 from octavo.log.files.partition_metadata import write_topic_id
 from octavo.log.metadata.cluster_log import FIRST_EPOCH, FOLDER, SnapshotId
-from octavo.log.names import LOG, file_name
+from octavo.log.names import LOG, QUORUM_STATE, file_name
 from octavo.log.storage import Storage
 from octavo.records import BatchBuilder
 from octavo.records.control import (
@@ -39,7 +39,6 @@ from octavo.schemas.metadata.serde import UnknownRecord, write_metadata
 
 LISTENER: Final = "CONTROLLER"  # name of the controller listener in Kafka's own server.properties
 CONTROLLER_PORT: Final = 9093
-QUORUM_STATE: Final = "quorum-state"
 BOOTSTRAP: Final = SnapshotId(0, 0)
 
 FEATURES: Final[tuple[MetadataRecord, ...]] = (
