@@ -22,7 +22,7 @@ from octavo.log.coordinator.transaction_log import changed
 from octavo.log.metadata import handover
 from octavo.log.names import TopicPartition
 from octavo.records import BatchBuilder, read_batches
-from octavo.schemas.consumer_offsets import OffsetCommitKey, OffsetCommitValue
+from octavo.schemas.consumer_offsets.offsets import OffsetCommitKey, OffsetCommitValue
 from octavo.schemas.transaction_state import TransactionLogKey, TransactionLogValue, TransactionState
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
 from tests.kafka import releases
@@ -56,7 +56,7 @@ ID: Final = "the id"
 )
 @pytest.mark.usefixtures("kafka_broker")  # which fails, or skips, where there is no Kafka
 def test_the_declarations_are_those_of_kafka(
-    jar: str, key: type[CoordinatorKey], value: type[CoordinatorValue]
+    jar: str, key: type[CoordinatorKey[Any]], value: type[CoordinatorValue]
 ) -> None:
     release = releases.find("broker")
     [path] = [path for path in release.jars if re.match(jar + r"-\d", path.name)]

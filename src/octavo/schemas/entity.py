@@ -6,10 +6,10 @@
         topic_id: UUID = kafka("uuid")
 
 A field declares its type as Kafka's definitions do ("[]int32" is an array, "[]" an array of the structure in its
-annotation), the version that introduced it, its tag, and whether it may be null. `read_entity` and `write_entity`
-follow these declarations, in every version. In flexible versions (KIP-482) lengths are varints, and tagged fields come
-at the end. In old versions lengths are integers, and there are no tagged fields. Numbers, varints and byte strings are
-read and written by kio's functions.
+annotation, "struct" one such structure), the version that introduced it, its tag, and whether it may be null.
+`read_entity` and `write_entity` follow these declarations, in every version. In flexible versions (KIP-482) lengths are
+varints, and tagged fields come at the end. In old versions lengths are integers, and there are no tagged fields.
+Numbers and varints are read and written by kio's functions.
 
 Where kio's own reader of whole structures differs from Kafka, this module follows Kafka: unknown tagged fields are
 skipped, the zero uuid is a uuid, any byte but 0 is true, and malformed UTF-8 is decoded as in Java. A count that
@@ -25,12 +25,19 @@ from dataclasses import MISSING, dataclass, field, fields
 from types import UnionType
 from typing import Any, Final, NamedTuple, TypeVar, dataclass_transform, get_args, get_type_hints
 
-from kio.serial import readers, writers
 from kio.serial.errors import BufferUnderflow, SerialError
-from kio.static.primitive import i32, uvarint
 
-from octavo.errors import BadLength, BadRecord, BadVarint, InvalidInput
-from octavo.schemas.primitives import NULLABLES, OLD_PRIMITIVES, PRIMITIVES, Reader, Writer
+from octavo.errors import BadLength, BadRecord, InvalidInput
+from octavo.schemas.lengths import (
+    as_int32,
+    read_compact_length,
+    read_long_length,
+    read_varint,
+    write_compact_length,
+    write_long_length,
+    write_varint,
+)
+from octavo.schemas.primitives import Reader, Writer, primitive
 
 _LAST_VERSION: Final = 0x7FFF
 
@@ -82,10 +89,10 @@ def read_entity(kind: type[T], data: bytes, position: int, version: int, *, flex
             values[each.name], position = each.read(data, position, version)
     if not flexible:
         return kind(**values), position
-    count, position = _varint(data, position)
-    for _ in range(count):  # each takes at least two bytes, so a wrong count fails at the end of the data
-        tag, position = _varint(data, position)
-        size, position = _varint(data, position)
+    count, position = read_varint(data, position)
+    for _ in range(as_int32(count)):  # each takes at least two bytes, so a wrong count fails at the end of the data
+        tag, position = read_varint(data, position)
+        size, position = read_varint(data, position)
         known = tagged.get(tag)
         if known is not None:
             if version < known.since:
@@ -111,26 +118,16 @@ def write_entity(buffer: io.BytesIO, value: Any, version: int, *, flexible: bool
         if present:
             raise InvalidInput(f"{type(value).__name__} has no {present[0].name} in version {version}")
         return
-    writers.write_unsigned_varint(buffer, uvarint(len(present)))
+    write_varint(buffer, len(present))
     for each in present:
         if version < each.since:
             raise InvalidInput(f"{type(value).__name__} has no {each.name} in version {version}")
         assert each.tag is not None
         content = io.BytesIO()
         _write(content, each, value, version)
-        writers.write_unsigned_varint(buffer, uvarint(each.tag))
-        writers.write_unsigned_varint(buffer, uvarint(content.tell()))
+        write_varint(buffer, each.tag)
+        write_varint(buffer, content.tell())
         buffer.write(content.getvalue())
-
-
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """Read an unsigned varint; returns it and the position after it. Raises `BadLength` or `BadVarint`."""
-    return _varint(data, position)
-
-
-def write_varint(buffer: io.BytesIO, number: int) -> None:
-    """Write an unsigned varint."""
-    writers.write_unsigned_varint(buffer, uvarint(number))
 
 
 def _write(buffer: io.BytesIO, each: _Field, value: Any, version: int) -> None:
@@ -169,15 +166,20 @@ def _fields_of(kind: type[Any], flexible: bool) -> _Declared:
 def _field(declared: Any, hint: Any, flexible: bool) -> _Field:
     kafka_type: str = declared.metadata["kafka_type"]
     nullable: bool = declared.metadata["nullable"]
+    tag: int | None = declared.metadata["tag"]
     name: str = declared.name
-    primitives = PRIMITIVES if flexible else PRIMITIVES | OLD_PRIMITIVES
-    if kafka_type.startswith("[]"):
-        item = kafka_type[2:]
-        read, write = _versioned(name, *primitives[item]) if item else _structure(_item_type(hint), flexible)
-        read, write = _array(name, nullable, flexible, read, write)
+    if kafka_type == "struct":
+        read, write = _structure(structure_type(hint), flexible)
+        if nullable:
+            read, write = _nullable_structure(read, write, tagged=tag is not None)
+    elif kafka_type == "[]":
+        read, write = _array(name, nullable, flexible, *_structure(structure_type(hint), flexible))
+    elif kafka_type.startswith("[]"):
+        item = _versioned(name, *primitive(kafka_type[2:], flexible=flexible, nullable=False))
+        read, write = _array(name, nullable, flexible, *item)
     else:
-        read, write = _versioned(name, *(NULLABLES if nullable else primitives)[kafka_type])
-    since, until, tag = declared.metadata["since"], declared.metadata["until"], declared.metadata["tag"]
+        read, write = _versioned(name, *primitive(kafka_type, flexible=flexible, nullable=nullable))
+    since, until = declared.metadata["since"], declared.metadata["until"]
     return _Field(name, since, _LAST_VERSION if until is None else until, tag, declared.default, read, write)
 
 
@@ -211,8 +213,32 @@ def _structure(kind: type[Any], flexible: bool) -> tuple[_Read, _Write]:
     return read, write
 
 
+def _nullable_structure(read_content: _Read, write_content: _Write, *, tagged: bool) -> tuple[_Read, _Write]:
+    """Return functions for a structure after a mark that it is not null: a varint in a tagged field, else a byte."""
+
+    def read(data: bytes, position: int, version: int) -> tuple[Any, int]:
+        if tagged:
+            number, behind = read_varint(data, position)
+            is_null = as_int32(number) <= 0
+        elif position < len(data):
+            is_null, behind = data[position] >= 0x80, position + 1
+        else:
+            raise BadLength(position, "the bytes end where a structure or null is meant")
+        return (None, behind) if is_null else read_content(data, behind, version)
+
+    def write(buffer: io.BytesIO, value: Any, version: int) -> None:
+        if value is None:
+            buffer.write(b"\x00" if tagged else b"\xff")
+        else:
+            buffer.write(b"\x01")  # the same as a varint and as a byte
+            write_content(buffer, value, version)
+
+    return read, write
+
+
 def _array(name: str, nullable: bool, flexible: bool, read_item: _Read, write_item: _Write) -> tuple[_Read, _Write]:
-    read_count, write_count = (_read_compact_count, _write_compact_count) if flexible else (_read_count, _write_count)
+    read_count = read_compact_length if flexible else read_long_length
+    write_count = write_compact_length if flexible else write_long_length
 
     def read(data: bytes, position: int, version: int) -> tuple[Any, int]:
         count, behind = read_count(data, position)
@@ -238,42 +264,9 @@ def _array(name: str, nullable: bool, flexible: bool, read_item: _Read, write_it
     return read, write
 
 
-def _read_compact_count(data: bytes, position: int) -> tuple[int, int]:
-    """Return an array's item count in a flexible version (-1 for null), and the position after it."""
-    count, behind = _varint(data, position)
-    return count - 1, behind
-
-
-def _write_compact_count(buffer: io.BytesIO, count: int) -> None:
-    writers.write_unsigned_varint(buffer, uvarint(count + 1))
-
-
-def _read_count(data: bytes, position: int) -> tuple[int, int]:
-    """Return an array's item count in an old version (-1 for null), and the position after it."""
-    try:
-        count, size = readers.read_int32(data, position)
-    except BufferUnderflow:
-        raise BadLength(position, "the bytes end inside a count") from None
-    return count, position + size
-
-
-def _write_count(buffer: io.BytesIO, count: int) -> None:
-    writers.write_int32(buffer, i32(count))
-
-
-def _item_type(hint: Any) -> type[Any]:
-    """Return the item type `X` of `tuple[X, ...]` or `tuple[X, ...] | None`."""
+def structure_type(hint: Any) -> type[Any]:
+    """Return the structure `X` of an annotation: `X` or `tuple[X, ...]`, either of them perhaps or None."""
     if isinstance(hint, UnionType):
         hint = next(each for each in get_args(hint) if each is not type(None))
-    item: type[Any] = get_args(hint)[0]
-    return item
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    try:
-        number, size = readers.read_unsigned_varint(data, position)
-    except BufferUnderflow:
-        raise BadLength(position, "the bytes end inside a varint") from None
-    except ValueError:
-        raise BadVarint(position, "a varint goes on after its last possible byte") from None
-    return number & 0xFFFFFFFF, position + size
+    structure: type[Any] = get_args(hint)[0] if get_args(hint) else hint
+    return structure

@@ -4,21 +4,102 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from kio.serial import readers, writers
 from kio.serial.errors import BufferUnderflow
-from kio.static.primitive import i16, uvarint
 
 from octavo.errors import InvalidInput
 from octavo.records.text import read_text, write_text
+from octavo.schemas.lengths import (
+    read_compact_length,
+    read_long_length,
+    read_short_length,
+    write_compact_length,
+    write_long_length,
+    write_short_length,
+)
 
 MAX_STRING: Final = 0x7FFF
 NO_UUID: Final = UUID(int=0)
 
+T = TypeVar("T")
+
 Reader = Callable[[bytes, int], tuple[Any, int]]  # takes a position; returns the value there and its size in bytes
 Writer = Callable[[io.BytesIO, Any], None]
+
+
+def primitive(kafka_type: str, *, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
+    """Return the functions that read and write a type, in flexible or in old versions.
+
+    The reader raises kio's `BufferUnderflow` or a `FormatError` if bytes are missing, and `ValueError` for a value that
+    Kafka refuses.
+    """
+    if kafka_type == "string":
+        return _string(flexible, nullable)
+    if kafka_type == "bytes":
+        return _bytes(flexible, nullable)
+    assert not nullable, kafka_type
+    return _FIXED[kafka_type]
+
+
+def _string(flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
+    read_content = _content_reader(read_compact_length if flexible else read_short_length, nullable, MAX_STRING)
+    write_length = write_compact_length if flexible else write_short_length
+
+    def read(data: bytes, position: int) -> tuple[str | None, int]:
+        content, size = read_content(data, position)
+        return None if content is None else read_text(content), size
+
+    def write(buffer: io.BytesIO, value: str | None) -> None:
+        if value is None and nullable:
+            write_length(buffer, -1)
+            return
+        encoded = write_text(_not_null(value))
+        if len(encoded) > MAX_STRING:
+            raise InvalidInput(f"a string of {len(encoded)} bytes is longer than {MAX_STRING}")
+        write_length(buffer, len(encoded))
+        buffer.write(encoded)
+
+    return read, write
+
+
+def _bytes(flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
+    write_length = write_compact_length if flexible else write_long_length
+
+    def write(buffer: io.BytesIO, value: bytes | None) -> None:
+        if value is None and nullable:
+            write_length(buffer, -1)
+            return
+        write_length(buffer, len(_not_null(value)))
+        buffer.write(_not_null(value))
+
+    return _content_reader(read_compact_length if flexible else read_long_length, nullable, None), write
+
+
+def _content_reader(
+    read_length: Callable[[bytes, int], tuple[int, int]], nullable: bool, max_length: int | None
+) -> Callable[[bytes, int], tuple[bytes | None, int]]:
+    def read(data: bytes, position: int) -> tuple[bytes | None, int]:
+        length, begin = read_length(data, position)
+        if length < 0:
+            if not nullable:
+                raise ValueError("it is null")
+            return None, begin - position
+        if max_length is not None and length > max_length:
+            raise ValueError(f"a string is longer than {max_length} bytes")
+        if length > len(data) - begin:
+            raise BufferUnderflow
+        return data[begin : begin + length], begin + length - position
+
+    return read
+
+
+def _not_null(value: T | None) -> T:
+    if value is None:
+        raise TypeError("it is not nullable")
+    return value
 
 
 def _read_bool(data: bytes, position: int) -> tuple[bool, int]:
@@ -31,54 +112,7 @@ def _read_uuid(data: bytes, position: int) -> tuple[UUID, int]:
     return uuid or NO_UUID, size
 
 
-def _read_string(data: bytes, position: int) -> tuple[str, int]:
-    text, size = readers.read_compact_string_as_bytes(data, position)
-    return _text(text), size
-
-
-def _read_nullable_string(data: bytes, position: int) -> tuple[str | None, int]:
-    text, size = readers.read_compact_string_as_bytes_nullable(data, position)
-    return None if text is None else _text(text), size
-
-
-def _text(text: bytes) -> str:
-    if len(text) > MAX_STRING:
-        raise ValueError(f"a string is longer than {MAX_STRING} bytes")
-    return read_text(text)
-
-
-def _write_string(buffer: io.BytesIO, value: str) -> None:
-    encoded = write_text(value)
-    if len(encoded) > MAX_STRING:
-        raise InvalidInput(f"a string of {len(encoded)} bytes is longer than {MAX_STRING}")
-    writers.write_compact_string(buffer, encoded)
-
-
-def _write_nullable_string(buffer: io.BytesIO, value: str | None) -> None:
-    if value is None:
-        writers.write_unsigned_varint(buffer, uvarint(0))
-    else:
-        _write_string(buffer, value)
-
-
-def _read_old_string(data: bytes, position: int) -> tuple[str, int]:
-    length, size = readers.read_int16(data, position)
-    if length < 0:
-        raise ValueError("it is null")
-    if length > len(data) - position - size:
-        raise BufferUnderflow
-    return read_text(data[position + size : position + size + length]), size + length
-
-
-def _write_old_string(buffer: io.BytesIO, value: str) -> None:
-    encoded = write_text(value)
-    if len(encoded) > MAX_STRING:
-        raise InvalidInput(f"a string of {len(encoded)} bytes is longer than {MAX_STRING}")
-    writers.write_int16(buffer, i16(len(encoded)))
-    buffer.write(encoded)
-
-
-PRIMITIVES: Final[dict[str, tuple[Reader, Writer]]] = {
+_FIXED: Final[dict[str, tuple[Reader, Writer]]] = {
     "bool": (_read_bool, writers.write_boolean),
     "int8": (readers.read_int8, writers.write_int8),
     "int16": (readers.read_int16, writers.write_int16),
@@ -87,12 +121,4 @@ PRIMITIVES: Final[dict[str, tuple[Reader, Writer]]] = {
     "int64": (readers.read_int64, writers.write_int64),
     "float64": (readers.read_float64, writers.write_float64),
     "uuid": (_read_uuid, writers.write_uuid),
-    "string": (_read_string, _write_string),
-    "bytes": (readers.read_compact_string_as_bytes, writers.write_compact_string),
-}
-OLD_PRIMITIVES: Final[dict[str, tuple[Reader, Writer]]] = {  # for versions that are not flexible
-    "string": (_read_old_string, _write_old_string),
-}
-NULLABLES: Final[dict[str, tuple[Reader, Writer]]] = {
-    "string": (_read_nullable_string, _write_nullable_string),
 }

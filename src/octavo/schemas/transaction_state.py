@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 from octavo.schemas.entity import entity, kafka
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue, read_key, read_number
@@ -20,15 +20,6 @@ class TransactionState(IntEnum):
     COMPLETE_ABORT = 5
     DEAD = 6  # the transactional id has expired; never written
     PREPARE_EPOCH_FENCE = 7  # never written
-
-
-@entity
-class TransactionLogKey(CoordinatorKey):
-    """The key of a record of `__transaction_state`: a transactional id."""
-
-    TYPE: ClassVar = 0
-
-    transactional_id: str = kafka("string")
 
 
 @entity
@@ -57,6 +48,19 @@ class TransactionLogValue(CoordinatorValue):
     transaction_last_update_timestamp_ms: int = kafka("int64")
     transaction_start_timestamp_ms: int = kafka("int64")
     client_transaction_version: int = kafka("int16", since=1, tag=2, default=0)
+
+
+@entity
+class TransactionLogKey(CoordinatorKey[TransactionLogValue]):
+    """The key of a record of `__transaction_state`: a transactional id."""
+
+    TYPE: ClassVar = 0
+    VALUE: ClassVar = TransactionLogValue
+
+    transactional_id: str = kafka("string")
+
+
+KINDS: Final[dict[int, type[CoordinatorKey[Any]]]] = {TransactionLogKey.TYPE: TransactionLogKey}
 
 
 def read_transaction_key(key: bytes) -> TransactionLogKey | None:

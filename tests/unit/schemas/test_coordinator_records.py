@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from octavo.errors import BadLength, BadRecord, FormatError, InvalidInput, Unsupported
-from octavo.schemas.consumer_offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
+from octavo.schemas.consumer_offsets.offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
 from octavo.schemas.transaction_state import (
     PartitionsSchema,
     TransactionLogKey,

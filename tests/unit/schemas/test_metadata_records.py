@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from octavo.errors import BadLength, BadRecord, BadVarint, FormatError, InvalidInput, Unsupported
-from octavo.schemas.entity import write_varint
+from octavo.schemas.lengths import write_varint
 from octavo.schemas.metadata.nodes import BrokerEndpoint, RegisterBrokerRecord, ZkMigrationStateRecord
 from octavo.schemas.metadata.progress import NoOpRecord
 from octavo.schemas.metadata.serde import KINDS, UnknownRecord, read_metadata, write_metadata

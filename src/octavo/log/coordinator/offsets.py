@@ -24,7 +24,7 @@ from octavo.records import Batch, BatchBuilder, Record
 from octavo.records.control import ControlType, EndTransactionMarker, read_control
 from octavo.records.layout import MAX_INT64
 from octavo.records.text import write_text
-from octavo.schemas.consumer_offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
+from octavo.schemas.consumer_offsets.offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
 from octavo.schemas.primitives import MAX_STRING, NO_UUID
 from octavo.schemas.versioned import read_value, write_key, write_value
 

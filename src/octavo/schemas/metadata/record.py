@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from octavo.schemas.framed import FramedRecord
 
 
-class MetadataRecord:
+class MetadataRecord(FramedRecord):
     """A record of `__cluster_metadata`; each kind is a dataclass of its own."""
 
     __slots__ = ()
-
-    TYPE: ClassVar[int]  # Kafka's number for the kind
-    VERSIONS: ClassVar[range]  # versions that Kafka 4.3 knows

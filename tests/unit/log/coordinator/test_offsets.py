@@ -12,7 +12,7 @@ from octavo.log.coordinator.internal_topic import java_hash, partition_of
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
 from octavo.records import BatchBuilder
-from octavo.schemas.consumer_offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
+from octavo.schemas.consumer_offsets.offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
 from octavo.schemas.versioned import read_value, write_key
 from tests.clock import Clock
 from tests.unit.log.coordinator.parts import T0, T1, TIME_MS, opened, send
