@@ -52,7 +52,7 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
     if len(data) < len(HEADER) or data[: len(STREAM_MAGIC)] != STREAM_MAGIC:
         if not data:
             raise out.cut("an empty snappy stream, which has at least one byte")
-        _raw(data, out)
+        decompress_block(data, out)
         return
     at, end = len(HEADER), len(data)
     while at + 4 <= end:
@@ -65,7 +65,7 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
             raise out.bad(f"a snappy block of {size:,} bytes, more than {_MAX_CHUNK:,}")
         if size > end - at:
             raise out.cut(f"a snappy block of {size:,} bytes where {end - at:,} are left")
-        _raw(data[at : at + size], out)
+        decompress_block(data[at : at + size], out)
         at += size
 
 
@@ -82,7 +82,8 @@ def _next_header(data: memoryview, at: int, out: Output) -> int:
     return at - 4 + len(HEADER)
 
 
-def _raw(data: memoryview, out: Output) -> None:
+def decompress_block(data: memoryview, out: Output) -> None:
+    """Decompress one block, and append its content to `out`."""
     size = _declared_size(data, out)
     if size > _MAX_RATIO * len(data):
         raise out.bad(f"a snappy block of {len(data):,} bytes that says it holds {size:,}")

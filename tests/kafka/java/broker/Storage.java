@@ -28,6 +28,7 @@ final class Storage {
         Metadata.register(operations);
         Clients.register(operations);
         Administration.register(operations);
+        Dumping.register(operations);
     }
 
     /** What the leader makes of a client's records before it appends them. */
