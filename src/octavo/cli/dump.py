@@ -36,8 +36,6 @@ Damage ends the dump of a file, after all records before it, with one sentence o
 is being written to) is told, and no damage. Exit code 2: a file could not be read, or is no segment.
 """
 
-_LINES_A_WRITE: Final = 512
-
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `octavo dump` and its options to the parser."""
@@ -103,22 +101,17 @@ def _write_lines(dump: Dump) -> None:
     """Write all lines up to damage, in UTF-8 regardless of the terminal's locale."""
     from octavo.cli.progress import progress
 
-    lines: list[str] = []
     sys.stdout.flush()
     with progress(dump.size) as advance:
         try:
-            for line in dump:
-                lines.append(line)
-                if len(lines) == _LINES_A_WRITE:
-                    _write("".join(lines).encode())
-                    lines.clear()
-                    advance(dump.position)
+            for block in dump.blocks():
+                _write(block)
+                advance(dump.position)
         finally:
-            _write("".join(lines).encode())
             sys.stdout.buffer.flush()
 
 
-def _write(data: bytes) -> None:
+def _write(data: bytes | memoryview) -> None:
     """Write all bytes to standard output. If PYTHONUNBUFFERED is set, one call may write only a part of them."""
     rest = memoryview(data)
     while rest:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from base64 import urlsafe_b64encode
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 from uuid import UUID
 
 from octavo.records.control import (
@@ -17,7 +18,16 @@ from octavo.records.control import (
     SnapshotFooter,
     SnapshotHeader,
     UnknownControl,
+    read_control,
 )
+from octavo.records.record import Record
+
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def control_text(record: Record, position: int) -> str:
+    """Return what a control record says, as JSON. Raises `FormatError` at `position`, that of its batch."""
+    return _ENCODE(control_content(read_control(record, position=position)))
 
 
 def control_content(control: Control) -> dict[str, Any]:

@@ -10,31 +10,32 @@
     control             only in control records: the name of the type, and the fields that Kafka stores for it
 
 The file is mapped into memory, so that no more memory is needed than for the largest batch. A batch without records has
-no line.
+no line. Large files are printed by compiled kernels, without an object for each record.
 """
 
 from __future__ import annotations
 
 import json
-import mmap
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from octavo.errors import FormatError, InvalidInput, Truncated
-from octavo.inspect.control import control_content
+from octavo.errors import FormatError
+from octavo.inspect.control import control_text
 from octavo.inspect.descriptions import TIMESTAMP_TYPES
-from octavo.inspect.kinds import FileName, Kind, open_regular, topic_and_partition
-from octavo.log.names import LOG
-from octavo.records import Batch, Damage, Record, read_batches, read_control
-from octavo.records.offset_order import base_offset_at, is_misplaced, misplaced
+from octavo.inspect.kinds import topic_and_partition
+from octavo.inspect.segment_file import SegmentFile
+from octavo.inspect.wanted import EVERYTHING, KeyRange, Range, Wanted
+from octavo.records import Batch, Damage, Record
+from octavo.records.kernels import Kernels, kernels
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
-
-Offsets = tuple[int | None, int | None]
+_LINES_A_BLOCK: Final = 512
+_WORTH_COLUMNS: Final = 8 << 20  # bytes that take as long to print with objects as it takes to import pyarrow
+_BATCHES_MEANWHILE: Final = 64  # batches that are printed before looking again whether the kernels are compiled
 
 
 class Binary(StrEnum):
@@ -54,12 +55,14 @@ class Dump(Iterable[str]):
 
     verify: compare checksums; for batches outside the range of offsets, only if a gap in the offsets follows
     resync: continue after damage, and record it in `damage`
-    offsets: the first offset, and the offset after the last; None for no limit. Batches outside are not decoded
+    offsets, timestamps: the first, and the one after the last; None for no limit. Timestamps are in milliseconds.
+        Batches outside the offsets are not decoded
+    keys: only records whose key is in one of these ranges
 
     In a file that is named like a segment, batches whose offsets do not increase are damage, too.
 
-    Raises `Unreadable` if the file cannot be opened. Raises `InvalidInput` for a range that ends before it
-    begins, and for the other kinds of files that Kafka keeps beside segments.
+    Raises `Unreadable` if the file cannot be opened. Raises `InvalidInput` for a range that ends before it begins, and
+    for the other kinds of files that Kafka keeps beside segments.
     Without `resync`, iterating yields everything before the first damage, and then raises `FormatError`.
     """
 
@@ -70,90 +73,100 @@ class Dump(Iterable[str]):
         binary: Binary = Binary.HEX,
         verify: bool = True,
         resync: bool = False,
-        offsets: Offsets = (None, None),
+        offsets: Range = EVERYTHING,
+        timestamps: Range = EVERYTHING,
+        keys: Iterable[KeyRange] = (),
     ) -> None:
-        self._first, self._behind = offsets
-        if self._first is not None and self._behind is not None and self._behind < self._first:
-            raise InvalidInput(f"the range of offsets ends at {self._behind}, before it begins at {self._first}")
-        self._path: Final = path
-        self._file: Final = _mapped(path)
-        name = FileName.parse(path.name)
-        if name.kind is not Kind.UNKNOWN and not name.kind.has_batches:
-            raise InvalidInput(
-                f"{path} is {name.kind.value}, not a segment: the records are in files that end in {LOG}"
-            )
-        self.size: Final = len(self._file)
-        self._resync: Final = resync
-        self._verify: Final = verify
-        # Without resync only the wanted batches are verified, in `__iter__`.
-        self._reader: Final = read_batches(self._file, verify=verify and resync, resync=resync)
-        base_offset = name.base_offset if path.suffix == LOG else None
-        # The last offset of the previous batch; None if the file is not named like a segment.
-        self._last_offset = None if base_offset is None else base_offset - 1
+        wanted = Wanted(offsets, timestamps, tuple(keys))
+        self._segment: Final = SegmentFile(path, wanted=wanted, verify=verify, resync=resync)
+        self._binary: Final = binary
         self._bytes_as_json: Final = _BYTES_AS_JSON[binary]
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the file, as far as they are read."""
+        return self._segment.size
 
     @property
     def position(self) -> int:
         """The position after the batch that is being iterated over."""
-        return self._reader.position
+        return self._segment.position
 
     @property
     def damage(self) -> list[Damage]:
         """The damage that was skipped so far. Only with `resync`."""
-        return self._reader.damage
+        return self._segment.damage
 
     @property
     def torn_tail(self) -> int | None:
         """The position of an incomplete batch at the end of the file, or None. Known after the iteration."""
-        return self._reader.torn_tail
+        return self._segment.torn_tail
+
+    def grow(self) -> bool:
+        """Look for what was written to the file since. Returns whether it has grown, and can be iterated over again.
+
+        Raises `InvalidInput` if the file is shorter than what was read of it.
+        """
+        return self._segment.grow()
 
     def __iter__(self) -> Iterator[str]:
-        for batch in self._reader:
-            try:
-                behind = self._base_offset_behind(batch)
-                is_wanted = self._is_wanted(batch)
-                if self._verify and not self._resync and (is_wanted or behind != batch.last_offset + 1):
-                    batch.verify()
-                if self._last_offset is not None:
-                    self._check_place(batch, self._last_offset, behind)
-                if is_wanted:
-                    yield from self._batch_lines(batch)
-            except FormatError as error:
-                if not self._resync:
-                    raise
-                self._reader.damage.append(Damage(batch.position, batch.size, error))
-        if self.torn_tail is not None and not self._resync and self._goes_on_behind(self.torn_tail):
-            raise Truncated(self.torn_tail, "a batch ends behind the file, and there are others behind its header")
+        for batch in self._segment.batches():
+            yield from self._lines(batch)
 
-    def _goes_on_behind(self, position: int) -> bool:
-        """Whether there is another batch after the seemingly incomplete last batch at `position`."""
-        found = next(read_batches(self._file, start=position, resync=True), None)
-        return found is not None and (self._last_offset is None or found.last_offset > self._last_offset)
+    def blocks(self) -> Iterator[bytes | memoryview]:
+        """Yield the same lines as UTF-8, many at a time, which is faster. A block is valid until the next."""
+        compiled = self._compiled()
+        if compiled is None:
+            yield from self._interpreted_blocks()
+            compiled = self._compiled()
+        if compiled is not None and self.position < self.size:
+            yield from self._compiled_blocks(compiled)
 
-    def _check_place(self, batch: Batch, before: int, behind: int | None) -> None:
-        """Raise `BadRecord` if a batch has offsets that it cannot have at its place in the log."""
-        base_offset = batch.last_offset if batch.count is None else batch.base_offset
-        if is_misplaced(base_offset, batch.last_offset, before, behind):
-            raise misplaced(batch.position)
-        self._last_offset = batch.last_offset
+    def _compiled(self) -> Kernels | None:
+        """Return compiled kernels, if they are worth loading. If there are none, see to it that they are compiled."""
+        if self.size - self.position < _WORTH_COLUMNS:
+            return None
+        found = kernels(self.size)
+        _ = found.scan, found.print_lines  # if they are not compiled, asking for them starts that
+        found = kernels(0)
+        return found if found.compiled else None
 
-    def _base_offset_behind(self, batch: Batch) -> int | None:
-        return base_offset_at(self._file, batch.position + batch.size)
+    def _interpreted_blocks(self) -> Iterator[bytes]:
+        """Yield blocks until the file ends, or a batch ends and compiled kernels are there."""
+        lines: list[str] = []
+        error = None
+        try:
+            for number, batch in enumerate(self._segment.batches(), 1):
+                for line in self._lines(batch):
+                    lines.append(line)
+                    if len(lines) == _LINES_A_BLOCK:
+                        yield "".join(lines).encode()
+                        lines.clear()
+                if number % _BATCHES_MEANWHILE == 0 and self._compiled() is not None:
+                    break
+        except FormatError as found:
+            error = found
+        if lines:
+            yield "".join(lines).encode()
+        if error is not None:
+            raise error
 
-    def _is_wanted(self, batch: Batch) -> bool:
-        """Whether the batch may have records in the range of offsets.
+    def _compiled_blocks(self, compiled: Kernels) -> Iterator[memoryview]:
+        from octavo.inspect.json_lines import COLUMNS, LinePrinter
 
-        The header of a wrapper message of magic 0 or 1 has only the last offset. If that is 0, as some producers left
-        it, not even the last offset is known.
-        """
-        is_wrapper = batch.count is None
-        ends_anywhere = is_wrapper and batch.last_offset == 0
-        if self._first is not None and batch.last_offset < self._first and not ends_anywhere:
-            return False
-        return self._behind is None or is_wrapper or batch.base_offset < self._behind
+        topic, partition = topic_and_partition(self._segment.path)
+        printer = LinePrinter(topic, partition, str(self._segment.path), list(Binary).index(self._binary))
+        for chunk in self._segment.chunks(COLUMNS):
+            yield from printer.print(compiled, chunk)
+
+    def _lines(self, batch: Batch) -> Iterator[str]:
+        try:
+            yield from self._batch_lines(batch)
+        except FormatError as error:
+            self._segment.pass_over(batch.position, error)
 
     def _batch_lines(self, batch: Batch) -> Iterator[str]:
-        topic, partition = topic_and_partition(self._path)
+        topic, partition = topic_and_partition(self._segment.path)
         before = _ENCODE({"topic": topic, "partition": partition})[:-1] + ',"offset":'
         timestamp_type = f',"timestampType":"{TIMESTAMP_TYPES[batch.timestamp_type]}","key":'
         producer = f',"producerId":{batch.producer_id},"producerEpoch":{batch.producer_epoch},"sequence":'
@@ -163,17 +176,14 @@ class Dump(Iterable[str]):
                 "isControl": batch.is_control,
                 "magic": batch.magic,
                 "compression": batch.codec.name.lower(),
-                "file": str(self._path),
+                "file": str(self._segment.path),
                 "position": batch.position,
             }
         ).removeprefix("{")
-        first, last = self._first, self._behind
         as_json, is_control = self._bytes_as_json, batch.is_control
-        for record in batch:
+        for record in self._segment.records(batch):
             offset, timestamp_ms, key, value, headers, sequence = record
-            if (first is not None and offset < first) or (last is not None and offset >= last):
-                continue
-            end = _with_control(behind, record, batch.position) if is_control else behind
+            end = f'{behind[:-1]},"control":{control_text(record, batch.position)}}}' if is_control else behind
             yield (
                 f'{before}{offset},"timestamp":{timestamp_ms}{timestamp_type}'
                 f'{"null" if key is None else as_json(key)},"value":{"null" if value is None else as_json(value)},'
@@ -186,19 +196,6 @@ class Dump(Iterable[str]):
             f"[{encode_basestring(key)},{'null' if value is None else as_json(value)}]" for key, value in record.headers
         )
         return f"[{','.join(pairs)}]"
-
-
-def _mapped(path: Path) -> mmap.mmap | bytes:
-    file = open_regular(path)
-    try:
-        return mmap.mmap(file.descriptor, 0, access=mmap.ACCESS_READ)
-    except ValueError:  # an empty file cannot be mapped
-        return b""
-
-
-def _with_control(behind: str, record: Record, position: int) -> str:
-    content: dict[str, Any] = control_content(read_control(record, position=position))
-    return f'{behind[:-1]},"control":{_ENCODE(content)}}}'
 
 
 def _hex(data: bytes) -> str:

@@ -114,6 +114,12 @@ class BatchReader(Iterator[Batch]):
             raise StopIteration
         raise error
 
+    def go_to(self, position: int, last_offset: int | None) -> None:
+        """Continue at the start of another batch; `last_offset` is that of the batch before it, if known."""
+        self.position = position
+        if self._resync is not None:
+            self._resync.last_offset = last_offset
+
     def _batch(self, position: int, size: int) -> Batch:
         data = self._view[position : position + size]
         kind = BatchV2 if data[MAGIC_AT] == 2 else Message

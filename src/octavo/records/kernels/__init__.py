@@ -110,6 +110,12 @@ class Kernels:
         return self._made(avro.shred_avro)
 
     @property
+    def print_lines(self) -> Kernel:
+        from octavo.records.kernels.printing import lines
+
+        return self._made(lines.print_lines)
+
+    @property
     def checks_fast(self) -> bool:
         """Whether these kernels compute checksums faster than one library call per batch."""
         if not self.compiled:

@@ -45,6 +45,8 @@ from octavo.records.kernels.inflation import copy as inflate_copy
 from octavo.records.kernels.inflation import inflate
 from octavo.records.kernels.inflation import lz4 as inflate_lz4
 from octavo.records.kernels.inflation import snappy as inflate_snappy
+from octavo.records.kernels.printing import lines as print_lines
+from octavo.records.kernels.printing import scalars as print_scalars
 from octavo.records.kernels.shredding import avro as shred_avro
 from octavo.records.kernels.shredding import json as shred_json
 from octavo.records.kernels.shredding import scalars as shred_scalars
@@ -96,6 +98,8 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         shred_scalars.read_string,
         shred_json.is_named,
         shred_json.put_scalar,
+        print_lines.put_fragment,
+        print_scalars.put_digits,
     }
 )
 
@@ -132,7 +136,8 @@ _OF_COMPACTION = (
     compaction_filter,
 )
 _OF_SHREDDING = (shred_tree, shred_scalars, shred_skip, shred_json, shred_avro)
-for _module in (*_OF_INFLATE, *_OF_RECORDS, *_OF_COMPACTION, *_OF_SHREDDING):
+_OF_PRINTING = (print_scalars, print_lines)
+for _module in (*_OF_INFLATE, *_OF_RECORDS, *_OF_COMPACTION, *_OF_SHREDDING, *_OF_PRINTING):
     _register(_module)
 
 

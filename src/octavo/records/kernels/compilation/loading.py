@@ -32,6 +32,7 @@ GROUPS: Final = (
     ("compaction.filter.filter_batches", "compaction.fill.fill"),
     ("shredding.json.shred",),
     ("shredding.avro.shred_avro",),
+    ("printing.lines.print_lines",),
 )
 _LOOK_AGAIN_S: Final = 0.02  # seconds after which the cache may have a kernel that it did not have
 

@@ -1,0 +1,208 @@
+"""Walk through one file of batches, for people to look at: by objects, or by columns if it is large.
+
+Both ways find the same records and the same damage, and can take turns: each continues where the other stopped, at the
+start of a batch.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from octavo.errors import FormatError, InvalidInput, Truncated
+from octavo.inspect.kinds import FileName, Kind, open_regular
+from octavo.inspect.wanted import Wanted
+from octavo.log.names import LOG
+from octavo.records import Batch, Damage, Record, read_batches
+from octavo.records.kernels.scan import entry_extent
+from octavo.records.layout import MIN_INT64
+from octavo.records.offset_order import base_offset_at, is_misplaced, misplaced
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from octavo.records.arrow.reader import ArrowReader
+
+
+class SegmentFile:
+    """The batches of one file. The file is mapped into memory as it is when it is opened.
+
+    wanted: the records to return. Batches outside the range of offsets are not decoded
+    verify: compare checksums; for batches outside the range of offsets, only if a gap in the offsets follows
+    resync: continue after damage, and record it in `damage`
+
+    In a file that is named like a segment, batches whose offsets do not increase are damage, too.
+    Raises `Unreadable` if the file cannot be opened, and `InvalidInput` if it is of a kind that has no batches.
+    """
+
+    def __init__(self, path: Path, *, wanted: Wanted, verify: bool = True, resync: bool = False) -> None:
+        wanted.check()
+        self.path: Final = path
+        self.wanted: Final = wanted
+        self._verify: Final = verify
+        self._resync: Final = resync
+        self._open: Final = open_regular(path)
+        name = FileName.parse(path.name)
+        if name.kind is not Kind.UNKNOWN and not name.kind.has_batches:
+            raise InvalidInput(
+                f"{path} is {name.kind.value}, not a segment: the records are in files that end in {LOG}"
+            )
+        # The last offset of the previous batch; None if the file is not named like a segment.
+        is_segment = name.kind is Kind.SEGMENT and name.base_offset is not None and not name.renamed
+        self.last_offset = name.base_offset - 1 if is_segment and name.base_offset is not None else None
+        self.damage: Final[list[Damage]] = []
+        self.torn_tail: int | None = None  # position of an incomplete batch at the end; known after the walk
+        self._map(0)
+
+    def _map(self, position: int) -> None:
+        self._data = _mapped(self._open.descriptor)
+        self.size = len(self._data)
+        # Without resync only the wanted batches are verified, in `batches`.
+        self._reader = read_batches(
+            self._data, start=position, verify=self._verify and self._resync, resync=self._resync
+        )
+        self._reader.damage = self.damage
+
+    @property
+    def position(self) -> int:
+        """The position after the batches that were returned."""
+        return self._reader.position
+
+    def grow(self) -> bool:
+        """Map what has been written to the file since. Returns whether it has grown; the walk can then go on.
+
+        Raises `InvalidInput` if the file is shorter than what was read of it.
+        """
+        size = self._open.size()
+        if size < self.position:
+            raise InvalidInput(f"{self.path}: it was cut from {self.size:,} to {size:,} bytes while it was read")
+        if size == self.size:
+            return False
+        self.torn_tail = None
+        self._map(self.position)
+        return True
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the wanted batches. To get their records, call `records`.
+
+        Without `resync`, this yields everything before the first damage, and then raises `FormatError`.
+        """
+        for batch in self._reader:
+            try:
+                behind = base_offset_at(self._data, batch.position + batch.size)
+                is_wanted = self.wanted.may_have(batch)
+                if self._verify and not self._resync and (is_wanted or behind != batch.last_offset + 1):
+                    batch.verify()
+                if self.last_offset is not None:
+                    self._check_place(batch, self.last_offset, behind)
+            except FormatError as error:
+                self.pass_over(batch.position, error)
+            else:
+                if is_wanted:
+                    yield batch
+        self.torn_tail = self._reader.torn_tail
+        self._check_tail()
+
+    def records(self, batch: Batch) -> Iterator[Record]:
+        """Return the wanted records of a batch. Iterating raises `FormatError` at damage; call `pass_over` with it."""
+        return iter(batch) if self.wanted.is_everything else filter(self.wanted.has, batch)
+
+    def pass_over(self, position: int, error: FormatError) -> None:
+        """Record damage in the batch at `position`, so that the walk can go on. Without `resync`, raise it."""
+        if not self._resync:
+            raise error
+        _, size, _ = entry_extent(self._data, position, self.size)
+        self.damage.append(Damage(position, size, error))
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted records from `position` on as Arrow columns, which include `key`, `isControl` and so on."""
+        while True:
+            reader = self._columns(columns)
+            try:
+                for chunk in reader:
+                    for sound in self._sound_parts(chunk):
+                        if (wanted := self.wanted.with_keys(sound)).num_rows:
+                            yield wanted
+                    self._reader.position = reader.position
+            except FormatError as error:
+                self._go_to(reader)
+                if not self._resync:
+                    raise
+                if not self._pass_to_next(error):
+                    break
+                continue
+            self._go_to(reader)
+            self.torn_tail = reader.torn_tail
+            if self.torn_tail is None or not self._resync or not self._pass_to_next(None):
+                break
+        self._check_tail()
+
+    def _sound_parts(self, chunk: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a chunk, without those of batches that have a bad control record, from that record on."""
+        from octavo.inspect.control_rows import control_rows
+
+        while (controls := control_rows(chunk)) is not None and controls.bad is not None:
+            row, error = controls.bad
+            yield chunk.slice(0, row)
+            self.pass_over(error.position, error)
+            behind = row
+            while behind < chunk.num_rows and chunk.column("position")[behind].as_py() == error.position:
+                behind += 1
+            chunk = chunk.slice(behind)
+        yield chunk
+
+    def _columns(self, columns: Sequence[str]) -> ArrowReader:
+        from octavo.records import to_arrow
+
+        return to_arrow(
+            self._data,
+            columns=columns,
+            offsets=self.wanted.offsets,
+            timestamps=self.wanted.timestamps,
+            verify=self._verify,
+            follows=self.last_offset,
+            start=self.position,
+        )
+
+    def _go_to(self, reader: ArrowReader) -> None:
+        last_offset = None if reader.last_offset == MIN_INT64 else reader.last_offset
+        self._reader.go_to(reader.position, last_offset)
+        if self.last_offset is not None:
+            self.last_offset = last_offset
+
+    def _pass_to_next(self, error: FormatError | None) -> bool:
+        """Go to the next batch after damage, or after what looks like a torn tail. Returns whether there is one."""
+        begin = self.position
+        batch = next(self._reader, None)
+        if batch is None:
+            self.torn_tail = self._reader.torn_tail
+            return False
+        if batch.position > begin:
+            self._reader.position = batch.position
+        elif error is not None:  # its checksum is right, but its offsets or its records are not
+            self.pass_over(begin, error)
+        return True
+
+    def _check_place(self, batch: Batch, before: int, behind: int | None) -> None:
+        """Raise `BadRecord` if a batch has offsets that it cannot have at its place in the log."""
+        base_offset = batch.last_offset if batch.count is None else batch.base_offset
+        if is_misplaced(base_offset, batch.last_offset, before, behind):
+            raise misplaced(batch.position)
+        self.last_offset = batch.last_offset
+
+    def _check_tail(self) -> None:
+        """Raise `Truncated` if another batch follows the seemingly incomplete last one."""
+        if self.torn_tail is None or self._resync:
+            return
+        found = next(read_batches(self._data, start=self.torn_tail, resync=True), None)
+        if found is not None and (self.last_offset is None or found.last_offset > self.last_offset):
+            raise Truncated(self.torn_tail, "a batch ends behind the file, and there are others behind its header")
+
+
+def _mapped(descriptor: int) -> mmap.mmap | bytes:
+    try:
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+    except ValueError:  # an empty file cannot be mapped
+        return b""

@@ -1,0 +1,1 @@
+"""Kernels that print records: columns become lines of JSON."""
