@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 import time
-import zipfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final
 
 import confluent_kafka
 import pytest
@@ -22,10 +19,7 @@ from octavo.log.coordinator.transaction_log import changed
 from octavo.log.metadata import handover
 from octavo.log.names import TopicPartition
 from octavo.records import BatchBuilder, read_batches
-from octavo.schemas.consumer_offsets.offsets import OffsetCommitKey, OffsetCommitValue
-from octavo.schemas.transaction_state import TransactionLogKey, TransactionLogValue, TransactionState
-from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
-from tests.kafka import releases
+from octavo.schemas.transaction_state import TransactionState
 from tests.kafka.broker import Broker
 from tests.kafka.client import (
     OLD_RESOURCES,
@@ -42,66 +36,6 @@ T0: Final = TopicPartition("t", 0)
 T1: Final = TopicPartition("t", 1)
 GROUP: Final = "the group"
 ID: Final = "the id"
-
-
-# What the records are
-
-
-@pytest.mark.parametrize(
-    ("jar", "key", "value"),
-    [
-        ("kafka-group-coordinator", OffsetCommitKey, OffsetCommitValue),
-        ("kafka-transaction-coordinator", TransactionLogKey, TransactionLogValue),
-    ],
-)
-@pytest.mark.usefixtures("kafka_broker")  # which fails, or skips, where there is no Kafka
-def test_the_declarations_are_those_of_kafka(
-    jar: str, key: type[CoordinatorKey[Any]], value: type[CoordinatorValue]
-) -> None:
-    release = releases.find("broker")
-    [path] = [path for path in release.jars if re.match(jar + r"-\d", path.name)]
-    definition = _definition(path, key.__name__)
-    assert (definition["apiKey"], definition["validVersions"], definition["flexibleVersions"]) == (
-        key.TYPE,
-        "0",
-        "none",
-    )
-    _check_fields(key, definition["fields"])
-    definition = _definition(path, value.__name__)
-    assert definition["apiKey"] == key.TYPE
-    assert definition["validVersions"] == f"{value.VERSIONS[0]}-{value.VERSIONS[-1]}"
-    assert definition["flexibleVersions"] == f"{value.FIRST_FLEXIBLE}+"
-    _check_fields(value, definition["fields"])
-
-
-def _definition(jar: Path, name: str) -> dict[str, Any]:
-    with zipfile.ZipFile(jar) as archive:
-        text = archive.read(f"common/message/{name}.json").decode()
-    definition: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
-    return definition
-
-
-def _check_fields(kind: type[Any], definitions: list[dict[str, Any]]) -> None:
-    declared = fields(kind)
-    assert [each.name.replace("_", "") for each in declared] == [each["name"].lower() for each in definitions]
-    for each, definition in zip(declared, definitions, strict=True):
-        versions: str = definition["taggedVersions"] if "tag" in definition else definition["versions"]
-        first, _, last = versions.removesuffix("+").partition("-")
-        assert each.metadata["kafka_type"] == ("[]" if "fields" in definition else definition["type"])
-        assert each.metadata["since"] == int(first)
-        assert each.metadata["until"] == (None if versions.endswith("+") or first == "0" else int(last or first))
-        assert each.metadata["tag"] == definition.get("tag")
-        assert each.metadata["nullable"] == ("nullableVersions" in definition)
-        if "default" in definition:
-            assert each.default == int(definition["default"])
-        elif each.default is not MISSING:
-            assert each.default.int == 0
-        if "fields" in definition:
-            hint = next(hint for hint in get_args(get_type_hints(kind)[each.name]) if hint is not type(None))
-            _check_fields(get_args(hint)[0], definition["fields"])
-
-
-# What is done with them
 
 
 def send(data: DataDirectory, producer: ProducerIdentity, place: TopicPartition, value: bytes, sequence: int) -> None:

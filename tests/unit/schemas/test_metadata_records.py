@@ -15,7 +15,7 @@ from octavo.schemas.metadata.nodes import BrokerEndpoint, RegisterBrokerRecord, 
 from octavo.schemas.metadata.progress import NoOpRecord
 from octavo.schemas.metadata.serde import KINDS, UnknownRecord, read_metadata, write_metadata
 from octavo.schemas.metadata.topics import ConfigRecord, PartitionRecord, TopicRecord
-from tests.metadata import generate
+from tests.messages import framed_records
 
 TOPIC_ID = UUID("5a00a979-797b-46da-bd6d-4f5f0220157f")
 TOPIC = TopicRecord(name="events", topic_id=TOPIC_ID)
@@ -39,7 +39,7 @@ def test_the_bytes_of_a_topic() -> None:
 
 
 def test_every_record_in_every_version_is_read_as_it_was_written() -> None:
-    for record, version in generate(1, 20):
+    for record, version in framed_records(KINDS, 1, 20):
         assert read_metadata(write_metadata(record, version=version)) == record
 
 
@@ -69,7 +69,9 @@ def test_unknown_tagged_fields_inside_a_structure_are_passed_over() -> None:
 
 
 def test_any_byte_but_zero_is_true_as_in_java() -> None:
-    data = bytearray(write_metadata(next(record for record, _ in generate(3, 50) if _is_fenced(record)), version=0))
+    data = bytearray(
+        write_metadata(next(record for record, _ in framed_records(KINDS, 3, 50) if _is_fenced(record)), version=0)
+    )
     assert data[-2] == 1
     data[-2] = 0x7F
     read = read_metadata(bytes(data))
@@ -144,7 +146,7 @@ def test_a_count_that_lies_does_not_cost_memory() -> None:
 
 def test_no_cut_and_no_flipped_byte_raises_anything_else() -> None:
     random = Random(5)
-    for record, version in generate(2, 2):
+    for record, version in framed_records(KINDS, 2, 2):
         data = write_metadata(record, version=version)
         broken = [data[:size] for size in range(0, len(data), 1 + len(data) // 50)]
         for _ in range(50):

@@ -42,7 +42,7 @@ def coordinator_decoder(
                 return Texts(f"Unknown record type {number} at offset {offset}, skipping.", None)
             key_message = _message(kind, key, number, "key", range(1), _NEVER)
             texts = to_text({"type": str(number), "data": message_json(key_message, 0)})
-            return Texts(texts, "<DELETE>" if value is None else _payload(kind.VALUE, value, value_json))
+            return Texts(texts, "<DELETE>" if value is None else _payload(kind, value, value_json))
         except Refused as refused:
             return Texts(f"Error at offset {offset}, skipping. {refused.message}", None)
 
@@ -71,8 +71,11 @@ def _protocol_json(kind: type[CoordinatorValue], data: bytes) -> dict[str, Any] 
     return message_json(message, version)
 
 
-def _payload(kind: type[CoordinatorValue], value: bytes, value_json: ValueJson) -> str:
+def _payload(key_kind: type[CoordinatorKey[Any]], value: bytes, value_json: ValueJson) -> str:
+    kind = key_kind.VALUE
     version = _number(value, "value")
+    if version not in kind.VERSIONS:
+        raise Refused(f"Found an unknown record version {version} for {key_kind.TYPE} type")
     message = _message(kind, value, version, "value", kind.VERSIONS, kind.FIRST_FLEXIBLE)
     return to_text({"version": str(version), "data": value_json(message, version)})
 
@@ -90,6 +93,7 @@ def _message(kind: type[Any], data: bytes, version: int, name: str, versions: ra
             kind, data, _NUMBER_SIZE, read_version, versions=versions, first_flexible=first_flexible
         )
     except Refused as refused:
-        reason = "null" if refused.message is None else refused.message
-        raise Refused(f"Could not read record with version {version} from {name}'s buffer due to: {reason}.") from None
+        raise Refused(
+            f"Could not read record with version {version} from {name}'s buffer due to: {refused.message}."
+        ) from None
     return message

@@ -18,7 +18,7 @@ def message_json(message: Any, version: int) -> dict[str, Any]:
     for each in fields(message):
         content = getattr(message, each.name)
         since, until = each.metadata["since"], each.metadata["until"]
-        if version < since or (until is not None and version > until):
+        if (since and version < since) or (until is not None and version > until):
             continue
         if each.metadata["tag"] is None or content != each.default:
             node[camel_case(each.name)] = _content(each.metadata["kafka_type"], content, version)

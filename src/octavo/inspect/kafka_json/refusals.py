@@ -27,7 +27,7 @@ class Refused(Exception):
 
     def __init__(self, message: str | None) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = "null" if message is None else message  # as Java joins it to other text
 
 
 def read_as_kafka(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 from uuid import UUID
 
 from octavo.schemas.entity import entity, kafka
@@ -84,6 +84,10 @@ class ClassicMemberMetadata:
     supported_protocols: tuple[ClassicProtocol, ...] = kafka("[]")
 
 
+# The default by mistake in Kafka's definition: null is written, and this is not.
+_NO_CLASSIC_MEMBER: Final = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
+
+
 @entity
 class ConsumerGroupMemberMetadataValue(CoordinatorValue):
     """A member of a consumer group and what it has subscribed to."""
@@ -99,7 +103,9 @@ class ConsumerGroupMemberMetadataValue(CoordinatorValue):
     subscribed_topic_regex: str | None = kafka("string", nullable=True)
     rebalance_timeout_ms: int = kafka("int32", default=-1)
     server_assignor: str | None = kafka("string", nullable=True)
-    classic_member_metadata: ClassicMemberMetadata | None = kafka("struct", tag=0, nullable=True, default=None)
+    classic_member_metadata: ClassicMemberMetadata | None = kafka(
+        "struct", tag=0, nullable=True, default=_NO_CLASSIC_MEMBER
+    )
 
 
 @entity
@@ -169,7 +175,7 @@ class TopicPartitions:
 
     topic_id: UUID = kafka("uuid")
     partitions: tuple[int, ...] = kafka("[]int32")
-    assignment_epochs: tuple[int, ...] | None = kafka("[]int32", tag=0, nullable=True, default=None)
+    assignment_epochs: tuple[int, ...] | None = kafka("[]int32", tag=0, nullable=True, default=())
 
 
 @entity

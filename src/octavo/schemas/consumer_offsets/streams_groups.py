@@ -26,7 +26,7 @@ class StreamsGroupMetadataValue(CoordinatorValue):
     epoch: int = kafka("int32")
     metadata_hash: int = kafka("int64")
     validated_topology_epoch: int = kafka("int32", tag=0, default=-1)
-    last_assignment_configs: tuple[LastAssignmentConfig, ...] | None = kafka("[]", tag=1, nullable=True, default=None)
+    last_assignment_configs: tuple[LastAssignmentConfig, ...] | None = kafka("[]", tag=1, nullable=True, default=())
 
 
 @entity
@@ -144,7 +144,7 @@ class CurrentTaskIds:
 
     subtopology_id: str = kafka("string")
     partitions: tuple[int, ...] = kafka("[]int32")
-    assignment_epochs: tuple[int, ...] | None = kafka("[]int32", tag=0, nullable=True, default=None)
+    assignment_epochs: tuple[int, ...] | None = kafka("[]int32", tag=0, nullable=True, default=())
 
 
 @entity

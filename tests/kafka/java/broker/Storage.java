@@ -26,6 +26,7 @@ final class Storage {
         Producers.register(operations);
         Cleaning.register(operations);
         Metadata.register(operations);
+        InternalRecords.register(operations);
         Clients.register(operations);
         Administration.register(operations);
         Dumping.register(operations);
