@@ -54,6 +54,8 @@
     │   └── ExportConflict             another export has changed the table meanwhile, so nothing was added
     ├── Unreadable                     a file that the caller named cannot be read; has its `path`; also an `OSError`
     │   └── NoSuchFile                 there is no file of this name; also a `FileNotFoundError`
+    ├── ConnectionRefused              a broker closes the connection instead of answering
+    │   └── MalformedRequest           the bytes of a request do not follow Kafka's protocol
     └── InvalidInput                   the caller asked for something that cannot be expressed; also a `ValueError`
         ├── WrongCall                  a call in the form of another Kafka client; also a `TypeError`
         ├── InvalidConfig              a configuration has a name or value that Kafka does not accept
@@ -135,6 +137,10 @@ from octavo.errors.log_errors import (
     UnknownPartition,
     WrongProcess,
 )
+from octavo.errors.protocol_errors import (
+    ConnectionRefused,
+    MalformedRequest,
+)
 from octavo.errors.root import (
     ErrorCode,
     OctavoError,
@@ -178,6 +184,7 @@ __all__ = [
     "WrongProcess",
     "Closed",
     "ProducerClosed",
+    "ConnectionRefused",
     "ConsumerClosed",
     "SendTimedOut",
     "TransactionAborted",
@@ -194,6 +201,7 @@ __all__ = [
     "TransactionIsEnding",
     "WrongTimeout",
     "WrongGroup",
+    "MalformedRequest",
     "MetadataTooLarge",
     "TableError",
     "BadTable",

@@ -265,7 +265,26 @@ class DataDirectory(ClosedByWith):
 
     def feature_level(self, name: str) -> int:
         """Return the level of a feature of the cluster, such as `transaction.version`; 0 if it has none."""
-        return self._metadata.image.features.get(name, 0)
+        return self.features.get(name, 0)
+
+    @property
+    def features(self) -> Mapping[str, int]:
+        """The levels of the cluster's features by name."""
+        return dict(self._metadata.image.features)
+
+    @property
+    def node_id(self) -> int:
+        """The id of the node that owns the directory."""
+        node_id = self._metadata.node_id
+        assert node_id is not None  # opening for writing gives every directory an identity
+        return node_id
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the node's cluster."""
+        cluster_id = self._metadata.cluster_id
+        assert cluster_id is not None  # as above
+        return cluster_id
 
     def now_ms(self) -> int:
         """Return the current time of the clock that the directory was opened with."""

@@ -1,0 +1,48 @@
+"""What a handler returns for a request: `Answer`.
+
+    a list of parts     the body of the response: bytes, and slices of files that are sent as they are
+    a `Wait`            the answer depends on something that has not happened yet, such as an append
+    a `Later`           the answer takes long to make; it is made in another thread
+    None                no answer, as for a produce with acks=0
+
+A handler raises `MalformedRequest` or `ConnectionRefused` to have the connection closed without an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from octavo.log.log import Log
+from octavo.log.reading.read_view import FileSlice
+
+Part: TypeAlias = bytes | FileSlice
+Parts: TypeAlias = list[Part]
+
+
+class Wait:
+    """An answer that has to wait.
+
+    retry: called when one of the logs has changed, and when the time is over (then with True); returns the parts, or
+        None to go on waiting
+    """
+
+    __slots__ = ("deadline", "is_over", "logs", "retry")
+
+    def __init__(self, deadline: float, logs: Sequence[Log], retry: Callable[[bool], Parts | None]) -> None:
+        self.deadline: Final = deadline  # by `time.monotonic`
+        self.logs: Final = logs
+        self.retry = retry
+        self.is_over = False  # answered, or the connection is gone
+
+
+class Later:
+    """An answer that another thread makes: `work` returns its parts. It must not use the request's buffer."""
+
+    __slots__ = ("work",)
+
+    def __init__(self, work: Callable[[], Parts]) -> None:
+        self.work = work
+
+
+Answer: TypeAlias = Parts | Wait | Later | None

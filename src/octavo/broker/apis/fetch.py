@@ -1,0 +1,152 @@
+"""Fetch (1): read records of partitions, and wait for them if there are not enough yet.
+
+The answer has slices of segment files, which are sent without being read. The first batch of the first partition that
+has any is sent whole, however large it is; all else is cut by the limits. Versions: 7 brings sessions, 9 leader epochs,
+12 is flexible, 13 names topics by id.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from octavo.broker.answers import Parts, Wait
+from octavo.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, Session
+from octavo.broker.request import Request
+from octavo.broker.wire.fetch import (
+    NO_SESSION,
+    FetchedPartition,
+    FetchRequest,
+    PartitionFetch,
+    read_fetch,
+    write_fetch,
+)
+from octavo.errors import ErrorCode, FormatError, LogError, OffsetOutOfRange
+from octavo.log.log import Log
+from octavo.log.view import Isolation
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+_ISOLATION: Final = {0: Isolation.HIGH_WATERMARK, 1: Isolation.READ_COMMITTED}
+
+
+def fetch(broker: Broker, request: Request) -> Parts | Wait:
+    """Answer a Fetch request."""
+    asked = read_fetch(request.body, request.version)
+    session: Session | None = None
+    is_full = True
+    if asked.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        broker.sessions.close(asked.session_id)
+        if asked.session_epoch == INITIAL_EPOCH:
+            session = broker.sessions.open(asked, request.version)
+        wanted: Iterable[PartitionFetch] = {(each.topic, each.partition): each for each in asked.partitions}.values()
+    else:
+        found = broker.sessions.go_on(asked, request.version)
+        if isinstance(found, int):
+            return write_fetch(request.version, [], error_code=found)
+        session, is_full = found, False
+        if not session.partitions:
+            broker.sessions.close(session.id)
+            session = None
+        wanted = [] if session is None else session.partitions.values()
+    return _Fetch(broker, request.version, asked, list(wanted), session, is_full=is_full).begin()
+
+
+class _Fetch:
+    """One fetch, which may have to be tried again."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        version: int,
+        asked: FetchRequest,
+        wanted: Sequence[PartitionFetch],
+        session: Session | None,
+        *,
+        is_full: bool,
+    ) -> None:
+        self._broker: Final = broker
+        self._version: Final = version
+        self._asked: Final = asked
+        self._wanted: Final = wanted
+        self._session: Final = session
+        self._epoch: Final = None if session is None else session.epoch
+        self._is_full: Final = is_full
+        self._isolation: Final = _ISOLATION.get(asked.isolation_level, Isolation.HIGH_WATERMARK)
+        self._max_bytes: Final = min(asked.max_bytes, broker.config.fetch_max_bytes)
+        self._min_bytes: Final = min(asked.min_bytes, self._max_bytes)
+        self._logs: list[Log] = []
+        self._must_answer = False  # something happened that the client has to know at once
+
+    def begin(self) -> Parts | Wait:
+        """Read, and return the answer if there is enough, or a wait."""
+        results = self._read()
+        if self._asked.max_wait_ms <= 0 or self._is_enough(results) or not self._logs:
+            return self._answer(results)
+        deadline = time.monotonic() + self._asked.max_wait_ms / 1000
+        return Wait(deadline, tuple(self._logs), self._retry)
+
+    def _retry(self, is_over: bool) -> Parts | None:
+        results = self._read()
+        return self._answer(results) if is_over or self._is_enough(results) else None
+
+    def _is_enough(self, results: Iterable[FetchedPartition]) -> bool:
+        if self._must_answer:
+            return True
+        return sum(each.records.size for each in results if each.records is not None) >= self._min_bytes
+
+    def _read(self) -> list[FetchedPartition]:
+        """Read all partitions, up to the limit of the whole."""
+        self._logs.clear()
+        left = self._max_bytes
+        results: list[FetchedPartition] = []
+        at_least_one = True
+        for each in self._wanted:
+            result = self._read_one(each, min(left, each.max_bytes), at_least_one)
+            if result.records is not None:
+                left = max(0, left - result.records.size)
+                at_least_one = False
+            results.append(result)
+        return results
+
+    def _read_one(self, each: PartitionFetch, max_bytes: int, at_least_one: bool) -> FetchedPartition:
+        found = self._broker.led_log(each.topic, each.partition, each.leader_epoch)
+        committed = self._isolation is Isolation.READ_COMMITTED
+        if isinstance(found, int):
+            self._must_answer |= found in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
+            return FetchedPartition(each.topic, each.partition, found, aborted=())
+        log = found.log
+        self._logs.append(log)
+        try:
+            part = log.read(each.offset, max(0, max_bytes), isolation=self._isolation, at_least_one=at_least_one)
+        except OffsetOutOfRange:
+            return self._failed(each, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except LogError as error:
+            return self._failed(each, error.code)
+        except (FormatError, OSError) as error:
+            self._broker.say(f"{log.partition}: records at offset {each.offset} could not be read: {error}")
+            return self._failed(each, ErrorCode.KAFKA_STORAGE_ERROR)
+        return FetchedPartition(
+            each.topic,
+            each.partition,
+            0,
+            part.high_watermark,
+            part.last_stable_offset,
+            part.log_start_offset,
+            part.aborted_transactions if committed else None,
+            part.file_slice if part.size else None,
+        )
+
+    def _failed(self, each: PartitionFetch, error: int) -> FetchedPartition:
+        self._must_answer = True
+        return FetchedPartition(each.topic, each.partition, error)
+
+    def _answer(self, results: Sequence[FetchedPartition]) -> Parts:
+        session = self._session
+        if session is None:
+            return write_fetch(self._version, results, session_id=NO_SESSION)
+        if session.epoch != self._epoch:
+            return write_fetch(self._version, [], error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        return write_fetch(self._version, session.changed(results, is_full=self._is_full), session_id=session.id)

@@ -1,0 +1,104 @@
+"""ListOffsets (2): the offsets of partitions by time, or by one of the special timestamps.
+
+Special timestamps: -1 latest, -2 earliest, -3 (version 7) largest timestamp, -4 (8) earliest local, -5 (9) latest
+tiered, -6 (11) earliest that is still to be uploaded. Without remote storage the last two are unknown. Versions: 4 has
+leader epochs, 6 is flexible.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from octavo.broker.answers import Parts
+from octavo.broker.request import Request
+from octavo.broker.wire.api_keys import LIST_OFFSETS
+from octavo.broker.wire.messages import Struct, write_response
+from octavo.errors import ErrorCode, FormatError, LogError
+from octavo.log.log import Log
+from octavo.log.view import Isolation
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_LARGEST: Final = -3
+_EARLIEST_LOCAL: Final = -4
+_SINCE: Final = {_LARGEST: 7, _EARLIEST_LOCAL: 8, -5: 9, -6: 11}  # the first version of each special timestamp
+_CONSUMER: Final = -1
+
+
+def list_offsets(broker: Broker, request: Request) -> Parts:
+    """Answer a ListOffsets request."""
+    asked = request.read()
+    counts = Counter((topic.name, each.partition_index) for topic in asked.topics for each in topic.partitions)
+    isolation = Isolation.READ_COMMITTED if asked.isolation_level else Isolation.HIGH_WATERMARK
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": [
+                _failed(each, ErrorCode.INVALID_REQUEST)
+                if counts[topic.name, each.partition_index] > 1
+                else _one(broker, request.version, topic.name, each, isolation)
+                for each in topic.partitions
+            ],
+        }
+        for topic in asked.topics
+    ]
+    return [write_response(LIST_OFFSETS, request.version, {"throttle_time_ms": 0, "topics": topics})]
+
+
+def _one(broker: Broker, version: int, topic: str, asked: Struct, isolation: Isolation) -> dict[str, Any]:
+    timestamp_ms = asked.timestamp
+    if timestamp_ms < _EARLIEST and version < _SINCE.get(timestamp_ms, 1 << 15):
+        return _failed(asked, ErrorCode.UNSUPPORTED_VERSION)
+    found = broker.led_log(topic, asked.partition_index, asked.current_leader_epoch)
+    if isinstance(found, int):
+        return _failed(asked, found)
+    try:
+        offset, timestamp_ms, epoch = _lookup(found.log, timestamp_ms, isolation)
+    except LogError as error:
+        return _failed(asked, error.code)
+    except (FormatError, OSError) as error:
+        broker.say(f"{found.log.partition}: timestamps could not be read: {error}")
+        return _failed(asked, ErrorCode.KAFKA_STORAGE_ERROR)
+    return {
+        "partition_index": asked.partition_index,
+        "error_code": 0,
+        "timestamp": timestamp_ms,
+        "offset": offset,
+        "leader_epoch": epoch,
+    }
+
+
+def _lookup(log: Log, timestamp_ms: int, isolation: Isolation) -> tuple[int, int, int]:
+    """Return the offset for a timestamp, its timestamp and its leader epoch; -1 for each where there is none."""
+    if timestamp_ms == _LATEST:
+        end = log.last_stable_offset if isolation is Isolation.READ_COMMITTED else log.high_watermark
+        return end, -1, log.leader_epoch
+    if timestamp_ms in (_EARLIEST, _EARLIEST_LOCAL):
+        return log.start_offset, -1, _epoch_of_start(log)
+    if timestamp_ms == _LARGEST:
+        found = log.max_timestamp_offset(isolation=isolation)
+    elif timestamp_ms < _LATEST:
+        return -1, -1, -1
+    else:
+        found = log.offset_for_timestamp(timestamp_ms, isolation=isolation)
+    return (-1, -1, -1) if found is None else (found.offset, found.timestamp_ms, found.leader_epoch)
+
+
+def _epoch_of_start(log: Log) -> int:
+    """Return the leader epoch in which the log begins, if it has one."""
+    epochs = [entry.epoch for entry in log.epochs if entry.start_offset <= log.start_offset]
+    return epochs[-1] if epochs else -1
+
+
+def _failed(asked: Struct, error: int) -> dict[str, Any]:
+    return {
+        "partition_index": asked.partition_index,
+        "error_code": error,
+        "timestamp": -1,
+        "offset": -1,
+        "leader_epoch": -1,
+    }

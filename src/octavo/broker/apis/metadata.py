@@ -1,0 +1,139 @@
+"""Metadata (3): the brokers, and topics with their partitions and leaders.
+
+All topics are asked for by null, in version 0 by an empty list. Versions: 4 says whether a missing topic may be
+created, 9 is flexible, 10 has topic ids in answers, 12 in requests. A topic that is created on the way is in the answer
+at once; Kafka's answer is UNKNOWN_TOPIC_OR_PARTITION, and clients ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from octavo.broker.answers import Later, Parts
+from octavo.broker.cluster_image import ClusterImage, PartitionImage, TopicImage
+from octavo.broker.request import Request
+from octavo.broker.wire.api_keys import METADATA
+from octavo.broker.wire.messages import Struct, write_response
+from octavo.errors import ErrorCode, OctavoError
+from octavo.log.names import topic_name_problem
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+NOT_ASKED: Final = -0x80000000
+TOPIC_OPERATIONS: Final = 3576  # everything that can be done with a topic, as bits
+CLUSTER_OPERATIONS: Final = 8096
+_IDS: Final = 12  # the first version whose requests may name topics by id
+_NO_ID: Final = bytes(16)
+
+
+def metadata(broker: Broker, request: Request) -> Parts | Later:
+    """Answer a Metadata request."""
+    asked = request.read()
+    if asked.topics is None or (request.version == 0 and not asked.topics):
+        return _answer(broker, request, asked, [(topic, 0) for topic in broker.image.topics.values()])
+    missing = _to_create(broker, asked)
+    if missing:
+        return Later(lambda: _create(broker, request, asked, missing))
+    return _answer(broker, request, asked, _found(broker.image, request.version, asked.topics))
+
+
+def _to_create(broker: Broker, asked: Struct) -> list[str]:
+    """Return the names of topics to create before answering."""
+    if not (broker.config.auto_create_topics and asked.allow_auto_topic_creation):
+        return []
+    if any(topic.topic_id != _NO_ID for topic in asked.topics):
+        return []
+    names = {topic.name for topic in asked.topics if topic.name is not None}
+    return sorted(name for name in names if name not in broker.image.topics and topic_name_problem(name) is None)
+
+
+def _create(broker: Broker, request: Request, asked: Struct, names: list[str]) -> Parts:
+    for name in names:
+        try:
+            broker.create_topic(name, broker.config.num_partitions, {})
+        except (OctavoError, OSError) as error:
+            broker.say(f"topic {name} could not be created: {error}")
+    return _answer(broker, request, asked, _found(broker.image, request.version, asked.topics))
+
+
+def _found(image: ClusterImage, version: int, wanted: Iterable[Struct]) -> list[tuple[TopicImage | Struct, int]]:
+    """Return each topic, or what was asked for if there is none, with an error code."""
+    by_id = any(each.topic_id != _NO_ID for each in wanted)
+    found: list[tuple[TopicImage | Struct, int]] = []
+    seen: set[str | bytes] = set()
+    for each in wanted:
+        key = each.topic_id if by_id else each.name
+        if key in seen or (by_id and key == _NO_ID):
+            continue
+        seen.add(key)
+        topic = image.topic(key)
+        if topic is not None:
+            found.append((topic, 0))
+        elif by_id:
+            found.append((each, ErrorCode.UNKNOWN_TOPIC_ID))
+        elif topic_name_problem(key) is not None:
+            found.append((each, ErrorCode.INVALID_TOPIC_EXCEPTION))
+        else:
+            found.append((each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    return found
+
+
+def _answer(
+    broker: Broker, request: Request, asked: Struct, topics: Iterable[tuple[TopicImage | Struct, int]]
+) -> Parts:
+    image = broker.image
+    content = {
+        "throttle_time_ms": 0,
+        "brokers": [
+            {"node_id": node.id, "host": node.host, "port": node.port, "rack": node.rack}
+            for node in broker.nodes_for(request.client)
+        ],
+        "cluster_id": image.cluster_id,
+        "controller_id": image.controller_id,
+        "topics": [
+            _topic(topic, asked) if isinstance(topic, TopicImage) else _missing(topic, error, asked)
+            for topic, error in topics
+        ],
+        "cluster_authorized_operations": (
+            CLUSTER_OPERATIONS if getattr(asked, "include_cluster_authorized_operations", False) else NOT_ASKED
+        ),
+        "error_code": 0,
+    }
+    return [write_response(METADATA, request.version, content)]
+
+
+def _topic(topic: TopicImage, asked: Struct) -> dict[str, Any]:
+    return {
+        "error_code": 0,
+        "name": topic.name,
+        "topic_id": topic.id,
+        "is_internal": topic.is_internal,
+        "partitions": [partition_content(each) for each in topic.partitions.values()],
+        "topic_authorized_operations": (TOPIC_OPERATIONS if asked.include_topic_authorized_operations else NOT_ASKED),
+    }
+
+
+def partition_content(each: PartitionImage) -> dict[str, Any]:
+    """Return a partition as Metadata and DescribeTopicPartitions have it."""
+    return {
+        "error_code": 0,
+        "partition_index": each.partition,
+        "leader_id": each.leader,
+        "leader_epoch": each.leader_epoch,
+        "replica_nodes": each.replicas,
+        "isr_nodes": each.isr,
+        "offline_replicas": (),
+    }
+
+
+def _missing(wanted: Struct, error: int, asked: Struct) -> dict[str, Any]:
+    return {
+        "error_code": error,
+        "name": wanted.name,
+        "topic_id": wanted.topic_id,
+        "is_internal": False,
+        "partitions": [],
+        "topic_authorized_operations": NOT_ASKED,
+    }

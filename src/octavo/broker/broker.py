@@ -1,0 +1,168 @@
+"""The state of a broker, and the way of a request through it: `Broker`.
+
+Handlers run in one thread, that of the reactor. Work that takes long (`Later`) runs in others; it may call
+`create_topic` and the like, which change the directory and then replace the image.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from octavo.broker.answers import Answer, Later, Parts, Wait
+from octavo.broker.cluster_image import ClusterImage, Node, TopicImage, topic_image
+from octavo.broker.config import BrokerConfig
+from octavo.broker.fetch_sessions import FetchSessions
+from octavo.broker.handlers import HANDLERS
+from octavo.broker.request import Client, Request
+from octavo.broker.wire.frames import read_header, response_header
+from octavo.errors import ErrorCode, UnknownPartition
+from octavo.log.directory.data_directory import DataDirectory
+from octavo.log.log import Log
+
+
+class LedLog(NamedTuple):
+    """The log of a partition that this broker leads."""
+
+    topic: TopicImage
+    log: Log
+
+
+def _to_stderr(message: str) -> None:
+    sys.stderr.write(f"octavo: {message}\n")
+
+
+class Broker:
+    """A broker on an open data directory."""
+
+    def __init__(
+        self, directory: DataDirectory, config: BrokerConfig, *, say: Callable[[str], object] = _to_stderr
+    ) -> None:
+        self.directory: Final = directory
+        self.config: Final = config
+        self.say: Final = say  # tells the operator what happened
+        self.sessions: Final = FetchSessions(config.fetch_session_slots, time.monotonic)
+        self.features_epoch: Final = 0
+        self._node_id: Final = directory.node_id
+        self._changing: Final = threading.Lock()  # held while topics and the image change
+        self._waits: Final[dict[Log, set[Wait]]] = {}
+        self._woken: list[Wait] = []
+        self.image = self._make_image()
+
+    # ------------------------------------------------------------------------------------------------------- requests
+
+    def handle(self, frame: memoryview, client: Client) -> Answer:
+        """Answer a request. Raises `MalformedRequest` and `ConnectionRefused` to have the connection closed."""
+        header = read_header(frame)
+        answer = HANDLERS[header.api_key](self, Request(header, frame[header.body_at :], client))
+        if answer is None:
+            return None
+        head = response_header(header)
+        if isinstance(answer, list):
+            return [head, *answer]
+        if isinstance(answer, Wait):
+            return Wait(answer.deadline, answer.logs, _headed_retry(head, answer.retry))
+        return Later(_headed_work(head, answer.work))
+
+    def nodes_for(self, client: Client) -> list[Node]:
+        """Return all brokers, with the addresses of the listener that the client has come by."""
+        host, port = client.listener
+        return [node._replace(host=host, port=port) for node in self.image.nodes.values()]
+
+    # ----------------------------------------------------------------------------------------------------- partitions
+
+    def led_log(self, topic: str | bytes, index: int, leader_epoch: int = -1) -> LedLog | int:
+        """Return the log of a partition by its topic's name or id, or the code of the error.
+
+        leader_epoch: the epoch that the client believes in; -1 if it has none
+        """
+        found = self.image.topic(topic)
+        if found is None:
+            if isinstance(topic, bytes):
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partition = found.partitions.get(index)
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition.leader != self._node_id:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        try:
+            log = self.directory.log(found.name, index)
+        except UnknownPartition:  # its topic was deleted a moment ago
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if leader_epoch >= 0 and leader_epoch != log.leader_epoch:
+            is_old = leader_epoch < log.leader_epoch
+            return ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return LedLog(found, log)
+
+    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> TopicImage:
+        """Create a topic, and replace the image. Raises as `DataDirectory.create_topic` does."""
+        with self._changing:
+            self.directory.create_topic(name, partitions, config)
+            self.image = self._make_image()
+        return self.image.topics[name]
+
+    def next_producer_id(self) -> int:
+        """Return a producer id that nobody has. Raises `LogError` and `OSError`."""
+        return self.directory.coordinator.init_producer_id().producer_id
+
+    def _make_image(self) -> ClusterImage:
+        before = getattr(self, "image", None)
+        topics: dict[str, TopicImage] = {}
+        for name, topic in self.directory.topics.items():
+            known = None if before is None else before.topics.get(name)
+            is_same = known is not None and known.config is topic.config and known.id == topic.id.bytes
+            topics[name] = known if known is not None and is_same else topic_image(topic)
+        return ClusterImage(
+            self.directory.cluster_id,
+            self._node_id,
+            {self._node_id: Node(self._node_id, "", 0)},
+            topics,
+            {topic.id: topic for topic in topics.values()},
+            self.directory.features,
+        )
+
+    # ----------------------------------------------------------------------------------------------------------- waits
+
+    def watch(self, wait: Wait) -> None:
+        """Have a wait be tried again when one of its logs changes."""
+        for log in wait.logs:
+            self._waits.setdefault(log, set()).add(wait)
+
+    def forget(self, wait: Wait) -> None:
+        """Take a wait off the list: it was answered, or nobody waits any more."""
+        wait.is_over = True
+        for log in wait.logs:
+            waiting = self._waits.get(log)
+            if waiting is not None:
+                waiting.discard(wait)
+                if not waiting:
+                    del self._waits[log]
+
+    def wake(self, log: Log) -> None:
+        """Have everything be tried again that waits for this log."""
+        waiting = self._waits.get(log)
+        if waiting:
+            self._woken.extend(waiting)
+
+    def take_woken(self) -> list[Wait]:
+        """Return the waits to try again, each once."""
+        if not self._woken:
+            return []
+        woken, self._woken = self._woken, []
+        return [wait for wait in dict.fromkeys(woken) if not wait.is_over]
+
+
+def _headed_retry(head: bytes, retry: Callable[[bool], Parts | None]) -> Callable[[bool], Parts | None]:
+    def with_head(is_over: bool) -> Parts | None:
+        parts = retry(is_over)
+        return None if parts is None else [head, *parts]
+
+    return with_head
+
+
+def _headed_work(head: bytes, work: Callable[[], Parts]) -> Callable[[], Parts]:
+    return lambda: [head, *work()]

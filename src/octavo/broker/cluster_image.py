@@ -1,0 +1,72 @@
+"""What handlers know of the cluster: `ClusterImage`, which is never changed but replaced.
+
+Topics, partitions with their leaders, brokers. A node that is alone makes it from its own metadata log; a member of a
+cluster will make it from the log of the controllers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from octavo.log.metadata import Topic
+from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+
+INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
+
+
+class Node(NamedTuple):
+    """A broker, and where clients reach it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+class PartitionImage(NamedTuple):
+    """The state of one partition."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+class TopicImage(NamedTuple):
+    """A topic with its partitions, in the order of their numbers."""
+
+    name: str
+    id: bytes
+    partitions: Mapping[int, PartitionImage]
+    config: Mapping[str, str]
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether Kafka itself writes to the topic."""
+        return self.name in INTERNAL_TOPICS
+
+
+class ClusterImage(NamedTuple):
+    """The cluster at one moment."""
+
+    cluster_id: str
+    controller_id: int
+    nodes: Mapping[int, Node]
+    topics: Mapping[str, TopicImage]  # by name, in the order of the names
+    by_id: Mapping[bytes, TopicImage]
+    features: Mapping[str, int]
+
+    def topic(self, key: str | bytes) -> TopicImage | None:
+        """Return a topic by its name or by its id."""
+        return self.topics.get(key) if isinstance(key, str) else self.by_id.get(key)
+
+
+def topic_image(topic: Topic) -> TopicImage:
+    """Return the image of a topic in the metadata."""
+    partitions = {
+        number: PartitionImage(number, state.leader, state.leader_epoch, tuple(state.replicas), tuple(state.isr))
+        for number, state in topic.partitions.items()
+    }
+    return TopicImage(topic.name, topic.id.bytes, partitions, topic.config)

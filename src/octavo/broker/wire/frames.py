@@ -1,0 +1,75 @@
+"""The header of a request, and the header of its response.
+
+frame             size: int32, then as many bytes
+request header    api key: int16, api version: int16, correlation id: int32, client id: nullable string (int16 length);
+                  then tagged fields, if the version of the API is flexible
+response header   correlation id: int32; then tagged fields, if it is flexible; never for ApiVersions
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from octavo.broker.wire.api_keys import API_VERSIONS, APIS
+from octavo.broker.wire.primitives import read_uvarint, take
+from octavo.errors import MalformedRequest
+from octavo.records.text import read_text
+
+SIZE: Final = struct.Struct(">i")
+_HEADER: Final = struct.Struct(">hhih")
+_CORRELATION: Final = struct.Struct(">i")
+_CLIENT_ID_AT: Final = _HEADER.size
+
+
+class RequestHeader(NamedTuple):
+    """The header of a request, and where its body begins."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body_at: int
+
+
+def read_header(frame: memoryview) -> RequestHeader:
+    """Read the header of a request. Raises `MalformedRequest`, also for an API or a version that is not served.
+
+    ApiVersions is the exception: its versions are not checked, because that of the first request is a guess. The
+    header of an unknown version ends after the client id here, and the body must not be read.
+    """
+    try:
+        api_key, version, correlation_id, length = _HEADER.unpack_from(frame)
+    except struct.error:
+        raise MalformedRequest(f"a request of {len(frame)} bytes is shorter than its header") from None
+    api = APIS.get(api_key)
+    if api is None:
+        raise MalformedRequest(f"there is no API {api_key} here")
+    client_id, position = None, _CLIENT_ID_AT
+    if length >= 0:
+        text, position = take(frame, position, length)
+        client_id = read_text(bytes(text))
+    if not api.first <= version <= api.last:
+        if api_key != API_VERSIONS:
+            raise MalformedRequest(f"version {version} of {api.name} is not served")
+    elif version >= api.flexible:
+        position = _skip_tagged(frame, position)
+    return RequestHeader(api_key, version, correlation_id, client_id, position)
+
+
+def _skip_tagged(frame: memoryview, position: int) -> int:
+    if position < len(frame) and frame[position] == 0:  # nearly always
+        return position + 1
+    number, position = read_uvarint(frame, position)
+    for _ in range(number):
+        _, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        _, position = take(frame, position, size)
+    return position
+
+
+def response_header(header: RequestHeader) -> bytes:
+    """Return the header of the response to a request."""
+    correlation_id = _CORRELATION.pack(header.correlation_id)
+    is_flexible = header.version >= APIS[header.api_key].flexible and header.api_key != API_VERSIONS
+    return correlation_id + b"\0" if is_flexible else correlation_id

@@ -1,0 +1,271 @@
+"""Read requests and write responses of any API in any version, from kio's declarations of their fields.
+
+    request = read_request(METADATA, 12, body)      # request.topics[0].name
+    body = write_response(METADATA, 12, {"brokers": [...], ...})
+
+A handler sees one shape for all versions. A request has the fields of its own version and of the newest one; those that
+its version lacks have the default of the newest. A response is a nested dict; fields that the version lacks are left
+out, and fields that have a default may be missing in the dict. kio calls `throttle_time` what Kafka calls
+`throttleTimeMs`: fields that are times and durations get their `_ms` back, and are plain numbers here.
+
+kio's own reader is not used, because it differs from Kafka: unknown tagged fields are skipped here, any byte but 0 is
+true, malformed UTF-8 is replaced, and a count is compared with the bytes that are left. Bytes after the message are
+ignored. A uuid is `bytes`, which is what topics are looked up by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Any, Final, NamedTuple, get_args, get_origin
+
+from octavo.broker.wire.primitives import NUMBERS, Read, Write, count, read_uvarint, sized, take, uvarint
+
+Struct = SimpleNamespace  # a structure of a request
+Content = Mapping[str, Any]  # a structure of a response
+
+_SIZED: Final = {"string", "bytes", "records"}
+_NO_UUID: Final = bytes(16)
+_ABSENT: Final = b"\xff"  # stands before a structure that may be null, and is
+_PRESENT: Final = b"\x01"
+
+
+class _Field(NamedTuple):
+    name: str
+    tag: int | None
+    default: Any  # MISSING if there is none
+    read: Read
+    write: Write
+
+
+class _Layout(NamedTuple):
+    untagged: tuple[_Field, ...]
+    tagged: dict[int, _Field]
+    defaults: dict[str, Any]  # of the tagged fields, and of fields that only the newest version has
+    is_flexible: bool
+
+
+def read_request(api_key: int, version: int, body: memoryview) -> Struct:
+    """Read the body of a request. Raises `MalformedRequest`."""
+    request: Struct = _codec(api_key, version, "request")[0](body, 0)[0]
+    return request
+
+
+def write_response(api_key: int, version: int, content: Content) -> bytes:
+    """Return the body of a response."""
+    parts: list[bytes] = []
+    _codec(api_key, version, "response")[1](parts, content)
+    return b"".join(parts)
+
+
+def is_flexible(api_key: int, version: int) -> bool:
+    """Return whether this version of an API has tagged fields and compact lengths."""
+    flexible: bool = _declaration(api_key, version, "request").__flexible__
+    return flexible
+
+
+@cache
+def _codec(api_key: int, version: int, kind: str) -> tuple[Read, Write]:
+    declared = _declaration(api_key, version, kind)
+    newest = _declaration(api_key, _newest_version(api_key), kind)
+    return _structure(declared, newest)
+
+
+def _newest_version(api_key: int) -> int:
+    from kio.schema.index import api_key_map, schema_name_map
+
+    return max(schema_name_map[api_key_map[api_key]])
+
+
+def _declaration(api_key: int, version: int, kind: str) -> Any:
+    from pkgutil import resolve_name
+
+    from kio.schema.index import api_key_map, schema_name_map
+    from kio.static.constants import EntityType
+
+    paths = schema_name_map[api_key_map[api_key]][version]
+    return resolve_name(paths[EntityType.request] if kind == "request" else paths[EntityType.response])
+
+
+# Structures
+
+
+def _structure(declared: Any, newest: Any) -> tuple[Read, Write]:
+    layout = _layout(declared, newest)
+    untagged, tagged, defaults, flexible = layout
+
+    def read(data: memoryview, position: int) -> tuple[Struct, int]:
+        values = dict(defaults)
+        for each in untagged:
+            values[each.name], position = each.read(data, position)
+        if flexible:
+            position = _read_tagged(data, position, tagged, values)
+        return Struct(**values), position
+
+    def write(parts: list[bytes], content: Content) -> None:
+        for each in untagged:
+            each.write(parts, content[each.name] if each.default is MISSING else content.get(each.name, each.default))
+        if flexible:
+            _write_tagged(parts, tagged, content)
+
+    return read, write
+
+
+def _read_tagged(data: memoryview, position: int, tagged: dict[int, _Field], values: dict[str, Any]) -> int:
+    number, position = read_uvarint(data, position)
+    for _ in range(number):  # each takes at least two bytes, so a wrong number fails at the end of the data
+        tag, position = read_uvarint(data, position)
+        size, position = read_uvarint(data, position)
+        known = tagged.get(tag)
+        content, position = take(data, position, size)
+        if known is not None:
+            values[known.name], _ = known.read(content, 0)
+    return position
+
+
+def _write_tagged(parts: list[bytes], tagged: dict[int, _Field], content: Content) -> None:
+    present = [each for each in tagged.values() if _is_set(content.get(each.name, each.default), each.default)]
+    parts.append(uvarint(len(present)))
+    for each in present:
+        inside: list[bytes] = []
+        each.write(inside, content[each.name])
+        encoded = b"".join(inside)
+        assert each.tag is not None
+        parts += (uvarint(each.tag), uvarint(len(encoded)), encoded)
+
+
+def _is_set(value: Any, default: Any) -> bool:
+    """Return whether a tagged field has another value than its default; an empty list is like an empty tuple."""
+    return bool(value) if default == () else value != default
+
+
+def _layout(declared: Any, newest: Any) -> _Layout:
+    flexible: bool = declared.__flexible__
+    newest_fields = {} if newest is None else {_name(each): each for each in fields(newest)}
+    every = [_field(each, newest_fields.get(_name(each)), flexible) for each in fields(declared)]
+    tagged = {each.tag: each for each in sorted(every, key=lambda each: each.tag or 0) if each.tag is not None}
+    own = {each.name for each in every}
+    defaults = {each.name: _struct(each.default) for each in tagged.values()}
+    defaults |= {name: _struct(_default(each)) for name, each in newest_fields.items() if name not in own}
+    return _Layout(tuple(each for each in every if each.tag is None), tagged, defaults, flexible)
+
+
+def _field(declared: Any, newest: Any, flexible: bool) -> _Field:
+    hint, is_array, nullable = _inside(declared.type)
+    if is_dataclass(hint):
+        other = None if newest is None else _inside(newest.type)[0]
+        read, write = _structure(hint, other)
+        if nullable and not is_array:
+            read, write = _maybe(read, write)
+    else:
+        kafka_type: str = declared.metadata["kafka_type"]
+        if kafka_type in _SIZED:
+            read, write = sized(kafka_type, flexible=flexible, nullable=nullable)
+        else:
+            read, write = NUMBERS[kafka_type]
+    if is_array:
+        read, write = _array(flexible, nullable, read, write)
+    default = MISSING if declared.default is MISSING else _default(declared)
+    return _Field(_name(declared), declared.metadata.get("tag"), default, read, write)
+
+
+def _struct(default: Any) -> Any:
+    """Return a default as a request has it."""
+    return Struct(**default) if isinstance(default, dict) else default
+
+
+def _name(declared: Any) -> str:
+    name: str = declared.name
+    is_time = declared.metadata.get("kafka_type", "").startswith(("timedelta", "datetime"))
+    return f"{name}_ms" if is_time else name
+
+
+def _inside(hint: Any) -> tuple[Any, bool, bool]:
+    """Return the type of a field or of its items, whether it is an array, and whether it may be null."""
+    nullable = is_array = False
+    if get_origin(hint) is UnionType:
+        nullable = NoneType in get_args(hint)
+        hint = next(each for each in get_args(hint) if each is not NoneType)
+    if get_origin(hint) is tuple:
+        is_array = True
+        hint = get_args(hint)[0]
+        if get_origin(hint) is UnionType:  # kio says so of arrays of uuids, whose items are never null
+            hint = next(each for each in get_args(hint) if each is not NoneType)
+    return hint, is_array, nullable
+
+
+def _default(declared: Any) -> Any:
+    """Return the default of a field, which is also its value in versions that do not have it."""
+    hint, is_array, nullable = _inside(declared.type)
+    if declared.metadata.get("kafka_type") == "uuid" and not is_array:
+        return _NO_UUID  # to kio it is None
+    if declared.default is not MISSING:
+        return _plain(declared.default)
+    if nullable:
+        return None
+    if is_array:
+        return ()
+    if is_dataclass(hint):
+        return None
+    kafka_type = declared.metadata["kafka_type"]
+    return {"string": "", "bytes": b"", "records": None, "bool": False}.get(kafka_type, 0)
+
+
+def _plain(default: Any) -> Any:
+    """Return a default as what it is on the wire: milliseconds, or the number of an error code."""
+    from datetime import datetime, timedelta
+
+    if isinstance(default, timedelta):
+        return round(default.total_seconds() * 1000)
+    if isinstance(default, datetime):
+        return round(default.timestamp() * 1000)
+    if is_dataclass(default):
+        return {_name(each): _default(each) for each in fields(default)}
+    if isinstance(default, bool) or not isinstance(default, int):
+        return default
+    return int(default)
+
+
+def _array(flexible: bool, nullable: bool, read_item: Read, write_item: Write) -> tuple[Read, Write]:
+    read_count, write_count = count(flexible=flexible, nullable=nullable)
+
+    def read(data: memoryview, position: int) -> tuple[Any, int]:
+        number, position = read_count(data, position)
+        if number < 0:
+            return None, position
+        items = []
+        for _ in range(number):
+            item, position = read_item(data, position)
+            items.append(item)
+        return tuple(items), position
+
+    def write(parts: list[bytes], items: Any) -> None:
+        if items is None:
+            assert nullable
+            write_count(parts, -1)
+            return
+        write_count(parts, len(items))
+        for item in items:
+            write_item(parts, item)
+
+    return read, write
+
+
+def _maybe(read_content: Read, write_content: Write) -> tuple[Read, Write]:
+    """Return the functions for a structure that may be null: a byte before it says whether it is there."""
+
+    def read(data: memoryview, position: int) -> tuple[Any, int]:
+        (presence,), position = take(data, position, 1)
+        return (None, position) if presence >= 0x80 else read_content(data, position)
+
+    def write(parts: list[bytes], content: Content | None) -> None:
+        parts.append(_ABSENT if content is None else _PRESENT)
+        if content is not None:
+            write_content(parts, content)
+
+    return read, write
+
+
+Handler = Callable[..., Any]

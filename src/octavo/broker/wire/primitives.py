@@ -1,0 +1,175 @@
+"""Read and write the primitive types of Kafka's wire protocol.
+
+Readers take a buffer and a position, and return the value there with the position after it. They raise
+`MalformedRequest` if the bytes end early, or a length is negative where it must not be. Strings are decoded as Kafka
+decodes them: malformed UTF-8 becomes replacement characters.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from octavo.errors import MalformedRequest
+from octavo.records.text import read_text, write_text
+
+Read = Callable[[memoryview, int], tuple[Any, int]]
+Write = Callable[[list[bytes], Any], None]
+
+MAX_VARINT_SHIFT: Final = 28
+
+
+def read_uvarint(data: memoryview, position: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most five bytes."""
+    value = shift = 0
+    try:
+        while True:
+            byte = data[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value & 0xFFFFFFFF, position
+            shift += 7
+            if shift > MAX_VARINT_SHIFT:
+                raise MalformedRequest(f"a varint at byte {position} goes on after its fifth byte")
+    except IndexError:
+        raise MalformedRequest(f"the bytes end inside a varint, at byte {position}") from None
+
+
+def uvarint(value: int) -> bytes:
+    """Return an unsigned varint."""
+    if value < 0x80:
+        return bytes((value,))
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def fixed(layout: str) -> tuple[Read, Write]:
+    """Return the functions for a number of a fixed size."""
+    packed = struct.Struct(layout)
+    unpack, pack, size = packed.unpack_from, packed.pack, packed.size
+
+    def read(data: memoryview, position: int) -> tuple[Any, int]:
+        try:
+            return unpack(data, position)[0], position + size
+        except struct.error:
+            raise MalformedRequest(f"the bytes end inside a number, at byte {position}") from None
+
+    def write(parts: list[bytes], value: Any) -> None:
+        parts.append(pack(value))
+
+    return read, write
+
+
+def _read_uuid(data: memoryview, position: int) -> tuple[bytes, int]:
+    end = position + 16
+    if end > len(data):
+        raise MalformedRequest(f"the bytes end inside a uuid, at byte {position}")
+    return bytes(data[position:end]), end
+
+
+def _write_raw(parts: list[bytes], value: bytes) -> None:
+    parts.append(value)
+
+
+def take(data: memoryview, position: int, length: int) -> tuple[memoryview, int]:
+    """Return a view of `length` bytes, and the position after them."""
+    end = position + length
+    if end > len(data):
+        raise MalformedRequest(f"{length} bytes are announced at byte {position}, and there are fewer")
+    return data[position:end], end
+
+
+_SHORT: Final = struct.Struct(">h")
+_INT: Final = struct.Struct(">i")
+
+
+def _length(data: memoryview, position: int, layout: struct.Struct) -> tuple[int, int]:
+    try:
+        (length,) = layout.unpack_from(data, position)
+    except struct.error:
+        raise MalformedRequest(f"the bytes end inside a length, at byte {position}") from None
+    return length, position + layout.size
+
+
+def sized(kind: str, *, flexible: bool, nullable: bool) -> tuple[Read, Write]:
+    """Return the functions for a string or for bytes: its length comes first, in the form of the version."""
+    is_text = kind == "string"
+    layout = _SHORT if is_text else _INT
+
+    def read(data: memoryview, position: int) -> tuple[Any, int]:
+        if flexible:
+            length, position = read_uvarint(data, position)
+            length -= 1
+        else:
+            length, position = _length(data, position, layout)
+        if length < 0:
+            if not nullable:
+                raise MalformedRequest(f"null at byte {position}, where it must not be")
+            return None, position
+        content, position = take(data, position, length)
+        return read_text(bytes(content)) if is_text else bytes(content), position
+
+    def write(parts: list[bytes], value: Any) -> None:
+        if value is None:
+            assert nullable
+            parts.append(b"\0" if flexible else layout.pack(-1))
+            return
+        content = write_text(value) if is_text else value
+        parts.append(uvarint(len(content) + 1) if flexible else layout.pack(len(content)))
+        parts.append(content)
+
+    return read, write
+
+
+def count(*, flexible: bool, nullable: bool) -> tuple[Read, Write]:
+    """Return the functions for the number of items of an array; a negative one stands for null."""
+
+    def read(data: memoryview, position: int) -> tuple[int, int]:
+        if flexible:
+            items, position = read_uvarint(data, position)
+            items -= 1
+        else:
+            items, position = _length(data, position, _INT)
+        if items < 0 and not nullable:
+            raise MalformedRequest(f"null at byte {position}, where an array must be")
+        if items > len(data) - position:  # every item takes at least one byte
+            raise MalformedRequest(f"{items} items are announced at byte {position}, and there are fewer bytes")
+        return items, position
+
+    def write(parts: list[bytes], items: int) -> None:
+        parts.append(uvarint(items + 1) if flexible else _INT.pack(items))
+
+    return read, write
+
+
+def _read_bool(data: memoryview, position: int) -> tuple[bool, int]:
+    number, position = NUMBERS["int8"][0](data, position)
+    return number != 0, position
+
+
+def _write_bool(parts: list[bytes], value: bool) -> None:
+    parts.append(b"\1" if value else b"\0")
+
+
+# The types of kio's declarations. It has names of its own for numbers with a meaning, which are plain numbers here.
+NUMBERS: Final[dict[str, tuple[Read, Write]]] = {
+    "int8": fixed(">b"),
+    "int16": fixed(">h"),
+    "uint16": fixed(">H"),
+    "int32": fixed(">i"),
+    "uint32": fixed(">I"),
+    "int64": fixed(">q"),
+    "float64": fixed(">d"),
+    "error_code": fixed(">h"),
+    "timedelta_i32": fixed(">i"),
+    "timedelta_i64": fixed(">q"),
+    "datetime_i64": fixed(">q"),
+    "uuid": (_read_uuid, _write_raw),
+}
+NUMBERS["bool"] = (_read_bool, _write_bool)

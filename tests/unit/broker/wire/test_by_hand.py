@@ -1,0 +1,177 @@
+"""Produce and Fetch, which are read and written by hand, agree with kio in every version."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from octavo.broker.wire.api_keys import APIS, FETCH, PRODUCE
+from octavo.broker.wire.fetch import FetchedPartition, read_fetch, write_fetch
+from octavo.broker.wire.produce import PartitionResult, read_produce, write_produce
+from octavo.errors import MalformedRequest, RecordError
+from tests.unit.broker.wire.entities import declared, plain, random_message, written
+
+SEEDS = range(20)
+_NO_EPOCH = -1
+# What our answers never have.
+FIXED = {
+    "throttle_time": timedelta(),
+    "node_endpoints": (),
+    "leader_id": -1,
+    "leader_epoch": -1,
+    "epoch": -1,
+    "end_offset": -1,
+    "preferred_read_replica": -1,
+}
+
+
+def versions(api_key: int) -> range:
+    return range(APIS[api_key].first, APIS[api_key].last + 1)
+
+
+def topic_key(topic: dict[str, Any]) -> str | bytes:
+    for name in ("topic_id", "name", "topic"):
+        if name in topic:
+            key: str | bytes = topic[name]
+            return key
+    raise AssertionError(topic)
+
+
+@pytest.mark.parametrize("version", versions(PRODUCE))
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_produce_request_is_read_as_kio_wrote_it(version: int, seed: int) -> None:
+    message = random_message(declared(PRODUCE, version), Random(seed), {})
+    expected = plain(message)
+    found = read_produce(memoryview(written(message)), version)
+    assert (found.transactional_id, found.acks, found.timeout_ms) == (
+        expected["transactional_id"],
+        expected["acks"],
+        expected["timeout_ms"],
+    )
+    assert [(each.topic, each.partition, each.records) for each in found.partitions] == [
+        (topic_key(topic), partition["index"], partition["records"])
+        for topic in expected["topic_data"]
+        for partition in topic["partition_data"]
+    ]
+
+
+@pytest.mark.parametrize("version", versions(PRODUCE))
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_produce_response_is_written_as_kio_writes_it(version: int, seed: int) -> None:
+    fixed = FIXED | {"error_code": ErrorCode.invalid_record if seed % 2 else ErrorCode.none}
+    if seed % 2 == 0:  # there is nothing to say of records that were appended
+        fixed |= {"record_errors": (), "error_message": None}
+    message = random_message(declared(PRODUCE, version, response=True), Random(seed), fixed)
+    topics = [
+        (
+            topic_key(topic),
+            [
+                PartitionResult(
+                    each["index"],
+                    each["error_code"],
+                    each["base_offset"],
+                    each["log_append_time_ms"],
+                    each.get("log_start_offset", -1),
+                    [RecordError(*error.values()) for error in each.get("record_errors", ())],
+                    each.get("error_message"),
+                )
+                for each in topic["partition_responses"]
+            ],
+        )
+        for topic in plain(message)["responses"]
+    ]
+    assert write_produce(version, topics) == written(message)
+
+
+@pytest.mark.parametrize("version", versions(FETCH))
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_fetch_request_is_read_as_kio_wrote_it(version: int, seed: int) -> None:
+    message = random_message(declared(FETCH, version), Random(seed), {})
+    expected = plain(message)
+    found = read_fetch(memoryview(written(message)), version)
+    replica = expected.get("replica_state") or {"replica_id": expected.get("replica_id", -1), "replica_epoch": -1}
+    assert (found.replica_id, found.replica_epoch) == (replica["replica_id"], replica["replica_epoch"])
+    for name in ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch"):
+        assert getattr(found, name) == expected.get(name, {"session_id": 0, "session_epoch": -1}.get(name))
+    assert [tuple(each) for each in found.partitions] == [
+        (
+            topic_key(topic),
+            each["partition"],
+            each.get("current_leader_epoch", _NO_EPOCH),
+            each["fetch_offset"],
+            each.get("last_fetched_epoch", _NO_EPOCH),
+            each.get("log_start_offset", -1),
+            each["partition_max_bytes"],
+        )
+        for topic in expected["topics"]
+        for each in topic["partitions"]
+    ]
+    assert found.forgotten == [
+        (topic_key(topic), each) for topic in expected.get("forgotten_topics_data", ()) for each in topic["partitions"]
+    ]
+
+
+class Slice:
+    """Stands for a slice of a file: records of this size, which come as they are."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.size = len(data)
+
+
+@pytest.mark.parametrize("version", versions(FETCH))
+def test_a_fetch_response_is_written_as_kio_writes_it(version: int) -> None:
+    random, checked = Random(1), 0
+    while checked < len(SEEDS):
+        message = random_message(declared(FETCH, version, response=True), random, FIXED)
+        content = plain(message)
+        topics = content["responses"]
+        if all(map(can_be_ours, topics)) and len({topic_key(topic) for topic in topics}) == len(topics):
+            assert ours(version, content) == written(message)
+            checked += 1
+
+
+def can_be_ours(topic: dict[str, Any]) -> bool:
+    """Whether a topic has partitions, and none of them has null for its records."""
+    return bool(topic["partitions"]) and all(each["records"] is not None for each in topic["partitions"])
+
+
+def ours(version: int, content: dict[str, Any]) -> bytes:
+    partitions = []
+    for topic in content["responses"]:
+        for each in topic["partitions"]:
+            aborted = each["aborted_transactions"]
+            partitions.append(
+                FetchedPartition(
+                    topic_key(topic),
+                    each["partition_index"],
+                    each["error_code"],
+                    each["high_watermark"],
+                    each["last_stable_offset"],
+                    each.get("log_start_offset", -1),
+                    None if aborted is None else [(one["producer_id"], one["first_offset"]) for one in aborted],
+                    Slice(each["records"]) if each["records"] else None,  # type: ignore[arg-type] # all that is used
+                )
+            )
+    error_code, session_id = content.get("error_code", 0), content.get("session_id", 0)
+    parts: list[Any] = list(write_fetch(version, partitions, error_code=error_code, session_id=session_id))
+    return b"".join(part.data if isinstance(part, Slice) else part for part in parts)
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+def test_a_produce_request_that_is_cut_is_malformed(version: int) -> None:
+    head = (b"\x00" if version >= 9 else b"\xff\xff") + b"\x00\x01" + b"\x00\x00\x00\x01"
+    for body in (b"", head, head + b"\x7f\xff\xff\xff", head + b"\xff\xff\xff\xff\x07"):
+        with pytest.raises(MalformedRequest):
+            read_produce(memoryview(body), version)
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 18])
+def test_a_fetch_request_that_is_cut_is_malformed(version: int) -> None:
+    for body in (b"", b"\x00" * 10, b"\xff" * 21, b"\x00" * 20 + b"\x7f\xff\xff\xff"):
+        with pytest.raises(MalformedRequest):
+            read_fetch(memoryview(body), version)
