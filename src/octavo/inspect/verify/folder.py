@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from octavo.errors import BadDirectory
 from octavo.log.names import LOG, base_offset_of
+from octavo.log.storage import DISK, File
 
 
 class Gone(Exception):
@@ -57,7 +58,14 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.entries: Mapping[str, Entry] = {entry.name: entry for entry in _entries(path)}
+        self.entries: Mapping[str, Entry]
+        self.list_again()
+
+    def list_again(self) -> None:
+        """List the folder anew."""
+        self.entries = {entry.name: entry for entry in _entries(self.path)}
+        for listed in ("files", "segments"):
+            self.__dict__.pop(listed, None)
 
     @cached_property
     def files(self) -> Mapping[str, Entry]:
@@ -83,6 +91,18 @@ class Folder:
             yield descriptor
         finally:
             os.close(descriptor)
+
+    @contextmanager
+    def open_file(self, name: str) -> Iterator[File]:
+        """Open a listed file for reading. Raises `Gone` if it is not there any more, or is not a regular file."""
+        try:
+            file = DISK.open(self.path / name)
+        except (FileNotFoundError, BadDirectory):
+            raise Gone(name) from None
+        try:
+            yield file
+        finally:
+            file.close()
 
     def read(self, name: str, limit: int) -> bytes:
         """Return the first bytes of a file, at most `limit`. Raises `Gone` if it is not there any more."""

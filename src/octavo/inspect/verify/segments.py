@@ -1,66 +1,176 @@
-"""Read the batches of all segments of a partition, check them, and show the sound ones to the other checks."""
+"""Read the batches of all segments of a partition, check them, and show the sound ones to the other checks.
+
+A broker may delete or replace segments meanwhile. What was opened stays what it was. What is gone before it is opened
+was deleted, or is part of another segment now: the folder is listed again, and the walk goes on where it stopped.
+"""
 
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
-from crc32c import crc32c
 
-from octavo.inspect.verify.batch_columns import COLUMNS, Table
-from octavo.inspect.verify.folder import read_at
+from octavo.inspect.verify.batch_columns import BASE_OFFSET, LAST_OFFSET, LEADER_EPOCH, MAX_TIMESTAMP, POSITION, Table
+from octavo.inspect.verify.batch_rules import FAULTS
+from octavo.inspect.verify.examiner import Examiner
+from octavo.inspect.verify.folder import Gone, Identity
 from octavo.inspect.verify.partition import BatchCheck, PartitionFolder, SegmentData
-from octavo.inspect.verify.problem import Problem
-from octavo.log.names import LOG, file_name
+from octavo.inspect.verify.problem import Problem, Rule
+from octavo.inspect.verify.tail import TailKind
+from octavo.log.names import LOG, METADATA_TOPIC, file_name
+from octavo.log.storage import File
+from octavo.records.kernels.verification import faults
+from octavo.records.layout import MAX_INT32
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-_ROWS = 1 << 12
+FIRST_OFFSET: Final = Rule.declare(
+    "segment-base-offset",
+    "segment",
+    means="A batch has a lower offset than the segment is named after: readers look for it in the segment before.",
+    repair="Rename the files of the segment after its first offset, or copy the partition from another replica.",
+)
+OVERLAP: Final = Rule.declare(
+    "segment-overlap",
+    "segment",
+    means="A segment has offsets of the next segment: readers get records twice, or skip some.",
+    repair="Keep the segment that compaction has made, and move the segments that it replaces away.",
+)
+OFFSET_RANGE: Final = Rule.declare(
+    "segment-offset-range",
+    "segment",
+    means="A segment has more offsets than its indexes can hold, 2,147,483,648: Kafka splits it when it starts.",
+    repair="Start Kafka on the directory, which splits the segment.",
+)
+SIZE: Final = Rule.declare(
+    "segment-size",
+    "segment",
+    means="A segment is larger than 2,147,483,647 bytes: Kafka cannot open it.",
+    repair="Split the segment: `octavo salvage` writes its batches to new segments.",
+)
+TORN: Final = Rule.declare(
+    "segment-torn-tail",
+    "segment",
+    means="The last batch of a segment is not complete, though nobody is writing it: readers stop before it for ever.",
+    repair="Remove `.kafka_cleanshutdown`, so that Kafka cuts the batch at the next start, or use `octavo salvage`.",
+)
+ZEROS: Final = Rule.declare(
+    "segment-zero-tail",
+    "segment",
+    means="A segment ends in zeros, as if it was preallocated, though nobody is writing it: readers stop before them.",
+    repair="Remove `.kafka_cleanshutdown`, so that Kafka cuts the zeros at the next start, or use `octavo salvage`.",
+)
+_UNFINISHED: Final = {TailKind.TORN: TORN, TailKind.ZEROS: ZEROS}
 
 
 def walk_segments(folder: PartitionFolder, checks: Sequence[BatchCheck]) -> Iterator[Problem]:
     """Yield the problems of all segments, and show their sound batches to `checks`."""
-    bases = folder.segments
-    for number, base_offset in enumerate(bases):
+    walk = _Walk(folder, checks)
+    before = -1
+    while (base_offset := next((base for base in folder.segments if base > before), None)) is not None:
+        before = base_offset
         entry = folder.files[file_name(base_offset, LOG)]
-        behind = bases[number + 1] if number + 1 < len(bases) else None
-        segment = SegmentData(base_offset, entry, is_last=behind is None, next_base_offset=behind)
-        for check in checks:
+        try:
+            with folder.open_file(entry.name) as file:
+                found = Identity.of(os.fstat(file.descriptor))
+                yield from walk.through(base_offset, file)
+        except Gone:
+            folder.list_again()
+            continue
+        if found.inode != entry.identity.inode:  # it was replaced by a segment that has more offsets
+            folder.list_again()
+            before = max(before, walk.end_offset - 1)
+
+
+class _Walk:
+    """One walk through the segments of a partition."""
+
+    def __init__(self, folder: PartitionFolder, checks: Sequence[BatchCheck]) -> None:
+        self.end_offset = 0
+        self._folder = folder
+        self._checks = checks
+        self._examiner = Examiner()
+        self._epoch = -1
+        self._no_gaps = folder.partition is not None and folder.partition.topic == METADATA_TOPIC
+        self._is_first = True
+
+    def through(self, base_offset: int, file: File) -> Iterator[Problem]:
+        """Yield the problems of one segment."""
+        folder, name, size = self._folder, file.path.name, file.size()
+        behind = next((base for base in folder.segments if base > base_offset), None)
+        segment = SegmentData(base_offset, folder.files[name], is_last=behind is None, next_base_offset=behind)
+        if size > MAX_INT32:
+            yield SIZE.broken(name, position=MAX_INT32, found=f"{size} bytes")
+        for check in self._checks:
             yield from check.begin(segment)
-        with folder.open(entry.name) as descriptor:
-            for table in _tables(descriptor, segment):
-                for check in checks:
+        places = _Places(segment, name)
+        position = 0
+        for table, problems in self._examiner.examine(file, name, size, no_gaps=self._no_gaps, epoch=self._epoch):
+            segment.is_sound &= not problems
+            yield from problems
+            if len(table):
+                yield from self._gap(segment, name, table)
+                yield from places.look_at(table)
+                self._take(segment, table)
+                for check in self._checks:
                     yield from check.batches(table)
-        for check in checks:
+            folder.on_bytes(self._examiner.end_position - position)
+            position = self._examiner.end_position
+        folder.on_bytes(size - position)
+        yield from self._tail(segment, name)
+        for check in self._checks:
             yield from check.end(segment)
+        self._is_first = False
+
+    def _take(self, segment: SegmentData, table: Table) -> None:
+        self.end_offset = segment.end_offset = int(table[-1, LAST_OFFSET]) + 1
+        self._epoch = max(self._epoch, int(table[:, LEADER_EPOCH].max()))
+        segment.largest_timestamp = max(segment.largest_timestamp, int(table[:, MAX_TIMESTAMP].max()))
+
+    def _gap(self, segment: SegmentData, name: str, table: Table) -> Iterator[Problem]:
+        """Compare the first batch of a segment of the metadata with the last one of the segment before."""
+        first = int(table[0, BASE_OFFSET])
+        is_begin = segment.end_offset == segment.base_offset and not self._is_first
+        if self._no_gaps and is_begin and int(table[0, POSITION]) == 0 and first > self.end_offset:
+            yield FAULTS[faults.GAP].at(name, 0, first, self.end_offset - 1, first)
+
+    def _tail(self, segment: SegmentData, name: str) -> Iterator[Problem]:
+        segment.end_position = self._examiner.end_position
+        tail = self._examiner.tail
+        if tail is None:
+            return
+        may_be_unfinished = segment.is_last and not self._folder.beside.is_clean
+        if may_be_unfinished and tail.kind is not TailKind.DAMAGED:
+            return
+        segment.is_sound = False
+        rule = _UNFINISHED.get(tail.kind)
+        if rule is None:
+            yield tail.problem
+        else:
+            yield rule.broken(name, position=tail.position, offset=segment.end_offset, found=f"{tail.size} bytes")
 
 
-def _tables(descriptor: int, segment: SegmentData) -> Iterator[Table]:
-    end = os.fstat(descriptor).st_size
-    table = np.full((_ROWS, COLUMNS), -1, np.int64)
-    rows = 0
-    while segment.end_position + _HEADER.size <= end:
-        position = segment.end_position
-        (base, length, epoch, magic, crc, attributes, delta, _, newest, producer, producer_epoch, sequence, count) = (
-            _HEADER.unpack(read_at(descriptor, _HEADER.size, position))
-        )
-        data = read_at(descriptor, max(length - 9, 0), position + 21)
-        if magic != 2 or length < 49 or len(data) < length - 9 or crc32c(data) != crc:
-            segment.is_sound = False
-            break
-        kind, coordinator = -1, -1
-        if attributes & 0x20 and count == 1 and len(data) >= 57:
-            kind = int.from_bytes(data[47:49])  # the key follows five fields of a byte each
-            coordinator = int.from_bytes(data[52:56]) if kind < 2 else -1
-        header = (position, length + 12, magic, attributes & 0xFF, base, base + delta, epoch)
-        table[rows] = (*header, newest, producer, producer_epoch, sequence, count, kind, coordinator)
-        rows += 1
-        segment.end_position += length + 12
-        segment.end_offset = base + delta + 1
-        segment.largest_timestamp = max(segment.largest_timestamp, newest)
-        if rows == _ROWS:
-            yield table
-            rows = 0
-    if rows:
-        yield table[:rows]
+class _Places:
+    """Compares the offsets of a segment's batches with its name and with the next segment. Each is reported once."""
+
+    def __init__(self, segment: SegmentData, name: str) -> None:
+        self._segment = segment
+        self._name = name
+        self._reported: set[Rule] = set()
+
+    def look_at(self, table: Table) -> Iterator[Problem]:
+        """Yield what is wrong with the offsets of these batches."""
+        base, behind = self._segment.base_offset, self._segment.next_base_offset
+        yield from self._first(FIRST_OFFSET, table, table[:, BASE_OFFSET] < base)
+        yield from self._first(OFFSET_RANGE, table, table[:, LAST_OFFSET] > base + MAX_INT32)
+        if behind is not None:
+            yield from self._first(OVERLAP, table, table[:, LAST_OFFSET] >= behind)
+
+    def _first(
+        self, rule: Rule, table: Table, is_wrong: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    ) -> Iterator[Problem]:
+        if rule not in self._reported and is_wrong.any():
+            self._reported.add(rule)
+            row = table[int(np.argmax(is_wrong))]
+            first, last = int(row[BASE_OFFSET]), int(row[LAST_OFFSET])
+            yield rule.broken(self._name, position=int(row[POSITION]), offset=first, found=f"offsets {first} to {last}")

@@ -98,6 +98,18 @@ class Kernels:
         return self._made(filtering.filter_batches)
 
     @property
+    def examine(self) -> Kernel:
+        from octavo.records.kernels.verification import examine
+
+        return self._made(examine.examine)
+
+    @property
+    def examine_inflated(self) -> Kernel:
+        from octavo.records.kernels.verification import examine
+
+        return self._made(examine.examine_inflated)
+
+    @property
     def shred(self) -> Kernel:
         from octavo.records.kernels.shredding import json
 

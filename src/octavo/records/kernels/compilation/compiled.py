@@ -52,6 +52,12 @@ from octavo.records.kernels.shredding import json as shred_json
 from octavo.records.kernels.shredding import scalars as shred_scalars
 from octavo.records.kernels.shredding import skip as shred_skip
 from octavo.records.kernels.shredding import tree as shred_tree
+from octavo.records.kernels.verification import control as verify_control
+from octavo.records.kernels.verification import examine as verify_examine
+from octavo.records.kernels.verification import headers as verify_headers
+from octavo.records.kernels.verification import messages as verify_messages
+from octavo.records.kernels.verification import numbers as verify_numbers
+from octavo.records.kernels.verification import records as verify_records
 
 # Functions that run for every field or record. By default, the compiler would not inline them, which doubles the time.
 _INLINED: Final[frozenset[Any]] = frozenset(
@@ -100,6 +106,9 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         shred_json.put_scalar,
         print_lines.put_fragment,
         print_scalars.put_digits,
+        verify_numbers.take_int,
+        verify_numbers.take_long,
+        verify_records.check_record,
     }
 )
 
@@ -137,7 +146,15 @@ _OF_COMPACTION = (
 )
 _OF_SHREDDING = (shred_tree, shred_scalars, shred_skip, shred_json, shred_avro)
 _OF_PRINTING = (print_scalars, print_lines)
-for _module in (*_OF_INFLATE, *_OF_RECORDS, *_OF_COMPACTION, *_OF_SHREDDING, *_OF_PRINTING):
+_OF_VERIFICATION = (
+    verify_numbers,
+    verify_records,
+    verify_control,
+    verify_headers,
+    verify_messages,
+    verify_examine,
+)
+for _module in (*_OF_INFLATE, *_OF_RECORDS, *_OF_COMPACTION, *_OF_SHREDDING, *_OF_PRINTING, *_OF_VERIFICATION):
     _register(_module)
 
 

@@ -30,6 +30,7 @@ GROUPS: Final = (
     ("validate.validate", "index.index_batches"),
     ("partition.partition", "encode.encode"),
     ("compaction.filter.filter_batches", "compaction.fill.fill"),
+    ("verification.examine.examine", "verification.examine.examine_inflated"),
     ("shredding.json.shred",),
     ("shredding.avro.shred_avro",),
     ("printing.lines.print_lines",),

@@ -21,6 +21,7 @@ from octavo.records.kernels.printing.lines import print_lines
 from octavo.records.kernels.shredding.avro import shred_avro
 from octavo.records.kernels.shredding.json import shred
 from octavo.records.kernels.shredding.tree import Tree
+from octavo.records.kernels.verification.examine import examine, examine_inflated
 
 _INT = types.int64
 _BYTES_IN = types.Array(types.uint8, 1, "C", readonly=CHECKED)
@@ -55,6 +56,8 @@ SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     validate.validate: types.UniTuple(_INT, 10)(
         _INT64_IN, _BYTES_IN, _INT, _BYTES_IN, _INT, _INT64_IN, _INT, _INT, _INT, _INT, _BYTES, _TABLE
     ),
+    examine: types.UniTuple(_INT, 5)(_TABLES, _BYTES_IN, _INT, _INT, _INT, _INT64, _TABLE, _TABLE),
+    examine_inflated: types.UniTuple(_INT, 2)(_TABLES, _BYTES_IN, _INT, _TABLE, _INT, _INT, _TABLE),
     shred_avro: _INT(_BYTES_IN, _INT32_IN, _BYTES_IN, _INT, _TABLE, _TREE, _TABLE, _BYTES),
     shred: _INT(_BYTES_IN, _INT32_IN, _BYTES_IN, _TREE, _TABLE, _BYTES),
     print_lines: types.UniTuple(_INT, 3)(_ROWS, _TABLE, _INT64_IN, _BYTES_IN, _INT, _INT, _BYTES),
