@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from octavo.inspect.kafka_text.messages import TextMessage
 from octavo.inspect.kafka_text.options import STRING_DECODER, RecordDecoder, TextOptions
+from octavo.inspect.kafka_text.records import TextRecord
 from octavo.inspect.kafka_text.throwables import RUNTIME, UNDERFLOW, Throwable
 from octavo.records.text import read_text
 
@@ -13,7 +15,7 @@ from octavo.records.text import read_text
 class Parser(Protocol):
     """Turns the key and the value of a record into text."""
 
-    def parse(self, offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    def parse(self, record: TextRecord | TextMessage) -> tuple[str | None, str | None]:
         """Return the texts of key and value, None for one that is not printed. Raises what Kafka's tool throws."""
 
 
@@ -24,8 +26,11 @@ class ClassParser:
         self._key = key
         self._value = value
 
-    def parse(self, offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
-        return None if key is None else self._key(key), None if value is None else self._value(value)
+    def parse(self, record: TextRecord | TextMessage) -> tuple[str | None, str | None]:
+        key = record.key
+        key_text = None if key is None else self._key(key)
+        value = record.value
+        return key_text, None if value is None else self._value(value)
 
 
 def _integer(data: bytes) -> str:

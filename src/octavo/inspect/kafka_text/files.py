@@ -34,7 +34,7 @@ def print_files(files: Sequence[str], options: TextOptions, out: BinaryIO, err: 
         run.reports.print(output)
     except Throwable as error:
         output.is_damaged = True
-        output.error(error.report().removesuffix("\n"))
+        output.error(error.report())
     finally:
         output.flush()
         out.flush()

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from octavo.inspect.kafka_text.throwables import ILLEGAL_ARGUMENT, OUT_OF_BOUNDS, UNDERFLOW, Throwable
+from typing import Final
+
+from octavo.inspect.kafka_text.throwables import ILLEGAL_ARGUMENT, OUT_OF_BOUNDS, OUT_OF_MEMORY, UNDERFLOW, Throwable
 from octavo.records.layout import Buffer
+
+HEAP: Final = 256 << 20  # of Kafka's tool, unless it is told otherwise
+
+
+def check_heap(size: int) -> None:
+    """Raise what Java throws if an array of `size` bytes cannot be allocated.
+
+    For sizes a little below that of the heap, it depends on what else is in it. They are taken for possible.
+    """
+    if size > HEAP:
+        raise Throwable(OUT_OF_MEMORY, "Java heap space")
 
 
 def wrap32(number: int) -> int:

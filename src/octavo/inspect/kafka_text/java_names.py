@@ -31,12 +31,9 @@ class JavaFile:
 
     @property
     def suffix(self) -> str:
-        """The rest of the name from its last dot on. Raises what Java's `substring` throws if there is no dot."""
+        """The rest of the name from its last dot on, which is empty if there is no dot."""
         dot = self.name.rfind(".")
-        if dot < 0:
-            size = utf16_length(self.name)
-            raise Throwable(STRING_OUT_OF_BOUNDS, f"begin -1, end {size}, length {size}")
-        return self.name[dot:]
+        return self.name[dot:] if dot >= 0 else ""
 
     @property
     def absolute(self) -> str:
@@ -95,16 +92,20 @@ def hash_code(text: str) -> int:
 
 
 def in_hash_map_order(keys: list[str]) -> list[str]:
-    """Return strings in the order in which a `HashMap` iterates over them, if they were put in this order."""
+    """Return strings in the order in which a `HashMap` iterates over them, to which they were added in this order.
+
+    `computeIfAbsent` puts a key first in its bucket. Before that, it doubles the buckets if there are too many keys.
+    """
     capacity = 16
-    while len(keys) > capacity * 3 // 4:
+    while len(keys) - 1 > capacity * 3 // 4:
         capacity *= 2
 
     def bucket(key: str) -> int:
         hashed = hash_code(key)
         return (hashed ^ hashed >> 16) & (capacity - 1)
 
-    return sorted(keys, key=bucket)
+    newest_first = keys[::-1]
+    return sorted(newest_first, key=bucket)
 
 
 def _substring(text: str, begin: int, end: int) -> str:

@@ -9,7 +9,7 @@ from octavo.inspect.kafka_text.decoding import Parser
 from octavo.inspect.kafka_text.file_records import FileBatch, FileRecords
 from octavo.inspect.kafka_text.java_names import JavaFile, snapshot_id
 from octavo.inspect.kafka_text.messages import TextMessage, check_inner, checked_codec, read_messages
-from octavo.inspect.kafka_text.records import read_records
+from octavo.inspect.kafka_text.records import TextRecord, read_records
 from octavo.inspect.kafka_text.run import Run
 from octavo.records.checksum import covered_from, crc32c
 from octavo.records.kernels.machine import wrap64
@@ -116,7 +116,7 @@ class LogText:
                     f"valueSize: {message.value_size} isValid: {_boolean(message.is_valid)} crc: {message.crc}"
                 )
             if self.options.prints_data:
-                self._print_contents(message.offset, message.key, message.value)
+                self._print_contents(message)
             self.output.line("")
         return last_offset
 
@@ -133,7 +133,7 @@ class LogText:
                 if is_control:
                     self.output.write(control_text(record.key, record.value))
             if self.options.prints_data and not is_control:
-                self._print_contents(record.offset, record.key, record.value)
+                self._print_contents(record)
             self.output.line("")
         return last_offset
 
@@ -142,9 +142,9 @@ class LogText:
             self.reports.gap(file, last_offset, offset)
         return offset
 
-    def _print_contents(self, offset: int, key: bytes | None, value: bytes | None) -> None:
+    def _print_contents(self, record: TextRecord | TextMessage) -> None:
         prefix = "| " if self.options.skip_record_metadata else " "
-        key_text, value_text = self.parser.parse(offset, key, value)
+        key_text, value_text = self.parser.parse(record)
         if key_text is not None:
             self.output.write(f"{prefix}key: {key_text}")
             prefix = " "

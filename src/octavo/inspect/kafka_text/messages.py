@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from octavo.errors import FormatError, LimitExceeded
-from octavo.inspect.kafka_text.java_bytes import int_at, long_at, wrap32
+from octavo.errors import FormatError
+from octavo.inspect.kafka_text.java_bytes import check_heap, int_at, long_at, wrap32
 from octavo.inspect.kafka_text.streams import Stream, open_stream
 from octavo.inspect.kafka_text.throwables import (
     CORRUPT_RECORD,
@@ -83,6 +83,11 @@ class TextMessage:
         return _sized(self.data, self._value_size_at)
 
     @property
+    def value_at(self) -> int:
+        """Where the value begins."""
+        return self._value_size_at + 4
+
+    @property
     def _key_size_at(self) -> int:
         return 6 if self.magic == 0 else 14
 
@@ -133,6 +138,7 @@ def _inner(outer: TextMessage, stream: Stream) -> list[TextMessage]:
             size = int_at(head, 8)
             if size < _SMALLEST:
                 raise Throwable(CORRUPT_RECORD, f"Record size is less than the minimum record overhead ({_SMALLEST})")
+            check_heap(size)
             data = stream.read(size)
             if len(data) < size:
                 return found
@@ -147,10 +153,8 @@ def _inner(outer: TextMessage, stream: Stream) -> list[TextMessage]:
 def _inflated(outer: TextMessage, value: bytes) -> Stream:
     try:
         return Stream.of(decompress(outer.codec, value, magic=outer.magic))
-    except LimitExceeded:
-        raise
     except FormatError:
-        return open_stream(outer.codec, value, outer.magic)
+        return open_stream(outer.codec, value, outer.magic, LOG_OVERHEAD + outer.value_at)
 
 
 def _to_add(outer: TextMessage, last: int) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from octavo.errors import FormatError, LimitExceeded
-from octavo.inspect.kafka_text.java_bytes import Cursor, int_at
+from octavo.errors import FormatError
+from octavo.inspect.kafka_text.java_bytes import Cursor, check_heap, int_at
 from octavo.inspect.kafka_text.streams import Stream, open_stream
 from octavo.inspect.kafka_text.throwables import INVALID_RECORD, KAFKA, UNDERFLOW, Throwable
 from octavo.records.compression import decompress
@@ -20,6 +20,7 @@ from octavo.records.sequence import record_sequence
 from octavo.records.text import read_text
 
 _PREMATURE: Final = "Incorrect declared batch size, premature EOF reached"
+_POINTER: Final = 4  # bytes of a reference in Java, which allocates a list for all records
 _COUNT_AT: Final = BATCH_HEADER.at("record_count")
 
 
@@ -63,7 +64,9 @@ def _uncompressed(header: BatchHeader, data: memoryview) -> Iterator[TextRecord]
 
 def _compressed(header: BatchHeader, body: memoryview) -> list[TextRecord]:
     stream = _inflated(header, body)
-    return [_read_from_stream(header, stream, is_last) for is_last in _last_flags(_count(header))]
+    count = _count(header)
+    check_heap(count * _POINTER)
+    return [_read_from_stream(header, stream, number == count - 1) for number in range(count)]
 
 
 def _inflated(header: BatchHeader, body: memoryview) -> Stream:
@@ -71,10 +74,8 @@ def _inflated(header: BatchHeader, body: memoryview) -> Stream:
     codec = header.attributes & Attributes.CODEC
     try:
         return Stream.of(decompress(codec, body))
-    except LimitExceeded:
-        raise
     except FormatError:
-        return open_stream(codec, bytes(body), header.magic)
+        return open_stream(codec, bytes(body), header.magic, BATCH_HEADER.size)
 
 
 def _read_from_stream(header: BatchHeader, stream: Stream, is_last: bool) -> TextRecord:
@@ -168,9 +169,3 @@ def _count(header: BatchHeader) -> int:
             INVALID_RECORD, f"Found invalid record count {header.record_count} in magic v{header.magic} batch"
         )
     return header.record_count
-
-
-def _last_flags(count: int) -> Iterator[bool]:
-    """Yield False for each record but the last, for which True is yielded."""
-    for number in range(count):
-        yield number == count - 1

@@ -58,7 +58,7 @@ class Reports:
             for indexed, found in self._out_of_order[name]:
                 output.error(f"  Index timestamp: {indexed}, Previously indexed timestamp: {found}")
         for name in in_hash_map_order([*self._not_found]):
-            output.error("The following indexed offsets are not found in the log.")
+            output.error(f"The following indexed offsets are not found in :{name}")
             for indexed, found in self._not_found[name]:
                 output.error(f"Indexed offset: {indexed}, found log offset: {found}")
         for name in in_hash_map_order([*self._gaps]):

@@ -15,6 +15,7 @@ STRING_OUT_OF_BOUNDS: Final = "java.lang.StringIndexOutOfBoundsException"
 NO_SUCH_ELEMENT: Final = "java.util.NoSuchElementException"
 NULL_POINTER: Final = "java.lang.NullPointerException"
 RUNTIME: Final = "java.lang.RuntimeException"
+OUT_OF_MEMORY: Final = "java.lang.OutOfMemoryError"
 UNDERFLOW: Final = "java.nio.BufferUnderflowException"
 END_OF_FILE: Final = "java.io.EOFException"
 IO: Final = "java.io.IOException"
@@ -52,10 +53,10 @@ class Throwable(Exception):
         return self.name in _ILLEGAL_ARGUMENTS
 
     def report(self) -> str:
-        """Return what the tool prints before it ends: the message and the stack trace, here without its frames."""
-        lines = ["null" if self.message is None else self.message, str(self)]
+        """Return what Java prints about it at the end, without the frames of the stack."""
+        lines = [f'Exception in thread "main" {self}']
         cause = self.cause
         while cause is not None:
             lines.append(f"Caused by: {cause}")
             cause = cause.cause
-        return "\n".join(lines) + "\n\n"
+        return "\n".join(lines)

@@ -11,14 +11,19 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
@@ -50,6 +55,7 @@ final class Clients {
         operations.put("producer.close", Clients::close);
         operations.put("consumer.read", Clients::read);
         operations.put("consumer.join", Clients::join);
+        operations.put("consumer.share", Clients::share);
     }
 
     private static String name(JsonNode question) {
@@ -143,6 +149,32 @@ final class Clients {
             out.writeEndArray();
             consumer.commitSync(PATIENCE);
         }
+    }
+
+    /** {"topic", "count"}: so many records for a share group, from the first on, each of which is acknowledged. */
+    private static void share(JsonNode question, JsonGenerator out) throws Exception {
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        ConfigResource group = new ConfigResource(
+            ConfigResource.Type.GROUP, config(question).get("group.id").toString());
+        AlterConfigOp earliest = new AlterConfigOp(
+            new ConfigEntry("share.auto.offset.reset", "earliest"), AlterConfigOp.OpType.SET);
+        try (Admin admin = Admin.create(config(question))) {
+            value(admin.incrementalAlterConfigs(Map.of(group, List.of(earliest))).all().toCompletionStage()
+                .toCompletableFuture());
+        }
+        int left = question.get("count").asInt();
+        try (KafkaShareConsumer<byte[], byte[]> consumer = new KafkaShareConsumer<>(
+            config(question), new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            consumer.subscribe(List.of(question.get("topic").asText()));
+            while (left > 0) {
+                if (System.nanoTime() > deadline) {
+                    throw new IllegalStateException("the share group still waits for " + left + " records");
+                }
+                left -= consumer.poll(Duration.ofMillis(50)).count();
+            }
+            consumer.commitSync(PATIENCE);
+        }
+        out.writeNull();
     }
 
     private static KafkaConsumer<byte[], byte[]> consumer(JsonNode question) {

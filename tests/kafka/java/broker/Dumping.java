@@ -49,13 +49,17 @@ final class Dumping {
         Exit.setExitProcedure((code, message) -> {
             throw new Ended(code);
         });
-        int exit = -1;
+        int exit = 0;
         System.setOut(new PrintStream(printed, false, StandardCharsets.UTF_8));
         System.setErr(new PrintStream(errors, false, StandardCharsets.UTF_8));
         try {
             DumpLogSegments.main(arguments);
         } catch (Ended ended) {
             exit = ended.code;
+        } catch (Throwable uncaught) { // ends a process like this
+            System.err.print("Exception in thread \"main\" ");
+            uncaught.printStackTrace();
+            exit = 1;
         } finally {
             System.out.flush();
             System.err.flush();

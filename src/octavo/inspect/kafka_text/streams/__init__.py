@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from octavo.inspect.kafka_text.java_bytes import Cursor
+from octavo.errors import LimitExceeded
+from octavo.inspect.kafka_text.java_bytes import Cursor, check_heap
 from octavo.inspect.kafka_text.throwables import (
     ILLEGAL_ARGUMENT,
     KAFKA,
     Throwable,
 )
+from octavo.records.compression import DEFAULT_LIMIT
 from octavo.records.layout import Buffer, Codec
 
 _LARGE_CHUNK: Final = 16 << 10
@@ -37,6 +39,7 @@ class Stream:
         self._chunk = chunk
         self._data: Buffer = data
         self._at = 0
+        self._total = 0
 
     @classmethod
     def of(cls, data: Buffer) -> Stream:
@@ -76,6 +79,7 @@ class Stream:
         """Read the body of a record, into a buffer that Java allocates first."""
         if size < 0:
             raise Throwable(ILLEGAL_ARGUMENT, f"capacity < 0: ({size} < 0)")
+        check_heap(size)
         return self.read(size)
 
     def _read(self, size: int) -> bytes:
@@ -95,7 +99,7 @@ class Stream:
     def _read_once(self, size: int) -> bytes:
         if self._at >= len(self._data):
             if self._source is not None and size >= self._chunk:
-                return self._source.read(size)
+                return self._counted(self._source.read(size))
             if not self._fill():
                 return b""
         piece = bytes(self._data[self._at : self._at + size])
@@ -103,13 +107,22 @@ class Stream:
         return piece
 
     def _fill(self) -> bool:
-        self._data = b"" if self._source is None else self._source.read(self._chunk)
+        self._data = b"" if self._source is None else self._counted(self._source.read(self._chunk))
         self._at = 0
         return len(self._data) > 0
 
+    def _counted(self, data: bytes) -> bytes:
+        self._total += len(data)
+        if self._total > DEFAULT_LIMIT:
+            raise LimitExceeded(0, "the decompressed batch", self._total, DEFAULT_LIMIT)
+        return data
 
-def open_stream(codec: int, data: bytes, magic: int) -> Stream:
-    """Open a stream of a codec. Raises what Kafka throws if its beginning is damaged already."""
+
+def open_stream(codec: int, data: bytes, magic: int, start: int) -> Stream:
+    """Open a stream of a codec, which begins at `start` of the buffer that Kafka reads it from.
+
+    Raises what Kafka throws if the beginning of the stream is damaged already.
+    """
     try:
         # A codec's library is imported when it is first used.
         if codec == Codec.GZIP:
@@ -123,7 +136,7 @@ def open_stream(codec: int, data: bytes, magic: int) -> Stream:
         if codec == Codec.LZ4:
             from octavo.inspect.kafka_text.streams.lz4 import Lz4Source
 
-            return Stream(Lz4Source(data, magic == 0), _SMALL_CHUNK)
+            return Stream(Lz4Source(data, magic == 0, start), _SMALL_CHUNK)
         from octavo.inspect.kafka_text.streams.zstd import ZstdSource
 
         return Stream(ZstdSource(data), _LARGE_CHUNK)

@@ -19,8 +19,9 @@ _MASK: Final = 0xFFFFFFFF
 class Lz4Source:
     """A frame, read block by block."""
 
-    def __init__(self, data: bytes, ignore_header_checksum: bool) -> None:
+    def __init__(self, data: bytes, ignore_header_checksum: bool, start: int) -> None:
         self._data = data
+        self._start = start  # of the frame, in the buffer that Kafka reads it from
         self._block = b""
         self._block_at = 0
         self._is_at_end = False
@@ -84,7 +85,7 @@ class Lz4Source:
             return bytes(lz4.block.decompress(block, uncompressed_size=self._largest))
         except lz4.block.LZ4BlockError as error:
             code = _ERROR_CODE.search(str(error))
-            at = start + (int(code[1]) if code else 0)
+            at = self._start + start + (int(code[1]) if code else 0)
             cause = Throwable(LZ4, f"Error decoding offset {at} of input buffer")
             raise Throwable(IO, None, cause) from None
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from octavo.errors import FormatError
+from octavo.inspect.kafka_text.java_bytes import HEAP, check_heap
 from octavo.inspect.kafka_text.throwables import IO, SNAPPY_IO, Throwable
 from octavo.records.compression.output import Output
 from octavo.records.compression.snappy import decompress_block
-
-_MAX_SNAPPY: Final = 1 << 30
 
 
 class SnappySource:
@@ -66,6 +65,8 @@ class SnappySource:
                 f"[FAILED_TO_UNCOMPRESS] Received chunkSize {size:,} is greater than max configured chunk size "
                 f"{self._LARGEST:,}",
             )
+        if size > HEAP:
+            raise Throwable(self._ERROR, "[INVALID_CHUNK_SIZE] Java heap space")
         chunk = self._data[self._at : self._at + size]
         self._at += len(chunk)
         if len(chunk) < size:
@@ -93,7 +94,8 @@ class SnappySource:
         size = _snappy_size(chunk)
         if size is None:
             raise Throwable(IO, "PARSING_ERROR(2)")
-        out = Output(_MAX_SNAPPY)
+        check_heap(size)
+        out = Output(HEAP)
         try:
             decompress_block(memoryview(chunk), out)
         except FormatError:
