@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
-from octavo.inspect.control import control_content
+from octavo.inspect.kafka_text.control_messages import control_json
 from octavo.inspect.kafka_text.java_bytes import int_at, short_at
 from octavo.inspect.kafka_text.throwables import INVALID_RECORD, NULL_POINTER, Throwable
 from octavo.records.control import ControlType
-from octavo.records.quorum import read_quorum
 
 _LABELS: Final = {
     ControlType.LEADER_CHANGE: "LeaderChange:",
@@ -31,9 +29,9 @@ def control_text(key: bytes | None, value: bytes | None) -> str:
     label = _LABELS.get(type_)
     if label is None:
         return f" controlType: UNKNOWN({type_id})"
-    content = control_content(read_quorum(type_, value or b"", 0))
-    del content["type"]
-    return f" {label} {json.dumps(content, separators=(',', ':'), ensure_ascii=False)}"
+    if value is None:
+        raise Throwable(NULL_POINTER, 'Cannot invoke "java.nio.ByteBuffer.slice()" because "data" is null')
+    return f" {label} {control_json(type_, value)}"
 
 
 def _type_id(key: bytes | None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from octavo.inspect.kafka_json.texts import JavaException
 from octavo.inspect.kafka_text.messages import TextMessage
 from octavo.inspect.kafka_text.options import STRING_DECODER, RecordDecoder, TextOptions
 from octavo.inspect.kafka_text.records import TextRecord
@@ -31,6 +32,29 @@ class ClassParser:
         key_text = None if key is None else self._key(key)
         value = record.value
         return key_text, None if value is None else self._value(value)
+
+
+class TopicParser:
+    """Decodes the records of one of Kafka's internal topics."""
+
+    def __init__(self, decoder: RecordDecoder) -> None:
+        from octavo.inspect.kafka_json import RECORD_DECODERS
+
+        self._decode = RECORD_DECODERS[decoder.value]
+        self._has_keys = decoder not in (RecordDecoder.CLUSTER_METADATA, RecordDecoder.REMOTE_LOG_METADATA)
+        self._where = "" if decoder is RecordDecoder.CLUSTER_METADATA else "offset "
+
+    def parse(self, record: TextRecord | TextMessage) -> tuple[str | None, str | None]:
+        try:
+            key = record.key if self._has_keys else None
+            value = record.value
+        except Throwable as error:  # a damaged message of magic 0 or 1, for which no exception ends the tool
+            text = f"Error at {self._where}{record.offset}, skipping. {error.message or 'null'}"
+            return (text, None) if self._has_keys else (None, text)
+        try:
+            return self._decode(record.offset, key, value)
+        except JavaException as error:
+            raise Throwable(error.java_class, error.message) from None
 
 
 def _integer(data: bytes) -> str:
@@ -63,13 +87,9 @@ _CLASSES: Final[dict[str, Callable[[bytes], str]]] = {
 def parser_of(options: TextOptions) -> Parser:
     """Return what the options ask for. Raises what Kafka's tool throws for a class that it does not have."""
     if options.decoder is not None:
-        return _of_topic(options.decoder)
+        return TopicParser(options.decoder)
     value = _of_class(options.value_decoder_class or STRING_DECODER)
     return ClassParser(_of_class(options.key_decoder_class or STRING_DECODER), value)
-
-
-def _of_topic(decoder: RecordDecoder) -> Parser:
-    raise NotImplementedError(decoder)
 
 
 def _of_class(name: str) -> Callable[[bytes], str]:
