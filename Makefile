@@ -32,7 +32,7 @@ PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_inf
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check test lint docs kafka lakes golden bench soak versions sparks clean
+.PHONY: help setup run check test lint docs kafka chromium lakes golden bench soak versions sparks clean
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -46,7 +46,7 @@ run: $(VENV)/ready-to-run ## show what Octavo does
 check: lint ## lint, types, layers, unit and damage tests: two minutes, and no Java
 	$(BIN)/pytest $(TESTS) -m 'not java and not long and not soak' tests/unit tests/corruption
 
-test: lint kafka ## lint, types, layers, then all tests
+test: lint kafka chromium ## lint, types, layers, then all tests
 	$(BIN)/pytest $(TESTS)
 
 lint: $(VENV)/ready-to-test ## ruff, mypy --strict, import-linter
@@ -59,6 +59,13 @@ docs: $(VENV)/ready-to-test ## build the documentation site, with the API refere
 	$(BIN)/python docs/site build/docs
 
 kafka: build/kafka/fetched build/spark/fetched ## fetch the Apache Kafka releases that tests ask, and Spark's connector
+
+chromium: ## install Chromium, in which tests look at pages, where that is allowed
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+		if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
+		install="$$root apt-get -qq install -y --no-install-recommends chromium"; \
+		{ $$install || { $$root apt-get -qq update && $$install; }; } >/dev/null 2>&1 || { \
+			echo "Tests look at pages in Chromium, which is not installed: apt-get install -y chromium" >&2; exit 1; }; }
 
 lakes: build/lakes/fetched ## fetch Delta's and Iceberg's packages for Spark, and the Spark that they are for
 	$(MAKE) --no-print-directory VENV=build/pyspark-$(LAKES_SPARK) SPARK=$(LAKES_SPARK) setup

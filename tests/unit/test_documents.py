@@ -94,7 +94,7 @@ def run(page: str, block: Block, names: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/log.md", "docs/clients.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/log.md", "docs/clients.md", "docs/explain.md"])
 def test_the_examples_of_a_page_run_and_print_what_it_says(page: str, folder: Path) -> None:
     for block in blocks(page):  # first of all: nobody installs a package into a process that runs
         if block.kind.startswith("toml"):
@@ -112,7 +112,7 @@ def test_the_examples_of_a_page_run_and_print_what_it_says(page: str, folder: Pa
         if block.kind == "" and block.follows and printed is not None:
             assert printed == block.content, f"{page}, line {block.line}"
         printed = None
-    assert ran > 2
+    assert ran > (0 if page == "docs/explain.md" else 2)
 
 
 def test_the_output_of_the_command_in_the_readme_is_its_output(

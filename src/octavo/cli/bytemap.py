@@ -1,39 +1,162 @@
-"""Draw the map of a batch's bytes on a terminal."""
+"""Draw a map of bytes on a terminal: rows of bytes in hex, coloured by field, and a table of the fields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rich.table import Table
 from rich.text import Text
 
-from octavo.inspect.field import Field
+from octavo.inspect.bytemap.field import Field
+from octavo.inspect.bytemap.hexrows import WIDTH, HexRow, hex_rows
+from octavo.inspect.bytemap.meanings import Role
 
-_STYLES: Final = {"key": "green", "value": "green", "crc": "magenta", "magic": "magenta", "attributes": "magenta"}
+_STYLES: Final = {
+    Role.GROUP: "bold",
+    Role.OFFSET: "cyan",
+    Role.LENGTH: "yellow",
+    Role.CONTROL: "magenta",
+    Role.TIME: "blue",
+    Role.PRODUCER: "bright_magenta",
+    Role.KEY: "green",
+    Role.VALUE: "bright_green",
+    Role.PACKED: "bright_blue",
+    Role.UNREAD: "dim",
+}
+_BROKEN: Final = "bold red"
+_KEEP: Final = 3  # rows of a long field that are shown before its middle is left out
+_GAP: Final = 8  # bytes after which a row has a wider gap
+_FIELD_COLUMN: Final = 22  # the width of the names, with their indent
+_MOST_HEX: Final = 8  # bytes of a field that are shown beside its name
 
 
 def draw(fields: Iterable[Field], *, bytes_a_line: int) -> Table:
-    """Draw a table with one row per field: position, bytes in hex, name, meaning. Problems are red."""
+    """Draw a table with one row per field: position, bytes in hex, name, value. Problems are red."""
     drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     drawn.add_column("at", justify="right", style="dim")
     drawn.add_column("bytes", width=2 * bytes_a_line, overflow="fold", no_wrap=False)
     drawn.add_column("field", no_wrap=True)
-    drawn.add_column("meaning", overflow="fold")
+    drawn.add_column("value", overflow="fold")
     for field in fields:
         drawn.add_row(*_row(field))
     return drawn
 
 
+def hex_lines(fields: Sequence[Field], *, everything: bool) -> Iterable[Text]:
+    """Draw the bytes of fields that lie one after another: position, bytes, text. Each field has its colour.
+
+    everything: leave nothing out, however long a field is
+    """
+    width = max((len(str(field.position + field.size)) for field in fields), default=1)
+    yield Text(" " * width + "  " + _columns(), style="dim")
+    emphasis = _alternating(fields)
+    for row in hex_rows(fields, keep=None if everything else _KEEP):
+        yield _hex_line(row, fields, emphasis, width)
+
+
+def field_lines(fields: Iterable[Field], *, width: int, explained: set[tuple[str, str]]) -> Iterable[Text]:
+    """Draw the fields, a line each: position, bytes, name, value; below it what it means, if that was not said before.
+
+    explained: the meanings that were shown already, with the names of their fields; new ones are added
+    """
+    fields = list(fields)
+    at_width = max([2, *(len(str(field.position)) for field in fields)])
+    yield Text(f"{'at':>{at_width}}  {'bytes':<16}  {'field':<{_FIELD_COLUMN}}value", style="bold")
+    for field in fields:
+        yield from _field_lines(field, at_width, width, explained)
+
+
+def _field_lines(field: Field, at_width: int, width: int, explained: set[tuple[str, str]]) -> Iterable[Text]:
+    style = style_of(field)
+    line = Text(f"{field.position:>{at_width}}  ", style="dim")
+    shown = "" if field.is_group else bytes(field.data[:_MOST_HEX]).hex()
+    if len(field.data) > _MOST_HEX and shown:
+        shown = shown[:-2] + " …"
+    line.append(f"{shown:<16}  ", style=f"not dim {style}")
+    name = "  " * field.depth + field.name
+    line.append(f"{name:<{_FIELD_COLUMN}}", style=f"not dim {'bold' if field.is_group else 'default'}")
+    indent = len(line)
+    said = Text(field.value, style="not dim default")
+    if len(name) >= _FIELD_COLUMN:
+        said = Text(" ") + said
+    yield from wrapped(said, width, line)
+    if field.problem:
+        yield from wrapped(Text(f"← {field.problem}", style=_BROKEN), width, Text(" " * indent))
+    known = (field.name.rstrip("0123456789 "), field.meaning)
+    if field.meaning and known not in explained:
+        explained.add(known)
+        at = at_width + 2 + 18 + 2 * field.depth
+        yield from wrapped(Text(field.meaning, style="dim italic"), width, Text(" " * at))
+
+
+def wrapped(said: Text, width: int, first: Text | None = None) -> Iterable[Text]:
+    """Yield text in lines of at most `width` columns. `first` is put before it, and further lines are indented."""
+    from rich.console import Console
+
+    first = first if first is not None else Text()
+    indent = len(first)
+    console = Console(width=max(width, indent + 20))
+    lines = said.wrap(console, max(width - indent, 20), overflow="fold")
+    for number, line in enumerate(lines or [Text()]):
+        line.rstrip()
+        yield first + line if number == 0 else Text(" " * indent) + line
+
+
+def style_of(field: Field) -> str:
+    """Return rich's style for the bytes of a field."""
+    return _BROKEN if field.problem else _STYLES[field.role]
+
+
+def _alternating(fields: Sequence[Field]) -> list[bool]:
+    """Return which fields are underlined, so that neighbours of the same colour can be told apart."""
+    marks: list[bool] = []
+    before: Field | None = None
+    mark = False
+    for field in fields:
+        if field.is_group or not field.size:
+            marks.append(False)
+            continue
+        mark = before is not None and style_of(before) == style_of(field) and not mark
+        marks.append(mark)
+        before = field
+    return marks
+
+
+def _hex_line(row: HexRow, fields: Sequence[Field], emphasis: Sequence[bool], width: int) -> Text:
+    line = Text(f"{row.position:>{width}}  ", style="dim")
+    if not row.runs:
+        line.append(f"··· {row.left_out:,} more bytes of {fields[row.field].name}", style="dim italic")
+        return line
+    shown = Text(style="not dim")
+    column = 0
+    for index, data in row.runs:
+        style = f"not dim {style_of(fields[index])}{' underline' if emphasis[index] else ''}"
+        for number, byte in enumerate(data):
+            line.append(f"{byte:02x}", style=style)
+            column += 1
+            if column < WIDTH:
+                # The blank between two bytes belongs to their field, if both do.
+                inner = style if number < len(data) - 1 else ""
+                line.append(" ", style=inner)
+                if column == _GAP:
+                    line.append(" ", style=inner)
+            shown.append(chr(byte) if 32 <= byte < 127 else "·", style=style)
+    line.append(" " * (3 * (WIDTH - column) + (1 if column <= _GAP else 0) + (2 if column == WIDTH else 1)))
+    return line + shown
+
+
+def _columns() -> str:
+    numbers = [f"+{number:x}" for number in range(WIDTH)]
+    return " ".join(numbers[:_GAP]) + "  " + " ".join(numbers[_GAP:]) + "  text"
+
+
 def _row(field: Field) -> tuple[Text, Text, Text, Text]:
     indent = "  " * field.depth
-    style = _STYLES.get(field.name, "yellow" if field.name.endswith(("length", "count")) else "cyan")
-    if field.problem:
-        style = "bold red"
     says = Text(field.value)
     if field.problem:
-        says.append(f"{' ' if field.value else ''}← {field.problem}", style="bold red")
+        says.append(f"{' ' if field.value else ''}← {field.problem}", style=_BROKEN)
     if field.is_group:
         return Text(), Text(), Text(indent + field.name, style="bold"), says
     where = f"*{field.position}" if field.inflated else str(field.position)
-    return Text(where), Text(field.data.hex(), style=style), Text(indent + field.name), says
+    return Text(where), Text(field.data.hex(), style=style_of(field)), Text(indent + field.name), says

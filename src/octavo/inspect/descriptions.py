@@ -29,6 +29,7 @@ _EPOCH: Final = datetime(1970, 1, 1)
 _TO_MILLISECONDS: Final = len("1970-01-01 00:00:00.000")
 _UTF_8: Final = codecs.getincrementaldecoder("utf-8")
 _LONGEST_TEXT: Final = 60  # the most characters of a key or value that are shown
+_LONGEST_NAME: Final = 200  # the same for the name of a header
 
 
 def time_of(timestamp_ms: int) -> str:
@@ -76,6 +77,16 @@ def content(data: Buffer) -> str:
         return shown.hex(" ") + (" …" if len(shown) < len(data) else "")
     is_whole = len(head) == len(data) and len(text) <= _LONGEST_TEXT
     return f'"{text}"' if is_whole else f'"{text[: _LONGEST_TEXT - 1]}…"'
+
+
+def text(said: str) -> str:
+    """Format text in quotes. What a terminal would obey instead of showing is escaped; long text is shortened."""
+    return f'"{plain(said if len(said) <= _LONGEST_NAME else said[: _LONGEST_NAME - 1] + "…")}"'
+
+
+def plain(said: str) -> str:
+    """Escape what a terminal would obey instead of showing."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in said)
 
 
 def attributes_of(attributes: int, magic: int) -> str:

@@ -59,8 +59,8 @@ class _EndMarker(NamedTuple):
     coordinator_epoch: Int32
 
 
-_END_MARKER: Final = Layout(_EndMarker)
-assert _END_MARKER.size == 6
+END_MARKER: Final = Layout(_EndMarker)
+assert END_MARKER.size == 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def write_control(control: Control) -> tuple[bytes, bytes | None]:
         if isinstance(control, UnknownControl):
             return write_control_key(control.type_id), control.value
         if isinstance(control, EndTransactionMarker):
-            value = _END_MARKER.write(_EndMarker(control.version, control.coordinator_epoch))
+            value = END_MARKER.write(_EndMarker(control.version, control.coordinator_epoch))
         else:
             value = write_quorum(control)
         return write_control_key(control.type), value
@@ -119,9 +119,9 @@ def write_control(control: Control) -> tuple[bytes, bytes | None]:
 
 
 def _read_end_marker(type_: ControlType, value: bytes, position: int) -> EndTransactionMarker:
-    if len(value) < _END_MARKER.size:
-        raise BadLength(position, f"a transaction marker takes {_END_MARKER.size} bytes, there are {len(value)}")
-    version, coordinator_epoch = _END_MARKER.read(value)
+    if len(value) < END_MARKER.size:
+        raise BadLength(position, f"a transaction marker takes {END_MARKER.size} bytes, there are {len(value)}")
+    version, coordinator_epoch = END_MARKER.read(value)
     if version < 0:
         raise BadRecord(position, f"a transaction marker has version {version}")
     return EndTransactionMarker(type=type_, coordinator_epoch=coordinator_epoch, version=version)

@@ -41,13 +41,13 @@ class _Entry(NamedTuple):
     txn_first_offset: Int64  # -1 if no transaction is open
 
 
-_START: Final = Layout(_Start)
-_ENTRY: Final = Layout(_Entry)
-assert _START.size == 10
-assert _ENTRY.size == 46
-_COVERED_FROM: Final = _START.at("entry_count")
+START: Final = Layout(_Start)
+ENTRY: Final = Layout(_Entry)
+assert START.size == 10
+assert ENTRY.size == 46
+_COVERED_FROM: Final = START.at("entry_count")
 _MAX_SIZE: Final = 1 << 30  # room for twenty million producers
-_ROWS: Final = _ENTRY.only(*_Entry._fields)  # a plain struct, fast enough for many entries
+_ROWS: Final = ENTRY.only(*_Entry._fields)  # a plain struct, fast enough for many entries
 
 
 def write_snapshot(storage: Storage, path: Path, entries: Mapping[int, ProducerEntry], *, sync: bool = False) -> None:
@@ -69,7 +69,7 @@ def write_snapshot(storage: Storage, path: Path, entries: Mapping[int, ProducerE
     covered = b"".join([len(rows).to_bytes(4, "big"), *rows])
     file = storage.open_to_write(path, create=True)
     file.truncate(0)
-    file.write_at([_START.write(_Start(_VERSION, crc32c(covered), 0))[:_COVERED_FROM], covered], 0)
+    file.write_at([START.write(_Start(_VERSION, crc32c(covered), 0))[:_COVERED_FROM], covered], 0)
     if sync:
         file.sync()
 
@@ -77,23 +77,23 @@ def write_snapshot(storage: Storage, path: Path, entries: Mapping[int, ProducerE
 def read_snapshot(storage: Storage, path: Path) -> dict[int, ProducerEntry]:
     """Read the state of each producer. Raises `CorruptFile` and `FileNotFoundError`."""
     file = storage.open(path)
-    start = file.read_at(_START.size, 0)
-    if len(start) < _START.size:
+    start = file.read_at(START.size, 0)
+    if len(start) < START.size:
         raise CorruptFile(path, len(start), "a snapshot of producers ends before its entries begin")
-    version, stored, count = _START.read(start)
+    version, stored, count = START.read(start)
     if version != _VERSION:
         raise CorruptFile(path, 0, f"version {version} of the producer snapshot format is unknown")
     size = file.size()
     if size > _MAX_SIZE:
         raise CorruptFile(path, _MAX_SIZE, f"the file has {size:,} bytes, and none of its kind has so many")
-    if size != _START.size + count * _ENTRY.size:
+    if size != START.size + count * ENTRY.size:
         raise CorruptFile(path, _COVERED_FROM, f"there is no room for exactly the {count} entries that are announced")
     data = file.read_at(size, 0)
     computed = crc32c(memoryview(data)[_COVERED_FROM:])
     if computed != stored:
         raise CorruptFile(path, 2, f"checksum is {stored:#010x} but the bytes give {computed:#010x}")
     entries = {}
-    for row in _ROWS.iter_unpack(memoryview(data)[_START.size :]):
+    for row in _ROWS.iter_unpack(memoryview(data)[START.size :]):
         producer_id, epoch, sequence, offset, delta, timestamp_ms, coordinator_epoch, txn_first_offset = row
         batch = RememberedBatch(sequence, offset, delta, timestamp_ms) if offset >= 0 else None
         entries[producer_id] = ProducerEntry(epoch, coordinator_epoch, timestamp_ms, txn_first_offset, batch)

@@ -33,8 +33,8 @@ class _Row(NamedTuple):
     last_stable_offset: Int64
 
 
-_ROW: Final = Layout(_Row)
-assert _ROW.size == 34
+ROW: Final = Layout(_Row)
+assert ROW.size == 34
 
 
 class AbortedEntry(NamedTuple):
@@ -49,7 +49,7 @@ class AbortedEntry(NamedTuple):
 class TransactionIndex:
     """The index of the aborted transactions of one segment."""
 
-    ENTRY_SIZE: Final = _ROW.size
+    ENTRY_SIZE: Final = ROW.size
 
     def __init__(self, storage: Storage, path: Path, base_offset: int, segment_size: int | None = None) -> None:
         """Describe the index at `path`, of the segment with that base offset.
@@ -68,7 +68,7 @@ class TransactionIndex:
         """Number of entries."""
         if self._count is None:
             file = self.file.to_read_if_there()
-            count = 0 if file is None else min(file.size() // _ROW.size, self._most)
+            count = 0 if file is None else min(file.size() // ROW.size, self._most)
             if self._count is None:  # otherwise a writer has set it, and may have appended since we looked
                 self._count = count
         return self._count
@@ -77,7 +77,7 @@ class TransactionIndex:
         """Add an entry after the last one. The first entry makes the file. Raises `OSError`; nothing is added then."""
         count = self.count
         file = self._to_write()
-        file.write_at([_ROW.write(_Row(_VERSION, *entry))], count * _ROW.size)
+        file.write_at([ROW.write(_Row(_VERSION, *entry))], count * ROW.size)
         self._count = count + 1
 
     def entries(self, first: int = 0) -> Iterator[AbortedEntry]:
@@ -87,12 +87,12 @@ class TransactionIndex:
         if file is None:
             return
         for start in range(first, count, _CHUNK):
-            data = file.read_at(min(_CHUNK, count - start) * _ROW.size, start * _ROW.size)
-            for at in range(0, len(data) - _ROW.size + 1, _ROW.size):
-                version, *fields = _ROW.read(data, at)
+            data = file.read_at(min(_CHUNK, count - start) * ROW.size, start * ROW.size)
+            for at in range(0, len(data) - ROW.size + 1, ROW.size):
+                version, *fields = ROW.read(data, at)
                 if version != _VERSION:
                     rule = f"version {version} of an entry of the transaction index is unknown"
-                    raise CorruptFile(self.path, start * _ROW.size + at, rule)
+                    raise CorruptFile(self.path, start * ROW.size + at, rule)
                 yield AbortedEntry._make(fields)
 
     def collect(self, offset: int, upper_bound: int, found: list[AbortedEntry]) -> bool:
@@ -105,7 +105,7 @@ class TransactionIndex:
         for number, entry in enumerate(self.entries(first), first):
             if entry.last_offset <= before:
                 rule = f"the marker at {entry.last_offset} is not behind the one before it, at {before}"
-                raise CorruptFile(self.path, number * _ROW.size, rule)
+                raise CorruptFile(self.path, number * ROW.size, rule)
             before = entry.last_offset
             if entry.first_offset < upper_bound:
                 found.append(entry)
@@ -118,15 +118,15 @@ class TransactionIndex:
         file = self.file.to_read_if_there()
         if file is None:
             return
-        if file.size() % _ROW.size:
-            raise CorruptFile(self.path, file.size(), f"an entry takes {_ROW.size} bytes, and the last is cut")
-        if file.size() // _ROW.size > self._most:
-            raise CorruptFile(self.path, self._most * _ROW.size, "there are more entries than room for markers")
+        if file.size() % ROW.size:
+            raise CorruptFile(self.path, file.size(), f"an entry takes {ROW.size} bytes, and the last is cut")
+        if file.size() // ROW.size > self._most:
+            raise CorruptFile(self.path, self._most * ROW.size, "there are more entries than room for markers")
         before = self._base_offset - 1
         for number, entry in enumerate(self.entries()):
             if not before < entry.last_offset < end_offset or not 0 <= entry.first_offset < entry.last_offset:
                 rule = f"no transaction of this segment goes from {entry.first_offset} to {entry.last_offset}"
-                raise CorruptFile(self.path, number * _ROW.size, rule)
+                raise CorruptFile(self.path, number * ROW.size, rule)
             before = entry.last_offset
 
     def truncate_to(self, offset: int) -> None:
@@ -146,13 +146,13 @@ class TransactionIndex:
         self._count = count
         if self.file.to_read_if_there() is not None:
             file = self._to_write()
-            if count < before or file.size() != count * _ROW.size:
-                file.truncate(count * _ROW.size)
+            if count < before or file.size() != count * ROW.size:
+                file.truncate(count * ROW.size)
 
     def _last_offset_of(self, number: int) -> int:
         file = self.file.to_read_if_there()
-        data = b"" if file is None else file.read_at(_ROW.size, number * _ROW.size)
-        return _ROW.read(data).last_offset if len(data) == _ROW.size else self._base_offset
+        data = b"" if file is None else file.read_at(ROW.size, number * ROW.size)
+        return ROW.read(data).last_offset if len(data) == ROW.size else self._base_offset
 
     def sync(self) -> None:
         """Write the entries to the disk, if there is a file."""

@@ -27,7 +27,7 @@ def producers() -> dict[int, ProducerEntry]:
     }
 
 
-@pytest.mark.parametrize(("suffix", "layout"), [(".snapshot", snapshot._ENTRY), (".txnindex", transaction_index._ROW)])
+@pytest.mark.parametrize(("suffix", "layout"), [(".snapshot", snapshot.ENTRY), (".txnindex", transaction_index.ROW)])
 def test_the_tables_are_the_layouts(suffix: str, layout: Layout[Any]) -> None:
     text = (DOCUMENTS / f"{PAGE}.md").read_text("utf-8")
     (section,) = re.findall(rf"^## `\{suffix}`: {layout.size} bytes .*?(?=^## )", text, re.MULTILINE | re.DOTALL)

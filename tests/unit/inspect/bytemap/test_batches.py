@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from octavo.errors import InvalidInput
-from octavo.inspect import Field, explain
+from octavo.inspect import Field, Role, explain
 from octavo.records import BatchBuilder, Codec, read_batches
 from octavo.records.compression import decompress
 from octavo.records.layout import BATCH_HEADER, MESSAGE_V0, MESSAGE_V1, Layout
@@ -254,3 +254,73 @@ def test_a_control_record_with_a_wrong_key_or_value_is_named() -> None:
     data[key] = 0
     data[key + 3] = 99
     assert named(explain(data), "value")[0].value == "type UNKNOWN, typeId 99"
+
+
+@pytest.mark.parametrize("name", files.names())
+def test_every_field_has_a_meaning_and_a_role(name: str) -> None:
+    golden = files.load(name)
+    for batch in read_batches(golden.data):
+        for field in explain(golden.data, batch.position):
+            assert field.meaning.endswith("."), field
+            assert (field.role is Role.GROUP) == field.is_group, field
+
+
+def test_the_end_of_a_transaction_is_mapped_field_by_field() -> None:
+    fields = explain(files.load("commit").data)
+    assert [(field.name, field.value) for field in leaves(fields)][-3:] == [
+        ("version", "0"),
+        ("coordinator_epoch", "7"),
+        ("header_count", "0"),
+    ]
+
+
+def test_positions_are_those_of_the_file() -> None:
+    fields = explain(files.load("v2-gzip").data, origin=1000)
+    assert leaves(fields)[1].position == 1008
+    assert leaves(fields, inflated=True)[0].position == 0
+
+
+def test_only_some_records_are_mapped_and_the_others_are_one_field() -> None:
+    data = plain(10)
+    fields = explain(data, max_records=2, offset=4)
+    shown = [field.name for field in fields if field.name.startswith("record ")]
+    assert shown == ["record 4", "record 5"]
+    assert [field.value for field in named(fields, "more records")] == [
+        "4 not shown one by one",
+        "4 not shown one by one",
+    ]
+    assert_tiles(leaves(fields), bytes(data))
+
+
+def test_a_broken_record_that_is_not_shown_is_still_named() -> None:
+    data = plain(3)
+    at = named(explain(data), "key_length")[2].position
+    data[named(explain(data), "key_length")[4].position] = 0x7E  # of the third record, behind a header's
+    assert at > 0
+    fields = explain(data, max_records=1)
+    assert [name for name, _ in without_crc(fields)] == ["more records"]
+    assert "a key's length passes the end of its record" in (fields[-1].problem or "")
+
+
+def test_the_messages_of_a_wrapper_are_bounded_too() -> None:
+    golden = files.load("v1-gzip")
+    fields = explain(golden.data, max_records=1)
+    assert len(named(fields, "message")) == 1
+    (rest,) = named(fields, "more messages")
+    assert rest.value == f"{len(golden.records) - 1} not shown one by one"
+
+
+def test_as_many_headers_of_a_record_are_mapped_as_there_may_be_records() -> None:
+    builder = BatchBuilder()
+    builder.append(None, None, timestamp_ms=0, headers=[(str(n), b"") for n in range(5)])
+    data = builder.build()
+    fields = explain(data, max_records=2)
+    assert [field.name for field in fields if "header " in field.name] == ["header 0", "header 1"]
+    assert named(fields, "more headers")[0].value == "3 not shown one by one"
+    assert_tiles(leaves(fields), data)
+
+
+def test_what_a_terminal_would_obey_is_escaped() -> None:
+    builder = BatchBuilder()
+    builder.append(b"\x1b[2J", b"\x07", timestamp_ms=0, headers=[("\x1b]0;title\x07", b"\x9b")])
+    assert all(field.value.isprintable() for field in explain(builder.build()))

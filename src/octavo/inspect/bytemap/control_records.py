@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from octavo.errors import FormatError
 from octavo.inspect import descriptions
+from octavo.inspect.bytemap.field import Section
 from octavo.inspect.control import control_content
-from octavo.inspect.field import Section
-from octavo.records.control import read_control
+from octavo.records.control import END_MARKER, EndTransactionMarker, read_control
 from octavo.records.control_key import CONTROL_KEY, ControlType, read_control_type
 from octavo.records.record import Record
 
@@ -31,11 +31,18 @@ def map_control_value(section: Section, key: bytes | None, start: int, length: i
     value = _bytes_or_none(section, start, length)
     end = start + max(length, 0)
     try:
-        content = control_content(read_control(Record(key=key, value=value)))
+        control = read_control(Record(key=key, value=value))
     except FormatError as error:
         section.leaf("value", start, end, descriptions.content(value or b""), depth, error.rule)
         return
-    section.leaf("value", start, end, ", ".join(f"{name} {_plain(said)}" for name, said in content.items()), depth)
+    said = ", ".join(f"{name} {_plain(said)}" for name, said in control_content(control).items())
+    if not isinstance(control, EndTransactionMarker):
+        section.leaf("value", start, end, said, depth)
+        return
+    section.group("value", start, end, said, depth)
+    values = {"version": str(control.version), "coordinator_epoch": str(control.coordinator_epoch)}
+    at = section.layout(END_MARKER, start, end, values, depth + 1, {})
+    section.leaf("unread", at, end, "bytes behind the marker: nobody reads them", depth + 1)
 
 
 def _plain(said: object) -> str:

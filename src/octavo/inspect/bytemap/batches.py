@@ -11,9 +11,10 @@ import mmap
 
 from octavo.errors import FormatError, InvalidInput
 from octavo.inspect import descriptions
-from octavo.inspect.controlmap import map_control_key, map_control_value
-from octavo.inspect.field import Field, Section
-from octavo.inspect.messagemap import map_message
+from octavo.inspect.bytemap.control_records import map_control_key, map_control_value
+from octavo.inspect.bytemap.field import Field, Section
+from octavo.inspect.bytemap.messages import map_message
+from octavo.inspect.bytemap.window import LeftOut, RecordWindow
 from octavo.records.checksum import crc_of
 from octavo.records.compression import DEFAULT_LIMIT, decompress
 from octavo.records.kernels import rules
@@ -32,12 +33,24 @@ from octavo.records.layout import (
 from octavo.records.text import read_text
 
 
-def explain(buffer: Buffer | mmap.mmap, position: int = 0, *, max_decompressed: int = DEFAULT_LIMIT) -> list[Field]:
+def explain(
+    buffer: Buffer | mmap.mmap,
+    position: int = 0,
+    *,
+    max_decompressed: int = DEFAULT_LIMIT,
+    max_records: int | None = None,
+    offset: int | None = None,
+    origin: int = 0,
+) -> list[Field]:
     """Return all fields of the batch at `position`, in order; an empty list if `position` is the end of the buffer.
 
     The first field is a group, the batch itself. Each byte of the batch is in exactly one field that is not a group.
     If the records are compressed, the inflated fields follow, in which each decompressed byte is in exactly one field.
-    At most `max_decompressed` bytes are decompressed.
+
+    max_decompressed: decompress at most so many bytes
+    max_records: map at most so many records one by one, so that a large batch does not take much memory
+    offset: begin with the record that has this offset; records before it are left out
+    origin: the position of the buffer's first byte in its file, which is added to all positions
 
     Raises `InvalidInput` for a position outside the buffer. Damage raises nothing: damaged fields have a `problem`.
     """
@@ -48,7 +61,8 @@ def explain(buffer: Buffer | mmap.mmap, position: int = 0, *, max_decompressed: 
     fields: list[Field] = []
     if outcome == DONE:
         return fields
-    section = Section(view, fields)
+    section = Section(view, fields, origin=origin)
+    window = RecordWindow(max_records, offset)
     end = len(view)
     if outcome == MORE or rule == rules.ENTRY_MAGIC:
         end = min(end, position + size)
@@ -56,9 +70,9 @@ def explain(buffer: Buffer | mmap.mmap, position: int = 0, *, max_decompressed: 
     if outcome == BROKEN:
         _map_broken(section, position, end, rule)
     elif end - position <= MAGIC_AT or view[position + MAGIC_AT] == 2:
-        _map_batch(section, position, end, torn, max_decompressed)
+        _map_batch(section, position, end, torn, window, max_decompressed)
     else:
-        map_message(section, position, end, torn=torn, max_decompressed=max_decompressed)
+        map_message(section, position, end, torn=torn, window=window, max_decompressed=max_decompressed)
     return fields
 
 
@@ -81,7 +95,9 @@ def _map_broken(section: Section, start: int, end: int, rule: int) -> None:
     section.leaf("unreadable", at, end, descriptions.content(section.view[at:end]), 1)
 
 
-def _map_batch(section: Section, start: int, end: int, torn: str | None, max_decompressed: int) -> None:
+def _map_batch(
+    section: Section, start: int, end: int, torn: str | None, window: RecordWindow, max_decompressed: int
+) -> None:
     """Map a batch of magic 2."""
     view = section.view
     section.group("batch", start, end, f"magic 2, {end - start} bytes", 0, torn)
@@ -98,7 +114,7 @@ def _map_batch(section: Section, start: int, end: int, torn: str | None, max_dec
     if header.record_count == 0:
         section.leaf("unread", at, end, "the batch counts no records: nobody looks here", 1)
     elif codec == Codec.NONE:
-        _map_records(section, at, end, header, 1)
+        _map_records(section, at, end, header, 1, window)
     else:
         name = descriptions.codec_name(codec)
         try:
@@ -107,7 +123,7 @@ def _map_batch(section: Section, start: int, end: int, torn: str | None, max_dec
             section.leaf("records", at, end, f"compressed: {name}", 1, error.rule)
             return
         section.leaf("records", at, end, f"compressed: {name}", 1)
-        _map_records(Section(data, section.fields, inflated=True), 0, len(data), header, 2)
+        _map_records(section.decompressed(data), 0, len(data), header, 1, window)
 
 
 def _read_as_far_as_there(view: memoryview, start: int, end: int) -> BatchHeader:
@@ -115,23 +131,37 @@ def _read_as_far_as_there(view: memoryview, start: int, end: int) -> BatchHeader
     return BATCH_HEADER.read(bytes(view[start : min(end, start + BATCH_HEADER.size)]).ljust(BATCH_HEADER.size, b"\0"))
 
 
-def _map_records(section: Section, at: int, end: int, header: BatchHeader, depth: int) -> None:
+def _map_records(section: Section, at: int, end: int, header: BatchHeader, depth: int, window: RecordWindow) -> None:
     """Map the records of a batch. Report a record count that does not match the bytes."""
     count = header.record_count
     if count < 0 or count > (end - at) // MIN_RECORD_SIZE:
         section.leaf("records", at, at, "", depth, rules.broken(rules.RECORD_COUNT, 0).rule)
     number = 0
+    left_out = LeftOut(section, "more records", depth)
     while at < end and (number < count or count < 0):
-        at = _map_record(section, at, end, header, number, depth)
+        record_end, _, offset_delta, *_ = walk_record(section.view, at, end)
+        if window.takes(wrap64(header.base_offset + offset_delta) if record_end >= 0 else None):
+            left_out.finish()
+            at = _map_record(section, at, end, header, number, depth, window.most)
+        elif record_end >= 0:
+            left_out.add(at, record_end)
+            at = record_end
+        else:
+            behind = _behind_broken_record(section.view, at, end)
+            left_out.add(at, behind, rules.broken(-record_end, at).rule)
+            at = behind
         number += 1
+    left_out.finish()
     if at < end:
         section.leaf("unreadable", at, end, "", depth, rules.broken(rules.BYTES_LEFT, 0).rule)
     elif number < count:
         section.leaf(f"record {number}", at, at, "", depth, f"the batch counts {count} records and ends here")
 
 
-def _map_record(section: Section, start: int, end: int, header: BatchHeader, number: int, depth: int) -> int:
-    """Map one record; return the position where the next begins."""
+def _map_record(
+    section: Section, start: int, end: int, header: BatchHeader, number: int, depth: int, most: int | None
+) -> int:
+    """Map one record, with at most `most` of its headers; return the position where the next begins."""
     data = section.view
     walked = walk_record(data, start, end)
     record_end, timestamp_delta_ms, offset_delta, key_at, key_length, value_at, value_length, headers_at, count = walked
@@ -163,37 +193,45 @@ def _map_record(section: Section, start: int, end: int, header: BatchHeader, num
     else:
         section.leaf("value", value_at, value_end, descriptions.content(data[value_at:value_end]), depth)
     section.leaf("header_count", value_end, headers_at, str(count), depth)
-    _map_headers(section, headers_at, record_end, count, depth)
+    _map_headers(section, headers_at, record_end, count, depth, RecordWindow(most))
     return record_end
 
 
 def _map_broken_record(section: Section, start: int, end: int, rule: int, number: int, depth: int) -> int:
-    """Map a record that breaks a rule as one field; return the position where the next record begins.
-
-    The field ends with the record if the record's length is possible, else with the batch.
-    """
-    length, behind = read_varint(section.view, start, end)
-    is_bounded = behind > 0 and 0 < length <= end - behind
-    next_at = behind + length if is_bounded else end
+    """Map a record that breaks a rule as one field; return the position where the next record begins."""
+    next_at = _behind_broken_record(section.view, start, end)
     text = rules.broken(rule, start).rule
     section.leaf(f"record {number}", start, next_at, descriptions.content(section.view[start:next_at]), depth, text)
     return next_at
 
 
-def _map_headers(section: Section, at: int, end: int, count: int, depth: int) -> None:
-    """Map the headers of a record. They have to fill the rest of the record."""
+def _behind_broken_record(view: memoryview, start: int, end: int) -> int:
+    """Return where a broken record ends: where its length says if that is possible, else with the batch."""
+    length, behind = read_varint(view, start, end)
+    is_bounded = behind > 0 and 0 < length <= end - behind
+    return behind + length if is_bounded else end
+
+
+def _map_headers(section: Section, at: int, end: int, count: int, depth: int, window: RecordWindow) -> None:
+    """Map the headers of a record, as many as `window` takes. They have to fill the rest of the record."""
     data = section.view
+    left_out = LeftOut(section, "more headers", depth)
     for number in range(count):
         next_at, key_at, key_length, value_at, value_length = walk_header(data, at, end)
         if next_at < 0:
+            left_out.finish()
             section.leaf(f"header {number}", at, end, "", depth, rules.broken(-next_at, at).rule)
             return
-        key_end = key_at + key_length
-        section.group(f"header {number}", at, next_at, "", depth)
-        section.leaf("key_length", at, key_at, str(key_length), depth + 1)
-        section.leaf("key", key_at, key_end, f'"{read_text(bytes(data[key_at:key_end]))}"', depth + 1)
-        section.leaf("value_length", key_end, value_at, descriptions.length_or_null(value_length), depth + 1)
-        section.leaf("value", value_at, next_at, descriptions.content(data[value_at:next_at]), depth + 1)
+        if window.takes(None):
+            key_end = key_at + key_length
+            section.group(f"header {number}", at, next_at, "", depth)
+            section.leaf("key_length", at, key_at, str(key_length), depth + 1)
+            section.leaf("key", key_at, key_end, descriptions.text(read_text(bytes(data[key_at:key_end]))), depth + 1)
+            section.leaf("value_length", key_end, value_at, descriptions.length_or_null(value_length), depth + 1)
+            section.leaf("value", value_at, next_at, descriptions.content(data[value_at:next_at]), depth + 1)
+        else:
+            left_out.add(at, next_at)
         at = next_at
+    left_out.finish()
     if at < end:
         section.leaf("unreadable", at, end, "", depth, rules.broken(rules.RECORD_NOT_FILLED, at).rule)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from octavo.errors import FormatError
 from octavo.inspect import descriptions
-from octavo.inspect.field import Section
+from octavo.inspect.bytemap.field import Section
+from octavo.inspect.bytemap.window import LeftOut, RecordWindow
 from octavo.records.checksum import crc_of
 from octavo.records.compression import decompress
 from octavo.records.kernels import rules
@@ -13,7 +14,9 @@ from octavo.records.kernels.message import measure_wrapper, walk_message
 from octavo.records.layout import MAGIC_AT, MESSAGE_V0, MESSAGE_V1, Attributes, MessageV0, MessageV1
 
 
-def map_message(section: Section, start: int, end: int, *, torn: str | None, max_decompressed: int) -> None:
+def map_message(
+    section: Section, start: int, end: int, *, torn: str | None, window: RecordWindow, max_decompressed: int
+) -> None:
     """Map the message from `start` to `end`. If it is a wrapper, also map the messages in it."""
     value = _map_fields(section, start, end, 0, torn, 0)
     header = _header(section.view, start, end)
@@ -25,7 +28,7 @@ def map_message(section: Section, start: int, end: int, *, torn: str | None, max
     except FormatError as error:
         section.leaf("messages", end, end, "", 1, error.rule)
         return
-    _map_inner(Section(data, section.fields, inflated=True), header.magic, header.offset)
+    _map_inner(section.decompressed(data), header.magic, header.offset, window)
 
 
 def _map_fields(section: Section, start: int, end: int, depth: int, torn: str | None, to_add: int) -> memoryview | None:
@@ -62,7 +65,7 @@ def _map_fields(section: Section, start: int, end: int, depth: int, torn: str | 
     return view[value_at:value_end] if value_length >= 0 else None
 
 
-def _map_inner(section: Section, magic: int, offset: int) -> None:
+def _map_inner(section: Section, magic: int, offset: int, window: RecordWindow) -> None:
     """Map all messages of a wrapper; `section` has the decompressed bytes. `magic` and `offset` are the wrapper's."""
     view = section.view
     end = len(view)
@@ -70,12 +73,18 @@ def _map_inner(section: Section, magic: int, offset: int) -> None:
     if rule != rules.OK:
         section.leaf("messages", 0, 0, "", 1, rules.broken(rule, 0).rule)
     at = 0
+    left_out = LeftOut(section, "more messages", 1)
     while at < end:
-        next_at, *_ = walk_message(view, at, end)
+        next_at, stored_offset, *_ = walk_message(view, at, end)
         if next_at < 0:
             break
-        _map_fields(section, at, next_at, 1, None, to_add)
+        if window.takes(wrap64(stored_offset + to_add)):
+            left_out.finish()
+            _map_fields(section, at, next_at, 1, None, to_add)
+        else:
+            left_out.add(at, next_at)
         at = next_at
+    left_out.finish()
     if at < end:
         # A wrapper may end with an incomplete message, which is no error; any other problem was reported above.
         section.leaf("unread", at, end, descriptions.content(view[at:end]), 1)
