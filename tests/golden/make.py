@@ -6,8 +6,12 @@ that Kafka compresses with.
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 from tests.golden import files
 from tests.golden.cases import Case, cases
+from tests.golden.directories import make_directories
 from tests.golden.files import Golden
 from tests.kafka.judge import Judge
 
@@ -29,6 +33,8 @@ def main() -> None:
             golden = make(case, newest, legacy)
             files.store(golden)
             print(f"{golden.name}.bin: {len(golden.data):,} bytes, {golden.about}")
+    with Judge("broker") as judge, tempfile.TemporaryDirectory() as work:
+        make_directories(Path(work), judge)
 
 
 if __name__ == "__main__":

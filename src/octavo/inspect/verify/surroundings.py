@@ -29,6 +29,11 @@ class Surroundings:
     high_watermark: int | None = None
     cleaner_offset: int | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a broker is at work in the directory, or has crashed there: what it was writing may be unfinished."""
+        return self.is_known and not self.is_clean
+
 
 NOWHERE: Final = Surroundings()
 

@@ -1,0 +1,172 @@
+"""The rules of the checkpoints of a data directory: one offset for each partition.
+
+Kafka writes a checkpoint from time to time, and all of them when it shuts down. So they may be behind the logs, but
+never ahead of them; and after a clean shutdown they name only partitions that exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from octavo.inspect.verify.batch_columns import Table
+from octavo.inspect.verify.directory import DirectoryFolder
+from octavo.inspect.verify.partition import PartitionFolder, SegmentData
+from octavo.inspect.verify.problem import Problem, Rule
+from octavo.inspect.verify.surroundings import (
+    CHECKPOINTS,
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+)
+from octavo.inspect.verify.text_lines import MAX_SIZE, Line, read_checkpoint
+from octavo.log.names import CLEAN_SHUTDOWN, AsideFolder, TopicPartition
+
+KIND: Final = "offset checkpoint"
+
+FORMAT: Final = Rule.declare(
+    "checkpoint-format",
+    KIND,
+    means="Kafka cannot read the checkpoint: it ignores it, or does not start if it is that of high watermarks.",
+    repair="Delete the file; Kafka makes a new one, and recovers all logs of the directory.",
+)
+ENTRY: Final = Rule.declare(
+    "checkpoint-entry",
+    KIND,
+    means="An entry names no partition, or an offset that no log has.",
+    repair="Remove the line and lower the count in the second line by one.",
+)
+DUPLICATE: Final = Rule.declare(
+    "checkpoint-duplicate",
+    KIND,
+    means="A partition has two entries; Kafka believes the last one.",
+    repair="Remove the line that is wrong and lower the count in the second line by one.",
+)
+UNKNOWN_PARTITION: Final = Rule.declare(
+    "checkpoint-unknown-partition",
+    KIND,
+    means="The checkpoint names a partition that is not in the directory: its folder was lost or moved away.",
+    repair="Restore the folder; if the partition was deleted, nothing has to be done, for Kafka drops the line.",
+)
+RECOVERY_POINT: Final = Rule.declare(
+    "recovery-point-beyond-end",
+    KIND,
+    means="The log was flushed further than it reaches now: records that were on the disk are missing.",
+    repair="Restore the end of the log from another replica; Kafka itself goes on with the shorter log.",
+)
+HIGH_WATERMARK: Final = Rule.declare(
+    "high-watermark-beyond-end",
+    KIND,
+    means="The log ends before its high watermark: records that were acknowledged and may have been read are missing.",
+    repair="Restore the end of the log from another replica; Kafka itself goes on with the shorter log.",
+)
+LOG_START: Final = Rule.declare(
+    "log-start-beyond-end",
+    KIND,
+    means="The log ends before its start offset: Kafka deletes all of its segments when it starts.",
+    repair="Remove the partition's line from the checkpoint before Kafka starts, or restore the end of the log.",
+)
+CLEANER_OFFSET: Final = Rule.declare(
+    "cleaner-offset-beyond-end",
+    KIND,
+    means="The log was compacted further than it reaches now: records are missing at its end.",
+    repair="Restore the end of the log from another replica; Kafka itself compacts the shorter log from its start.",
+)
+
+_BEYOND_END: Final = {
+    RECOVERY_POINTS: RECOVERY_POINT,
+    LOG_STARTS: LOG_START,
+    HIGH_WATERMARKS: HIGH_WATERMARK,
+    CLEANER_OFFSETS: CLEANER_OFFSET,
+}
+
+
+def check_checkpoints(folder: DirectoryFolder) -> Iterator[Problem]:
+    """Check the four checkpoints of a data directory by themselves, and whether their partitions exist."""
+    for name in CHECKPOINTS:
+        if name not in folder.files:
+            continue
+        lines, bad = read_checkpoint(folder.read(name, MAX_SIZE), 3)
+        if bad is not None:
+            yield FORMAT.broken(name, position=bad.position, found=bad.what)
+        yield from _check_lines(folder, name, lines)
+
+
+def _check_lines(folder: DirectoryFolder, name: str, lines: list[Line]) -> Iterator[Problem]:
+    seen: set[TopicPartition] = set()
+    existing = _existing(folder)
+    named = [(line, partition_of(line)) for line in lines]
+    # If no partition is left in a directory, Kafka does not write its checkpoints any more.
+    is_current = CLEAN_SHUTDOWN in folder.files and any(partition in existing for _, partition in named)
+    for line, partition in named:
+        offset = line.number(2)
+        if partition is None or offset is None or offset < 0:
+            yield ENTRY.broken(name, position=line.position, found=" ".join(line.words)[:300])
+        elif partition in seen:
+            yield DUPLICATE.broken(name, position=line.position, offset=offset, found=str(partition))
+        elif is_current and partition not in existing:
+            yield UNKNOWN_PARTITION.broken(name, position=line.position, offset=offset, found=str(partition))
+        if partition is not None:
+            seen.add(partition)
+
+
+def _existing(folder: DirectoryFolder) -> set[TopicPartition]:
+    """Return the partitions of a directory; a replica that is on its way there counts too."""
+    aside = (AsideFolder.parse(name) for name, entry in folder.entries.items() if entry.is_folder)
+    return {*folder.partitions, *(each.partition for each in aside if each is not None)}
+
+
+def partition_of(line: Line) -> TopicPartition | None:
+    """Return the partition that a line of a checkpoint is about; None if there can be none of that name."""
+    number = line.number(1, 32)
+    if number is None:
+        return None
+    partition = TopicPartition(line.words[0], number)
+    return partition if partition.problem is None else None
+
+
+class LogBounds:
+    """Compares the checkpoints of a directory with the end of one log."""
+
+    def __init__(self, folder: PartitionFolder) -> None:
+        self._folder = folder
+        self._end_offset: int | None = None
+        self._is_sound = True
+
+    def begin(self, segment: SegmentData) -> tuple[Problem, ...]:
+        """Nothing is known yet."""
+        return ()
+
+    def batches(self, table: Table) -> tuple[Problem, ...]:
+        """The batches themselves do not matter."""
+        return ()
+
+    def end(self, segment: SegmentData) -> tuple[Problem, ...]:
+        """Remember the end of the last segment."""
+        self._end_offset = max(segment.base_offset, segment.end_offset)
+        self._is_sound = self._is_sound and segment.is_sound
+        return ()
+
+    def finish(self) -> Iterator[Problem]:
+        """Compare. The end of a damaged log is not known."""
+        if self._end_offset is None or not self._is_sound:
+            return
+        beside = self._folder.beside
+        offsets = (beside.recovery_point, beside.log_start, beside.high_watermark, beside.cleaner_offset)
+        for name, offset in zip(CHECKPOINTS, offsets, strict=True):
+            if offset is not None and offset > self._end_offset:
+                position = _position_in(self._folder.path.absolute().parent / name, self._folder.partition)
+                found = f"{offset}, but the log ends at {self._end_offset}"
+                yield _BEYOND_END[name].broken(f"../{name}", position=position, offset=offset, found=found)
+
+
+def _position_in(path: Path, partition: TopicPartition | None) -> int | None:
+    """Return where a checkpoint has the line of a partition."""
+    try:
+        with path.open("rb") as file:
+            lines, _ = read_checkpoint(file.read(MAX_SIZE), 3)
+    except OSError:
+        return None  # replaced meanwhile
+    return next((line.position for line in reversed(lines) if partition_of(line) == partition), None)
