@@ -94,7 +94,10 @@ def run(page: str, block: Block, names: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/log.md", "docs/clients.md", "docs/explain.md"])
+PAGES: Final = ["README.md", "docs/log.md", "docs/clients.md", "docs/decoders.md", "docs/explain.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_the_examples_of_a_page_run_and_print_what_it_says(page: str, folder: Path) -> None:
     for block in blocks(page):  # first of all: nobody installs a package into a process that runs
         if block.kind.startswith("toml"):

@@ -75,7 +75,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("columns, for a new table")
-    group.add_argument("--value-format", metavar="NAME", help="json, avro, protobuf or string: values become columns")
+    group.add_argument(
+        "--value-format",
+        metavar="NAME",
+        help="json, avro, protobuf, string or the format of a plug-in: values become columns",
+    )
     group.add_argument(
         "--schema", metavar="TEXT", help="the schema of the values, or the file with it (JSON: inferred if not given)"
     )
@@ -164,12 +168,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _decoder(arguments: argparse.Namespace) -> ValueDecoder | None:
     """Return the decoder of values; None if there is none, or its schema is to be inferred."""
-    needs_schema = arguments.value_format != "string"
-    told = (arguments.schema, arguments.schema_folder, arguments.message)
-    if arguments.value_format is None or (needs_schema and not any(told)):
+    if arguments.value_format is None:
         return None
     from octavo.values import schema_text, value_decoder
+    from octavo.values.formats import find_format
 
+    told = (arguments.schema, arguments.schema_folder, arguments.message)
+    format_ = find_format(arguments.value_format)
+    if not any(told) and (format_.needs or format_.takes):
+        return None
     schema = arguments.schema
     if schema is not None and os.path.isfile(schema):  # noqa: PTH113 - a text that is too long for a name is no file
         schema = schema_text(Path(schema), arguments.value_format)

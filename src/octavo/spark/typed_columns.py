@@ -62,18 +62,18 @@ class TypedValues(NamedTuple):
 
 def read_typed_values(values: Values) -> TypedValues | None:
     """Read the options that begin with `value`; None if there is no `valueFormat`. Raises `InvalidInput`."""
-    from octavo.values import FORMATS, schema_text, value_decoder
+    from octavo.values import schema_text, value_decoder, value_formats
 
     options = values.options
     if "valueformat" not in options:
         for name in ("valueSchema", "valueSchemaFile", "valueSchemaFolder", "valueMessage", "valuePrefix"):
             if name.lower() in options:
-                raise InvalidInput(f"{name} means nothing without valueFormat: one of {', '.join(FORMATS)}")
+                raise InvalidInput(f"{name} means nothing without valueFormat: one of {', '.join(value_formats())}")
         return None
     if "valueschema" in options and "valueschemafile" in options:
         raise InvalidInput("there is a schema in valueSchema, and another in valueSchemaFile: give one of them")
     path = options.get("valueschemafile")
-    name = values.one_of("valueFormat", list(FORMATS), "")
+    name = values.one_of("valueFormat", value_formats(), "")
     decoder = value_decoder(
         name,
         schema=options.get("valueschema") if path is None else schema_text(Path(path.removeprefix("file:")), name),

@@ -1,19 +1,40 @@
-"""Which formats there are, and how a decoder of each is made."""
+"""Which formats there are, and how a decoder of each is made.
+
+Octavo's own formats are found in the same way as those of plug-ins, see `octavo.values.value_format`. Only their names
+are taken: a plug-in cannot replace them.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.errors import InvalidInput
 from octavo.values.decoder import ValueDecoder
+from octavo.values.value_format import PARAMETERS, ValueFormat
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMATS: Final = ("json", "avro", "protobuf", "string")  # the formats of values
+GROUP: Final = "octavo.values"  # the entry point group of plug-ins
+_OWN: Final = {
+    name: EntryPoint(name, f"octavo.values.{where}:FORMAT", GROUP)
+    for name, where in {
+        "json": "json.decoder",
+        "avro": "avro.decoder",
+        "protobuf": "protobuf",
+        "string": "text",
+    }.items()
+}
+FORMATS: Final = tuple(_OWN)  # the formats that Octavo itself has
+
+
+def value_formats() -> list[str]:
+    """Return the names of all formats: Octavo's own, then those of plug-ins."""
+    return [*FORMATS, *sorted({point.name for point in entry_points(group=GROUP)} - _OWN.keys())]
 
 
 def value_decoder(
@@ -33,23 +54,19 @@ def value_decoder(
     message: protobuf: the full name of the message
     Raises `InvalidInput` if something is missing, superfluous or not well-formed.
     """
-    described = {"schema": schema, "schema_folder": schema_folder, "message": message}
-    return _made({"format": format, **{name: value for name, value in described.items() if value is not None}})
+    told = {"schema": schema, "schema_folder": schema_folder, "message": message}
+    return _made(format, {name: value for name, value in told.items() if value is not None})
 
 
 def infer_decoder(format: str, values: pa.Array) -> ValueDecoder:  # noqa: A002 - as above
     """Return a decoder with a schema that fits `values`, a sample of the column. Raises `InvalidInput`.
 
-    Only JSON says enough about itself.
+    Of Octavo's own formats only JSON says enough about itself.
     """
-    if format == "json":
-        from octavo.values.json.decoder import JsonDecoder
-        from octavo.values.json.inference import infer_schema
-
-        return JsonDecoder(infer_schema(values))
-    if format == "string":
-        return value_decoder(format)
-    raise InvalidInput(f"a schema cannot be inferred from {format} values: give one")
+    decoder = find_format(format).infer(values)
+    if decoder is None:
+        raise InvalidInput(f"a schema cannot be inferred from {format} values: give one")
+    return decoder
 
 
 def schema_text(path: Path, format: str) -> str:  # noqa: A002 - as above
@@ -58,7 +75,7 @@ def schema_text(path: Path, format: str) -> str:  # noqa: A002 - as above
         content = path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"the schema {path} cannot be read: {error.strerror}") from None
-    if format == "protobuf":
+    if find_format(format).has_binary_schema:
         return base64.b64encode(content).decode()
     try:
         return content.decode("utf-8-sig")
@@ -74,38 +91,30 @@ def decoder_from_text(text: str) -> ValueDecoder:
         described = None
     if not isinstance(described, dict) or not all(isinstance(value, str) for value in described.values()):
         raise InvalidInput(f"this does not describe a decoder of values: {text[:100]!r}")
-    return _made(described)
+    return _made(described.pop("format", ""), described)
 
 
-def _made(described: dict[str, Any]) -> ValueDecoder:
-    match described.pop("format", None):
-        case "json":
-            from octavo.values.json.decoder import json_decoder
-
-            return json_decoder(*_taken(described, "json", "schema"))
-        case "avro":
-            from octavo.values.avro.decoder import AvroDecoder
-
-            schema, folder = described.pop("schema", None), described.pop("schema_folder", None)
-            return AvroDecoder(schema, folder, *_taken(described, "avro"))
-        case "protobuf":
-            from octavo.values.protobuf import ProtobufDecoder
-
-            return ProtobufDecoder(*_taken(described, "protobuf", "schema", "message"))
-        case "string":
-            from octavo.values.text import StringDecoder
-
-            return StringDecoder(*_taken(described, "string"))
-        case other:
-            raise InvalidInput(f"there is no format {other!r} of values: there are {', '.join(FORMATS)}")
+def find_format(name: str) -> ValueFormat:
+    """Return a format by its name. Raises `InvalidInput` if there is none, or its plug-in does not work."""
+    found = [_OWN[name]] if name in _OWN else list(entry_points(group=GROUP, name=name))
+    if not found:
+        raise InvalidInput(f"there is no format {name!r} of values: there are {', '.join(value_formats())}")
+    if len({point.value for point in found}) > 1:
+        raise InvalidInput(f"several packages have a format {name!r}: {' and '.join(map(_package, found))}")
+    try:
+        format_: Any = found[0].load()
+    except Exception as error:  # whatever a plug-in raises while it is imported
+        raise InvalidInput(f"the format {name!r} of {_package(found[0])} cannot be loaded: {error}") from error
+    if not isinstance(format_, ValueFormat):
+        raise InvalidInput(f"{found[0].value} of {_package(found[0])} is no octavo.values.ValueFormat")
+    return format_
 
 
-def _taken(described: dict[str, Any], name: str, *needed: str) -> list[Any]:
-    """Return what a format needs, and refuse everything else."""
-    missing = [each for each in needed if each not in described]
-    if missing:
-        raise InvalidInput(f"values of the format {name} need {' and '.join(missing)}")
-    superfluous = [each for each in described if each not in needed]
-    if superfluous:
-        raise InvalidInput(f"values of the format {name} take no {' and no '.join(superfluous)}")
-    return [described[each] for each in needed]
+def _made(name: str, given: dict[str, str]) -> ValueDecoder:
+    format_ = find_format(name)
+    format_.check(name, given)
+    return format_.decoder(**{each: given[each] for each in PARAMETERS if each in given})
+
+
+def _package(point: EntryPoint) -> str:
+    return "octavo" if point.dist is None else str(point.dist.name)

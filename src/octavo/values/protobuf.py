@@ -19,6 +19,7 @@ import pyarrow as pa
 from octavo.errors import InvalidInput
 from octavo.values.ddl import list_of
 from octavo.values.decoder import Decoded, ValueDecoder
+from octavo.values.value_format import ValueFormat
 
 _Convert = Callable[[Any], Any]
 _US_PER_SECOND: Final = 1_000_000
@@ -62,6 +63,24 @@ class ProtobufDecoder(ValueDecoder):
     def to_text(self) -> str:
         """Return the decoder as text."""
         return json.dumps({"format": self.format, "schema": self._text, "message": self._message})
+
+
+class ProtobufFormat(ValueFormat):
+    """Protobuf, with a descriptor set and the name of a message."""
+
+    needs = ("schema", "message")
+    has_binary_schema = True
+
+    def decoder(
+        self, *, schema: str | None = None, schema_folder: str | None = None, message: str | None = None
+    ) -> ProtobufDecoder:
+        """Return the decoder for a message. Raises `InvalidInput`."""
+        assert schema is not None
+        assert message is not None
+        return ProtobufDecoder(schema, message)
+
+
+FORMAT: Final = ProtobufFormat()
 
 
 class _Field:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 
 from octavo.values.decoder import Decoded, ValueDecoder
+from octavo.values.value_format import ValueFormat
 
 _COLUMN: Final = "text"
 
@@ -32,6 +33,19 @@ class StringDecoder(ValueDecoder):
     def to_text(self) -> str:
         """Return the decoder as text."""
         return json.dumps({"format": self.format})
+
+
+class StringFormat(ValueFormat):
+    """Text in UTF-8."""
+
+    def decoder(
+        self, *, schema: str | None = None, schema_folder: str | None = None, message: str | None = None
+    ) -> StringDecoder:
+        """Return the decoder."""
+        return StringDecoder()
+
+
+FORMAT: Final = StringFormat()
 
 
 def _one_by_one(values: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -9,6 +9,7 @@ import pytest
 from octavo.errors import InvalidInput
 from octavo.log import DataDirectory
 from octavo.records import BatchBuilder, Codec
+from tests.plugin import install
 from tests.unit.spark.queries import plan, read, read_tasks
 
 SCHEMA = "n BIGINT, name STRING, tags ARRAY<STRING>"
@@ -133,3 +134,17 @@ def test_batches_have_sparks_schema_with_a_filter_and_types(tmp_path: Path) -> N
     table = read_tasks(reader, tasks, schema)
     assert 0 < table.num_rows < 400
     assert table["n"].null_count < table.num_rows
+
+
+def test_a_format_of_another_package_has_columns_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    install(packages, "octavo_test_length")
+    monkeypatch.syspath_prepend(packages)
+    write(tmp_path / "data", batches=2)
+    rows = read(tmp_path / "data", valueFormat="length", valueMessage="size", columns="offset,size,parse_error")
+    assert {row["size"] for row in rows if row["offset"] in (1, 2)} == {
+        len(b'{"n":1,"name":"x\\u00e4","tags":["a",null]}')
+    }
+    with pytest.raises(InvalidInput, match="length need message"):
+        read(tmp_path / "data", valueFormat="length")

@@ -5,34 +5,31 @@
     refusals.py          why Kafka's generated readers refuse some bytes, in Kafka's words
     coordinator.py       the texts for `__consumer_offsets`, `__transaction_state` and `__share_group_state`
     framed.py            the texts for `__cluster_metadata` and `__remote_log_metadata`
-    decoder_classes.py   the texts of the decoder classes that Kafka ships
     decoders.py          all of these by the options of `kafka-dump-log`
 
 A decoder takes the offset, key and value of a record, and returns the texts that `kafka-dump-log` prints behind `key:`
 and `payload:`; None where it prints nothing:
 
-    decode = RECORD_DECODERS["offsets-decoder"]        # or class_decoder(key_class, value_class)
+    decode = RECORD_DECODERS["offsets-decoder"]
     key_text, payload_text = decode(record.offset, record.key, record.value)
 
-A record that cannot be decoded gives Kafka's text about that. It raises `JavaException` only where Kafka's tool ends
-with an exception: a record without a key, and a number that is too short. Neither pyarrow nor Numba is imported.
+A record that cannot be decoded gives Kafka's text about that. A decoder raises `JavaException` only where Kafka's tool
+ends with an exception: at a record without a key, in the topics whose records have one. The decoder classes that can be
+named on the command line are in `octavo.inspect.kafka_text`. Neither pyarrow nor Numba is imported.
 """
 
 from __future__ import annotations
 
-from octavo.inspect.kafka_json.decoder_classes import DECODER_CLASSES, class_decoder
 from octavo.inspect.kafka_json.decoders import RECORD_DECODERS
 from octavo.inspect.kafka_json.jackson import to_text
 from octavo.inspect.kafka_json.nodes import message_json
 from octavo.inspect.kafka_json.texts import JavaException, RecordDecoder, Texts
 
 __all__ = [
-    "DECODER_CLASSES",
     "RECORD_DECODERS",
     "JavaException",
     "RecordDecoder",
     "Texts",
-    "class_decoder",
     "message_json",
     "to_text",
 ]

@@ -20,6 +20,7 @@ from octavo.values.avro.schema import AvroType, Field, read_avro_schema
 from octavo.values.avro.wire import Wire
 from octavo.values.columns import TOO_LARGE, Bytes, ColumnTree, Input, Longs, Node, chunks, input_of
 from octavo.values.decoder import Decoded, ValueDecoder, joined
+from octavo.values.value_format import ValueFormat
 
 _PREFIX: Final = 5  # bytes of a registry's wire format: zero, and the id
 _REASONS: Final = {
@@ -130,6 +131,25 @@ class AvroDecoder(ValueDecoder):
             position = self.schema.get_field_index(field.name)
             columns[position] = _with_default(field, self.schema.field(position).type, rows, outcomes)
         return columns
+
+
+class AvroFormat(ValueFormat):
+    """Avro, with one schema or the folder with those of a registry."""
+
+    takes = ("schema", "schema_folder")
+
+    def decoder(
+        self, *, schema: str | None = None, schema_folder: str | None = None, message: str | None = None
+    ) -> AvroDecoder:
+        """Return the decoder for a schema, a folder of schemas, or both. Raises `InvalidInput`."""
+        return AvroDecoder(schema, schema_folder)
+
+    def infer(self, values: pa.Array) -> None:
+        """Return None: values do not have their schema."""
+        return
+
+
+FORMAT: Final = AvroFormat()
 
 
 class _AvroTree(ColumnTree):

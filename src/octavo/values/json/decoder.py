@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,9 @@ from octavo.values.columns import chunks
 from octavo.values.ddl import read_schema, write_schema
 from octavo.values.decoder import Decoded, ValueDecoder, joined
 from octavo.values.json.columns import Shredder
+from octavo.values.json.inference import infer_schema
 from octavo.values.json.rows import RowReader
+from octavo.values.value_format import ValueFormat
 
 
 class JsonDecoder(ValueDecoder):
@@ -57,6 +59,21 @@ class JsonDecoder(ValueDecoder):
         return json.dumps({"format": self.format, "schema": write_schema(self.schema)})
 
 
-def json_decoder(schema: str) -> JsonDecoder:
-    """Return the decoder for a schema as Spark writes it. Raises `InvalidInput`."""
-    return JsonDecoder(read_schema(schema))
+class JsonFormat(ValueFormat):
+    """JSON, with a schema as Spark writes it."""
+
+    needs = ("schema",)
+
+    def decoder(
+        self, *, schema: str | None = None, schema_folder: str | None = None, message: str | None = None
+    ) -> JsonDecoder:
+        """Return the decoder for a schema. Raises `InvalidInput`."""
+        assert schema is not None
+        return JsonDecoder(read_schema(schema))
+
+    def infer(self, values: pa.Array) -> JsonDecoder:
+        """Return a decoder with the fields that the values have."""
+        return JsonDecoder(infer_schema(values))
+
+
+FORMAT: Final = JsonFormat()

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from octavo.errors import InvalidInput
-from octavo.inspect.kafka_json import RECORD_DECODERS, JavaException, class_decoder
+from octavo.inspect.kafka_json import RECORD_DECODERS, JavaException
 from octavo.inspect.kafka_json.jackson import java_double, to_text
 from octavo.schemas.consumer_offsets.offsets import OffsetCommitKey, OffsetCommitValue
 from octavo.schemas.metadata.progress import NoOpRecord
@@ -41,16 +40,6 @@ def test_a_record_of_metadata_has_no_key() -> None:
     decode = RECORD_DECODERS["cluster-metadata-decoder"]
     assert decode(5, b"key", write_metadata(NoOpRecord())) == (None, '{"type":"NO_OP_RECORD","version":0,"data":{}}')
     assert decode(5, None, None) == (None, "Error at 5, skipping. Error while reading frame version")
-
-
-def test_decoder_classes() -> None:
-    api = "org.apache.kafka.tools.api."
-    assert class_decoder()(0, b"k", None) == ("k", None)
-    assert class_decoder(api + "IntegerDecoder", api + "LongDecoder")(0, b"\xff" * 4, bytes(7) + b"\x02") == ("-1", "2")
-    with pytest.raises(JavaException, match="BufferUnderflow"):
-        class_decoder(api + "LongDecoder")(0, b"1234567", None)
-    with pytest.raises(InvalidInput, match="no decoder class Other"):
-        class_decoder("Other")
 
 
 def test_json_has_the_characters_of_jackson() -> None:
