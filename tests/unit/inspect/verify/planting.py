@@ -22,7 +22,7 @@ class Fault(NamedTuple):
 
     rule: str
     plant: Callable[[Path], object]  # is given the data directory
-    file: str  # below the directory
+    file: str  # below the directory; with a star, the last that matches
     position: int | bytes | None = None  # bytes: where these are in the file
     offset: int | None = None
     also: frozenset[str] = frozenset()  # other rules that the same bytes break
@@ -33,12 +33,13 @@ class Fault(NamedTuple):
     def check(self, directory: Path, partition: str) -> None:
         """Plant the fault, and check that it is found where it is, and nothing else."""
         self.plant(directory)
+        file = str(max(directory.glob(self.file)).relative_to(directory)) if "*" in self.file else self.file
         position = self.position
         if isinstance(position, bytes):
-            position = (directory / self.file).read_bytes().index(position)
+            position = (directory / file).read_bytes().index(position)
         found = problems(directory, partition)
         places = [(each.rule.name, each.file, each.position, each.offset) for each in found]
-        assert (self.rule, self.file, position, self.offset) in places, found
+        assert (self.rule, file, position, self.offset) in places, found
         assert {each.rule.name for each in found} == {self.rule, *self.also}
 
 
