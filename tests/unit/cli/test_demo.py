@@ -71,6 +71,17 @@ def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
     assert "5 topics, 8 partitions" in handed_over  # one of Kafka's own, for transactions
 
 
+def test_the_reason_is_told_if_spark_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    tables.show(Stage(), tmp_path)
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Spark failed here; docs/spark.md says what it needs. Its last line: " in out
+    assert "Java gateway process exited before sending its port number" in out
+
+
 def test_speeds_are_those_of_the_better_round(monkeypatch: pytest.MonkeyPatch) -> None:
     data = memoryview(b"data")
     rounds = iter([(data, 9.0, 2.0), (data, 3.0, 4.0)])

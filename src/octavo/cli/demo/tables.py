@@ -29,6 +29,10 @@ _TIMEOUT_S: Final = 500
 Rows = list[dict[str, str]]
 
 
+class SparkFailed(Exception):
+    """The process with Spark failed, and this is the last that it said."""
+
+
 def show(stage: Stage, folder: Path) -> None:
     """Query the directory that the earlier chapters have written, and write to it."""
     stage.chapter("Ask: the log as a table, by Spark SQL")
@@ -39,10 +43,11 @@ def show(stage: Stage, folder: Path) -> None:
     if missing:
         stage.say(escape(f"Not now: {missing}."))
         return
-    with stage.waiting("Spark takes some seconds to start."):
-        answer, written, trip = ask(folder)
-    if not answer:
-        stage.say("Spark did not start here; docs/spark.md says what it needs.")
+    try:
+        with stage.waiting("Spark takes some seconds to start."):
+            answer, written, trip = ask(folder)
+    except SparkFailed as failed:
+        stage.say(escape(f"Spark failed here; docs/spark.md says what it needs. Its last line: {failed}"))
         return
     _show_rows(stage, answer)
     stage.say(
@@ -74,15 +79,16 @@ def what_is_missing() -> str:
 def ask(folder: Path) -> tuple[Rows, Rows, dict[str, Any]]:
     """Return the rows of the query, those of the topic that they were written to, and what `round_trip` has done.
 
-    All of them are empty if Spark fails.
+    Raises `SparkFailed`.
     """
     command = [sys.executable, "-m", "octavo.cli.demo.query", str(folder), SQL, TOPIC]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return [], [], {}
+        raise SparkFailed(f"there was no answer for {_TIMEOUT_S} s") from None
     if done.returncode:
-        return [], [], {}
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        raise SparkFailed(said[-1] if said else f"it ended with {done.returncode}")
     answer, written, trip = json.loads(done.stdout.splitlines()[-1])
     return answer, written, trip

@@ -7,6 +7,7 @@ that was not written to for longest is finished. So both memory and open files a
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -189,3 +190,6 @@ class _Part:
     def discard(self) -> None:
         if self._file is not None:
             self._file.discard()
+        if self._writer is not None:  # it writes its end in any case, also when it is collected as garbage
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._writer.close()

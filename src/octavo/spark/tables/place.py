@@ -118,7 +118,7 @@ class NewFile(_WrittenByArrow, ABC):
 
     @abstractmethod
     def discard(self) -> None:
-        """Remove the file, as far as that is possible."""
+        """Remove the file, as far as that is possible. What is written afterwards goes nowhere."""
 
 
 class LocalNewFile(NewFile):
@@ -136,11 +136,13 @@ class LocalNewFile(NewFile):
         self._unfinished: Final = folder / f"_{uuid.uuid4().hex}{UNFINISHED}"
         self._file: Final = self._storage.open_to_write(self._unfinished, create=True)
         self._position = 0
+        self._is_discarded = False
 
     def write(self, data: Any) -> int:
         """Append bytes to the file."""
         view = memoryview(data).cast("B")
-        self._file.write_at([view], self._position)
+        if not self._is_discarded:
+            self._file.write_at([view], self._position)
         self._position += len(view)
         return len(view)
 
@@ -158,6 +160,7 @@ class LocalNewFile(NewFile):
 
     def discard(self) -> None:
         """Remove the file."""
+        self._is_discarded = True
         with contextlib.suppress(OSError):
             self._file.close()
             self._storage.remove(self._unfinished)
@@ -171,10 +174,12 @@ class RemoteNewFile(NewFile):
         filesystem = cast(RemoteStorage, place.root.storage()).filesystem
         self._path: Final = path
         self._stream: Final = filesystem.open_output_stream(str(place.root.path() / path))
+        self._is_discarded = False
 
     def write(self, data: Any) -> int:
         """Append bytes to the object."""
-        self._stream.write(data)
+        if not self._is_discarded:
+            self._stream.write(data)
         return len(data)
 
     def tell(self) -> int:
@@ -188,6 +193,7 @@ class RemoteNewFile(NewFile):
 
     def discard(self) -> None:
         """Leave the object incomplete: nothing refers to it."""
+        self._is_discarded = True
 
 
 def _make_folders(storage: Storage, root: Path, path: str) -> None:

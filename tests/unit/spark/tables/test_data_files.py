@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -106,6 +108,20 @@ def test_what_fails_leaves_no_files(tmp_path: Path) -> None:
     files.add(OTHERS, 2, row(1, 2 * DAY_US, partition=OTHERS))
     assert len(data_files(tmp_path)) == 1
     files.discard()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_what_fails_says_nothing_on_standard_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    monkeypatch.setattr(writing, "ROW_GROUP_SIZE", 1)
+    files = DataFiles(FilePlace(root=Root(str(tmp_path)), sync=False), COLUMNS.table, {EVENTS: 5})
+    files.add(EVENTS, 1, row(0, DAY_US, b"x"))
+    assert [path for path in tmp_path.rglob("*.part") if path.stat().st_size]
+    files.discard()
+    del files
+    gc.collect()
+    assert said == []
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
