@@ -22,10 +22,10 @@ timestamp, timestampType and headers, if there are any). A table that was export
 become a log again. If it was exported with --batch-info, batches have the limits, codecs, producer ids and sequence
 numbers that they had. Control records and aborted transactions are not in a table: their offsets stay empty.
 
-TARGET is a folder that all executors reach. It and the topics in it are made if they are missing, with the ids that
-the topics had and with retention.ms=-1, so that nothing is deleted before you say so; --config says otherwise. Logs
-that have some of these offsets already are refused. Either everything is imported or nothing, whenever it is
-interrupted.
+TARGET is a folder that all executors reach. It and the topics in it are made if they are missing, with the ids and the
+settings that the topics had, but with retention.ms=-1, so that nothing is deleted before you say so; --config says
+otherwise. Logs that have some of these offsets already are refused. Either everything is imported or nothing, whenever
+it is interrupted.
 """
 
 _EPILOG: Final = """\

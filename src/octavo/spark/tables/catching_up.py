@@ -20,6 +20,7 @@ from octavo.spark.admission import limit_bytes
 from octavo.spark.limits import check_named
 from octavo.spark.offsets import EARLIEST, LATEST, Offsets
 from octavo.spark.options import Limit, Options
+from octavo.spark.plan import slices_of
 from octavo.spark.ranges import OffsetRange, SourceLog, Sources, report_data_loss, resolve
 from octavo.spark.tables.progress import Progress, Reached
 from octavo.spark.threads import in_threads
@@ -34,6 +35,7 @@ class Plan(NamedTuple):
     before: Progress  # which the commit has to find: the plan is for no other
     after: Progress
     is_last: bool  # whether the table has everything that was there, once this round is done
+    left: int  # bytes of the logs that are exported in later rounds
 
 
 def plan_round(options: Options, sources: Sources, before: Progress, max_bytes: int) -> Plan:
@@ -57,7 +59,9 @@ def plan_round(options: Options, sources: Sources, before: Progress, max_bytes: 
         for partition, source in sources.items()
         if starts[partition] < limited[partition]
     ]
-    return Plan(ranges, before, before.advanced(reached), limited == ends)
+    later = [OffsetRange(sources[partition], limited[partition], end) for partition, end in ends.items()]
+    left = sum(piece.size for each in later for piece in slices_of(each))
+    return Plan(ranges, before, before.advanced(reached), limited == ends, left)
 
 
 def check_topics(plan: Plan) -> None:

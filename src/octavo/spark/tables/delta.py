@@ -25,7 +25,7 @@ from octavo.log.files.meta_properties import read_uuid, write_uuid
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK
 from octavo.spark.tables.addresses import TableAddress, parse_address
-from octavo.spark.tables.delta_log import LOG, read_transactions
+from octavo.spark.tables.delta_log import LOG, find_restore, read_transactions
 from octavo.spark.tables.lake import LakeTarget, library_errors, refuse_other_types, write_notes
 from octavo.spark.tables.progress import Progress, Reached
 from octavo.spark.tables.target import PARTITIONED_BY
@@ -155,6 +155,12 @@ class DeltaTarget(LakeTarget):
                 reached[partition] = Reached(topic_id, offset)
                 self._generations[partition] = generation
         return Progress(reached)
+
+    def _set_back(self) -> str | None:
+        if self._table is None or not self._exports:
+            return None
+        restored = find_restore(self.address.root, self._table.version(), _APP)
+        return None if restored is None else f"an earlier version ({restored})"
 
     def _transactions(self, before: Progress, after: Progress) -> list[Transaction]:
         written = [Transaction(_APP, self._exports + 1)]

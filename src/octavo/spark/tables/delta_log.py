@@ -1,4 +1,4 @@
-"""Read the application transactions of a Delta table from its log.
+"""Read the application transactions of a Delta table from its log, and whether it was restored after the last one.
 
 `deltalake` tells the version of one application id, and reads the log again for each. An export has an id for every
 partition, and has to know which there are. So this reads them all at once, as Delta's protocol says: from the newest
@@ -28,10 +28,9 @@ def read_transactions(root: Root, version: int, prefix: str) -> dict[str, int]:
     Raises `BadTable` if the log is not complete, or not a log.
     """
     from pyarrow import ArrowInvalid
-    from pyarrow.fs import FileSelector, LocalFileSystem
+    from pyarrow.fs import FileSelector
 
-    filesystem = LocalFileSystem() if root.is_local else cast(RemoteStorage, root.storage()).filesystem
-    folder = str(root.path() / LOG)
+    filesystem, folder = _log_of(root)
     names = {info.base_name for info in filesystem.get_file_info(FileSelector(folder))}
     base, checkpoint = _newest_checkpoint(names, version)
     found: dict[str, int] = {}
@@ -44,6 +43,38 @@ def read_transactions(root: Root, version: int, prefix: str) -> dict[str, int]:
     except (FileNotFoundError, ArrowInvalid, AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadTable(shown(root.address), f"the log of this Delta table cannot be read: {error}") from None
     return found
+
+
+def find_restore(root: Root, version: int, app_id: str) -> str | None:
+    """Return what the newest RESTORE was told, if there is one after the last commit of an application; else None.
+
+    Commits that were cleaned up meanwhile tell nothing. Raises `BadTable` if a commit cannot be read.
+    """
+    filesystem, folder = _log_of(root)
+    for number in range(version, -1, -1):
+        try:
+            with filesystem.open_input_stream(f"{folder}/{number:020d}.json") as file:
+                data = file.read()
+            if any(name == app_id for name, _ in _in_lines(data, app_id)):
+                return None
+            information = [json.loads(line)["commitInfo"] for line in data.splitlines() if b'"commitInfo"' in line]
+            for each in information:
+                if each.get("operation") == "RESTORE":
+                    given = each.get("operationParameters") or {}
+                    return ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
+        except FileNotFoundError:
+            return None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise BadTable(shown(root.address), f"the log of this Delta table cannot be read: {error}") from None
+    return None
+
+
+def _log_of(root: Root) -> tuple[FileSystem, str]:
+    """Return the file system and the folder of a table's log."""
+    from pyarrow.fs import LocalFileSystem
+
+    filesystem = LocalFileSystem() if root.is_local else cast(RemoteStorage, root.storage()).filesystem
+    return filesystem, str(root.path() / LOG)
 
 
 def _newest_checkpoint(names: set[str], version: int) -> tuple[int, list[str]]:

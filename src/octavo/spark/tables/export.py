@@ -6,6 +6,7 @@ come. So a round is in the table once or not at all, whatever dies, and the next
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 from octavo.errors import InvalidInput
 from octavo.spark.options import Options, read_options
-from octavo.spark.partitions import find_partitions
 from octavo.spark.plan import plan_tasks
 from octavo.spark.ranges import Logs, Sources
 from octavo.spark.slices import Task
@@ -25,6 +25,7 @@ from octavo.spark.tables.notes import AS_BEFORE, ColumnChoice, agree
 from octavo.spark.tables.sampling import sample_values
 from octavo.spark.tables.target import Target
 from octavo.spark.tables.tasks import ExportJob
+from octavo.spark.tables.topic_configs import ConfigReader, with_configs
 from octavo.spark.tables.watching import OnProgress, Runner, SparkRunner
 from octavo.spark.tables.written import WrittenFile
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from octavo.values import ValueDecoder
+
+_log = logging.getLogger("octavo.spark")
 
 CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "none")
 MAX_TASK_SIZE: Final = 256 << 20  # bytes of log. Slices of up to twice as much are not divided
@@ -84,7 +87,7 @@ class Exporter:
         compression: str = CODECS[0],
         round_size: int = ROUND_SIZE,
     ) -> None:
-        """Check the options, and create the table if it does not exist. Raises `InvalidInput`."""
+        """Check the options, and add the columns that are missing if the table exists. Raises `InvalidInput`."""
         if compression not in CODECS:
             raise InvalidInput(f"compression: Parquet is written with {', '.join(CODECS)}, not with {compression!r}")
         self.runner: Final = runner
@@ -92,27 +95,28 @@ class Exporter:
         self.target: Final = target
         self._options: Final = source_options(source)
         self._logs: Final = Logs(self._options, decides=True)
-        self._columns, properties = agree(target, columns, lambda: sample_values(self._options, self._logs))
+        self._columns, self._notes = agree(target, columns, lambda: sample_values(self._options, self._logs))
+        self._configs: Final = ConfigReader()
         self._round_size: Final = round_size
-        if target.schema() is None:
-            self._logs.look()  # nothing is made if there is nothing to export
-            target.create(self._columns.table, properties)
 
     def run(self, summary: ExportSummary, *, must_be_there: bool = True, stop: threading.Event | None = None) -> None:
-        """Export what is in the logs now and not in the table yet, in one round or several.
+        """Export what is in the logs now and not in the table yet, in one round or several. Create the table first.
 
         If `stop` is set meanwhile, the round that is under way is the last.
 
         Raises `DataLoss` if offsets are missing and `failOnDataLoss` is set, and `ExportConflict` if another export
         has changed the table meanwhile, or a topic was created again.
         """
+        done = 0
         is_last = False
         while not is_last:
             plan, tasks = self._logs.plan(self._plan, must_be_there=must_be_there)
             is_last = plan.is_last
+            self._have_table(plan)
             if plan.after == plan.before:
                 return
-            files = self._export(plan, tasks)
+            files = self._export(plan, tasks, done)
+            done += sum(task.size for task in tasks)
             summary.add(files, sum(task.size for task in tasks))
             if stop is not None and stop.is_set():
                 return
@@ -126,8 +130,18 @@ class Exporter:
             summary.seconds += time.monotonic() - began
 
     def _plan(self, sources: Sources) -> tuple[Plan, list[Task]]:
-        plan = plan_round(self._options, sources, self.target.progress(), self._round_size)
+        before = self.target.progress()
+        self._check_rows()
+        plan = plan_round(self._options, sources, before, self._round_size)
         return plan, plan_tasks(self._options, plan.ranges, self._task_size)
+
+    def _check_rows(self) -> None:
+        """Check that rows of earlier exports are still in the table. Raises `BadTable` if `failOnDataLoss` is set."""
+        problem = self.target.set_back()
+        if problem is not None and self._options.fail_on_data_loss:
+            raise problem
+        if problem is not None:
+            _log.warning("%s. Going on", problem)
 
     def _task_size(self, total: int) -> int:
         """Choose the size of tasks: large ones make large files, but all cores should have something to do."""
@@ -135,11 +149,22 @@ class Exporter:
             return self._options.max_bytes_per_partition
         return max(MIN_TASK_SIZE, min(MAX_TASK_SIZE, total // (2 * self.runner.cores)))
 
-    def _export(self, plan: Plan, tasks: list[Task]) -> list[WrittenFile]:
+    def _have_table(self, plan: Plan) -> None:
+        """Have the table and the configurations of the topics in its notes, before there are rows of them."""
+        configs = self._configs.read(plan.ranges, plan.after)
+        if self.target.schema() is None:
+            self.target.create(self._columns.table, with_configs(self._notes, configs))
+            return
+        known = self.target.properties()
+        notes = with_configs(known, configs)
+        if notes != known:
+            self.target.add_columns(self._columns.table, notes)
+
+    def _export(self, plan: Plan, tasks: list[Task], done: int) -> list[WrittenFile]:
         place = self.target.begin(plan.before, plan.after)
         try:
             job = ExportJob(self._options, self._columns, replace(place, compression=self.compression))
-            files = self.runner.run(job, tasks, [task.size for task in tasks])
+            files = self.runner.run(job, tasks, [task.size for task in tasks], done=done, left=plan.left)
             check_topics(plan)
         except BaseException:
             self.target.abandon(place)
@@ -196,7 +221,7 @@ def export_logs(
 
     What is not given is as it was in the last export for which it was. Raises `InvalidInput` if that cannot be changed,
     `DataLoss` if offsets are missing and `failOnDataLoss` is set, `ExportConflict` if another export has changed the
-    table meanwhile, and `BadTable`.
+    table meanwhile, and `BadTable`, also if the table was set back and `failOnDataLoss` is set.
     """
     from octavo.spark.tables.following import follow
     from octavo.spark.tables.merging import merge_files
@@ -204,7 +229,6 @@ def export_logs(
     options = {"path": source} if isinstance(source, str) else dict(source)
     summary = ExportSummary(format=format, target=target)
     columns = ColumnChoice(raw=raw, batch_info=batch_info, decoder=decoder, infer=infer, prefix=prefix)
-    find_partitions(source_options(options))  # before the target is opened: that makes folders
     runner = SparkRunner(spark, on_progress)
     with (
         open_target(target, format, target_options or {}) as table,

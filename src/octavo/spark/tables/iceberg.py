@@ -3,6 +3,7 @@
 How far an export came is in the table's property `octavo.progress`, which the commit that adds the files sets. Every
 export makes a snapshot, even if it adds no file, and a commit fails if there is a new snapshot since the one on which
 it is based: so of two exports at the same time one fails. `pyiceberg` would try again by itself; the table forbids it.
+The snapshot and the table name the same export in `octavo.export`, so that a rollback is noticed.
 
 A catalog knows where the newest metadata of a table are. Unless another is given, it is an SQLite file in the folder of
 the table. Metadata hold absolute paths, so that the folder cannot be moved.
@@ -11,6 +12,7 @@ the table. Metadata hold absolute paths, so that the folder cannot be moved.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
@@ -36,6 +38,7 @@ except ModuleNotFoundError:
     raise InvalidInput("Iceberg tables need the package pyiceberg: pip install 'octavo[tables]' brings it") from None
 
 PROGRESS: Final = "octavo.progress"
+_EXPORT: Final = "octavo.export"  # the last export, in the table's properties and in the summary of its snapshot
 CATALOG_FILE: Final = "catalog.db"
 CATALOG_NAME: Final = "octavo"
 TABLE_NAME: Final = "octavo.records"
@@ -183,14 +186,35 @@ class IcebergTarget(LakeTarget):
         except ValueError:
             raise BadTable(str(self.address), f"its property {PROGRESS} is not what an export writes") from None
 
+    def _set_back(self) -> str | None:
+        table = self._table
+        last = None if table is None else table.properties.get(_EXPORT)
+        if table is None or last is None:
+            return None
+        current = snapshot = table.current_snapshot()
+        while snapshot is not None:
+            export = None if snapshot.summary is None else snapshot.summary[_EXPORT]
+            if export == last:
+                return None
+            parent = snapshot.parent_snapshot_id
+            older = None if parent is None else table.snapshot_by_id(parent)
+            if export is not None or parent is None:
+                break
+            if older is None:
+                return None  # it has expired, so nobody can tell
+            snapshot = older
+        return "no snapshot" if current is None else f"an earlier snapshot ({current.snapshot_id})"
+
     def _commit(self, files: Sequence[WrittenFile], before: Progress, after: Progress) -> None:
+        export = {_EXPORT: uuid.uuid4().hex}
         with self._transaction() as transaction:
-            transaction.set_properties({PROGRESS: json.dumps(after.to_fields())})
+            transaction.set_properties({PROGRESS: json.dumps(after.to_fields()), **export})
             if files:
                 paths = [self._absolute(file.path) for file in files]
-                transaction.add_files(paths, check_duplicate_files=False)  # no two files have the same name
+                # no two files have the same name
+                transaction.add_files(paths, snapshot_properties=export, check_duplicate_files=False)
             else:
-                with transaction.update_snapshot().fast_append():
+                with transaction.update_snapshot(snapshot_properties=export).fast_append():
                     pass  # a snapshot without new files, so that others notice
 
     def _replace(self, removed: Sequence[WrittenFile], added: Sequence[WrittenFile]) -> None:

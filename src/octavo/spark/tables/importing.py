@@ -18,18 +18,17 @@ from octavo.log.names import TopicPartition, is_internal_topic
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.storage import DISK
 from octavo.spark.tables.on_workers import run_on_workers
-from octavo.spark.tables.progress import Progress
 from octavo.spark.tables.restore.committing import ImportedTopic, TargetLogs
 from octavo.spark.tables.restore.planning import plan_pieces
 from octavo.spark.tables.restore.runs import DataFile, Run, survey
-from octavo.spark.tables.restore.source_table import open_source
+from octavo.spark.tables.restore.source_table import SourceTable, open_source
 from octavo.spark.tables.restore.staging import Imported, ImportTask, stage
+from octavo.spark.tables.topic_configs import restorable
 from octavo.spark.tables.watching import OnProgress, Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_KEEP: Final = {"retention.ms": "-1"}  # nobody can tell how long the records were meant to be kept
 _SURVEYED: Final = 64  # files that a task looks at
 _BATCH_SIZE: Final = 256 << 10
 
@@ -68,7 +67,8 @@ def import_table(
     format: `parquet`, `delta` or `iceberg`
     source_options: how the table is reached: the `target_options` of its export
     topics: the topics to import; None for all
-    topic_config: settings of topics that are created. Unless they say otherwise, records are kept for ever
+    topic_config: settings of topics that are created, in place of those that they had when they were exported. Unless
+        they say otherwise, records are kept for ever
     compression: the codec of the batches, if the table does not tell it
     staging_path: where batches wait for the commit, instead of a folder beside the target
     lock_timeout: how many seconds to wait for the target to be free
@@ -80,20 +80,20 @@ def import_table(
     the commit was decided, and the next opener of the target finishes it.
     """
     began = time.monotonic()
-    logs = TargetLogs(target, lock_timeout)
-    config = {**_KEEP, **(topic_config or {})}
+    logs = TargetLogs(target, lock_timeout, staging_path)
+    config = dict(topic_config or {})
     LogConfig.from_properties(config)
     codec = ProducerConfig.of({"compression.type": compression}).compression_type
     table = open_source(str(source), format, source_options or {})
     runs = _survey(spark, table.files, topics)
-    imported = _topics(runs, table.progress, config)
+    imported = _topics(runs, table, config)
     logs.check(imported)
-    area = StagingArea.of(logs.path, folder=staging_path)
     batch_info = all(run.has_batch_info for run in runs)
     pieces = plan_pieces(runs, _ends(imported), batch_info=batch_info)
-    tasks = [ImportTask(tuple(each), area, codec, _BATCH_SIZE, sync) for each in pieces]
-    done = _stage_all(spark, tasks, area, on_progress)
-    committed = logs.commit(area, [each.file for each in done if each.file is not None], imported, sync=sync)
+    batch_size = _batch_size(imported.values())
+    tasks = [ImportTask(tuple(each), logs.area, codec, batch_size, sync) for each in pieces]
+    done = _stage_all(spark, tasks, logs.area, on_progress)
+    committed = logs.commit([each.file for each in done if each.file is not None], imported, sync=sync)
     return ImportSummary(
         target=logs.path,
         partitions=committed.offsets,
@@ -138,7 +138,7 @@ def _stage_all(
         raise
 
 
-def _topics(runs: Iterable[Run], progress: Progress, config: Mapping[str, str]) -> dict[str, ImportedTopic]:
+def _topics(runs: Iterable[Run], table: SourceTable, config: Mapping[str, str]) -> dict[str, ImportedTopic]:
     """Return what is known of each topic that has rows."""
     first: dict[str, dict[int, int]] = {}
     for run in runs:
@@ -147,12 +147,19 @@ def _topics(runs: Iterable[Run], progress: Progress, config: Mapping[str, str]) 
         of_topic[number] = min(run.first_offset, of_topic.get(number, run.first_offset))
     topics = {}
     for name, offsets in first.items():
-        own = {of.partition: reached for of, reached in progress.items() if of.topic == name}
+        own = {of.partition: reached for of, reached in table.progress.items() if of.topic == name}
         ids = {reached.topic_id for reached in own.values()}
         topic_id = ids.pop() if len(ids) == 1 else None
         ends = {number: reached.next_offset for number, reached in own.items()}
-        topics[name] = ImportedTopic(offsets, ends, topic_id, config)
+        exported = table.configs.get(name, {})
+        topics[name] = ImportedTopic(offsets, ends, topic_id, {**restorable(exported), **config})
     return topics
+
+
+def _batch_size(topics: Iterable[ImportedTopic]) -> int:
+    """Return how large batches become, if the table does not tell: all topics have to take them."""
+    configs = [LogConfig.from_properties(topic.config) for topic in topics]
+    return min(_BATCH_SIZE, *(min(config.segment_bytes, config.max_message_bytes) for config in configs))
 
 
 def _ends(topics: Mapping[str, ImportedTopic]) -> dict[TopicPartition, int]:

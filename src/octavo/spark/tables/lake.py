@@ -87,6 +87,22 @@ class LakeTarget(Target):
         with library_errors(self.address):
             return self._read()
 
+    @abstractmethod
+    def _set_back(self) -> str | None:
+        """Return to what the loaded snapshot was set back since the last export; None if it was not."""
+
+    def set_back(self) -> BadTable | None:
+        """Return an error if a RESTORE or a rollback has taken rows away since the last export."""
+        with library_errors(self.address):
+            to = self._set_back()
+        if to is None:
+            return None
+        problem = (
+            f"the table was set back to {to} after the last export, and rows that this took away are not exported "
+            "again: export to a new table, or go on without them by failOnDataLoss = false"
+        )
+        return BadTable(str(self.address), problem)
+
     def commit(self, files: Sequence[WrittenFile], before: Progress, after: Progress) -> None:
         """Add the files and note the progress in one commit of the table. Raises `ExportConflict`."""
         with library_errors(self.address):

@@ -107,6 +107,7 @@ def agree(target: Target, choice: ColumnChoice, sample: Callable[[], pa.Array]) 
     if columns.raw and not known.raw:
         raise InvalidInput("the table was created without raw keys and values, and cannot get them later")
     if notes != to_notes(known):
+        notes = {**target.properties(), **notes}
         target.add_columns(columns.table, notes)
     return columns, notes
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from octavo.errors import BadTable, DirectoryLocked, ExportConflict, InvalidInput
+from octavo.log.names import LOCK
 from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.storage import DISK, Storage
 from octavo.spark.files import Root
@@ -43,9 +44,10 @@ class ParquetTarget(Target):
 
     format: ClassVar[str] = "parquet"
 
-    def __init__(self, root: Path, lock: DirectoryLock, storage: Storage, sync: bool) -> None:
+    def __init__(self, root: Path, lock: DirectoryLock, storage: Storage, sync: bool, made: Sequence[Path]) -> None:
         """Do not call this; use `open`."""
         self._root: Final = root
+        self._made: Final = made  # folders that were missing, the innermost first
         self._own: Final = root / FOLDER
         self._lock: Final = lock
         self._storage: Final = storage
@@ -58,8 +60,8 @@ class ParquetTarget(Target):
     def open(cls, address: str, options: Mapping[str, str] | None = None, *, storage: Storage = DISK) -> ParquetTarget:
         """Open the table, and finish or drop what an earlier process left unfinished.
 
-        Makes the folder if it is missing, but no table in it yet. The only option is `sync`, whether a power cut may
-        take nothing that was committed: true (if not given) or false.
+        Makes the folder if it is missing, but no table in it yet; if none is created, `close` removes the folder. The
+        only option is `sync`, whether a power cut may take nothing that was committed: true (if not given) or false.
 
         Raises `ExportConflict` if another process has it open, `BadTable` if the folder has other things in it, or what
         was left cannot be finished, and `InvalidInput` for wrong options.
@@ -72,12 +74,12 @@ class ParquetTarget(Target):
                 "delta or iceberg"
             )
         folder = Path(root.address).expanduser().absolute()
-        _make_folders(storage, folder)
+        made = _make_folders(storage, folder)
         try:
             lock = DirectoryLock.acquire(folder / FOLDER, storage)
         except DirectoryLocked as error:
             raise ExportConflict(folder, _in_use(error.pid)) from None
-        target = cls(folder, lock, storage, sync)
+        target = cls(folder, lock, storage, sync, made)
         try:
             target._recover()
         except BaseException:
@@ -274,8 +276,19 @@ class ParquetTarget(Target):
 
     def close(self) -> None:
         """Let go of the table."""
+        if self._is_open and self._state is None and self._made:
+            with contextlib.suppress(OSError):
+                self._remove_made()
         self._is_open = False
         self._lock.release()
+
+    def _remove_made(self) -> None:
+        """Remove the folders that `open` has made, the lock in them included, as nothing else is in them."""
+        self._lock.check_lock()
+        self._storage.remove_folder(self._own / STAGING)
+        self._storage.remove(self._own / LOCK)
+        for folder in self._made:
+            self._storage.remove_folder(folder)
 
     def __enter__(self) -> Self:
         return self
@@ -288,17 +301,21 @@ def _read_sync(options: Mapping[str, str]) -> bool:
     return all(value.lower() == "true" for value in options.values())
 
 
-def _make_folders(storage: Storage, folder: Path) -> None:
-    """Make the folder of a table, and that for our own files. Raises `BadTable` if there are other things in it."""
+def _make_folders(storage: Storage, folder: Path) -> list[Path]:
+    """Make the folder of a table, and that for our own files. Raises `BadTable` if there are other things in it.
+
+    Returns the folders that were missing, the innermost first.
+    """
     missing = [each for each in (folder, *folder.parents) if not storage.is_folder(each)]
     for each in reversed(missing):
         storage.make_folder(each)
     if storage.is_folder(folder / FOLDER):
-        return
+        return []
     if not missing and any(folder.iterdir()):
         raise BadTable(folder, "the folder is not empty, and what is in it was not exported: give a new one")
     storage.make_folder(folder / FOLDER)
     storage.sync_folders([folder, *(each.parent for each in missing)])
+    return [folder / FOLDER, *missing]
 
 
 def _folders(folder: Path, prefix: str) -> list[Path]:

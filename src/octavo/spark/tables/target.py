@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from octavo.errors import BadTable
 from octavo.spark.tables.progress import Progress
 from octavo.spark.tables.written import WrittenFile
 
@@ -56,6 +57,13 @@ class Target(ABC):
     @abstractmethod
     def progress(self) -> Progress:
         """Return how far the table has come, in the snapshot that the next commit is based on."""
+
+    def set_back(self) -> BadTable | None:
+        """Return an error if the table was set back to an earlier state since the last export; None if it was not.
+
+        That takes rows away, but leaves the progress as it is.
+        """
+        return None
 
     @abstractmethod
     def begin(self, before: Progress, after: Progress) -> FilePlace:

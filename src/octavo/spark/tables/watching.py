@@ -6,6 +6,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -44,8 +45,14 @@ class Runner(Protocol):
 
     cores: int  # the number of tasks that can run at once
 
-    def run(self, job: Job, tasks: Sequence[Any], sizes: Sequence[int]) -> list[WrittenFile]:
-        """Run the tasks; return the files that they wrote. `sizes`: how many bytes each of them reads."""
+    def run(
+        self, job: Job, tasks: Sequence[Any], sizes: Sequence[int], *, done: int = 0, left: int = 0
+    ) -> list[WrittenFile]:
+        """Run the tasks; return the files that they wrote.
+
+        sizes: how many bytes each of them reads
+        done, left: how many bytes were read in earlier rounds, and will be in later ones
+        """
 
 
 class SparkRunner:
@@ -56,21 +63,34 @@ class SparkRunner:
         self._on_progress: Final = on_progress
         self.cores = cores_of(spark)
 
-    def run(self, job: Job, tasks: Sequence[Any], sizes: Sequence[int]) -> list[WrittenFile]:
+    def run(
+        self, job: Job, tasks: Sequence[Any], sizes: Sequence[int], *, done: int = 0, left: int = 0
+    ) -> list[WrittenFile]:
         """Run the tasks; return the files that they wrote."""
-        with Watch(self._spark, sizes, self._on_progress):
+        with Watch(self._spark, sizes, self._on_progress, done=done, left=left):
             return [file for files in run_on_workers(self._spark, job.run, tasks) for file in files]
 
 
 class Watch:
     """Calls a function with the bytes that are done and those there are, while tasks run. A context manager.
 
-    Tasks are taken to be equally large. If an exception ends the block, the tasks are cancelled.
+    Spark tells how many tasks are over. They begin in their order, so these are taken to be the first ones. If an
+    exception ends the block, the tasks are cancelled.
     """
 
-    def __init__(self, spark: SparkSession, sizes: Sequence[int], on_progress: OnProgress | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        sizes: Sequence[int],
+        on_progress: OnProgress | None,
+        *,
+        done: int = 0,
+        left: int = 0,
+    ) -> None:
+        """`sizes`: bytes of each task. `done`, `left`: bytes of what comes before and after these tasks."""
         self._spark: Final = spark
-        self._sizes: Final = sizes
+        self._done: Final = list(accumulate(sizes, initial=done))  # bytes, by the number of tasks that are over
+        self._total: Final = self._done[-1] + left
         self._on_progress: Final = on_progress
         self._group: Final = f"octavo-export-{uuid.uuid4().hex}"
         self._before: str | None = None
@@ -86,7 +106,7 @@ class Watch:
         self._before = context.getLocalProperty(_GROUP)
         context.setLocalProperty(_GROUP, self._group)
         if self._on_progress is not None:
-            self._on_progress(0, sum(self._sizes))
+            self._tell(0)
             self._thread = threading.Thread(target=self._poll, name="octavo-watch", daemon=True)
             self._thread.start()
         return self
@@ -105,12 +125,11 @@ class Watch:
                 self._spark.sparkContext.cancelJobGroup(self._group)
             self._spark.sparkContext.setLocalProperty(_GROUP, self._before)  # type: ignore[arg-type] # None removes it
         if error is None and self._on_progress is not None:
-            self._on_progress(sum(self._sizes), sum(self._sizes))
+            self._tell(len(self._done))
 
-    def _tell(self, done: int) -> None:
+    def _tell(self, tasks: int) -> None:
         assert self._on_progress is not None
-        total = sum(self._sizes)
-        self._on_progress(total * min(done, len(self._sizes)) // max(1, len(self._sizes)), total)
+        self._on_progress(self._done[min(tasks, len(self._done) - 1)], self._total)
 
     def _poll(self) -> None:
         tracker = self._spark.sparkContext.statusTracker()

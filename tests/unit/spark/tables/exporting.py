@@ -25,11 +25,15 @@ class InProcess:
     def __init__(self, cores: int = 2, before_task: Callable[[Any], None] | None = None, pickled: bool = True) -> None:
         self.cores = cores
         self.tasks: list[Any] = []  # that were run
+        self.told: list[tuple[int, int, int]] = []  # for each round, bytes before it, in it and after it
         self._before_task = before_task
         self._pickled = pickled
 
-    def run(self, job: Job, tasks: Sequence[Any], sizes: Sequence[int]) -> list[WrittenFile]:
+    def run(
+        self, job: Job, tasks: Sequence[Any], sizes: Sequence[int], *, done: int = 0, left: int = 0
+    ) -> list[WrittenFile]:
         written: list[WrittenFile] = []
+        self.told.append((done, sum(sizes), left))
         for task in tasks:
             if self._before_task is not None:
                 self._before_task(task)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -106,9 +107,15 @@ def test_many_small_partitions_share_a_task(tmp_path: Path, table: Path) -> None
 
 
 def test_a_log_may_be_exported_in_several_rounds(logs: Path, table: Path) -> None:
-    summary = export(logs, table, round_size=1500)
+    runner = InProcess()
+    summary = export(logs, table, runner=runner, round_size=1500)
     assert summary.rounds > 3
     assert without_day(rows(table)) == expected(logs)
+    done = [done for done, _, _ in runner.told]
+    assert done == list(accumulate([size for _, size, _ in runner.told[:-1]], initial=0))
+    assert [left for _, _, left in runner.told] == [
+        sum(size for _, size, _ in runner.told[number:]) for number in range(1, summary.rounds + 1)
+    ]
 
 
 def test_names_tell_partition_day_and_offsets(logs: Path, table: Path) -> None:
@@ -218,8 +225,7 @@ def test_a_missing_topic_leaves_no_table(logs: Path, table: Path) -> None:
         export(logs, table, subscribe="evnts")
     with pytest.raises(BadDirectory):
         export(logs / "nowhere", table)
-    with ParquetTarget.open(str(table)) as target:
-        assert target.schema() is None
+    assert not table.exists()
 
 
 def test_a_source_that_is_missing_leaves_no_folder(logs: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,6 +236,19 @@ def test_a_source_that_is_missing_leaves_no_folder(logs: Path, table: Path, monk
     with pytest.raises(MissingPartitions):
         export_logs(no_spark, {"path": str(logs), "subscribe": "evnts"}, str(table))
     assert not table.exists()
+
+
+def test_logs_without_segments_leave_no_folder(logs: Path, table: Path) -> None:
+    for path in logs.rglob("*.log"):
+        if path.parent.name != "__cluster_metadata-0":
+            path.unlink()
+    with pytest.raises(BadDirectory, match="no segments"):
+        export(logs, table / "deep" / "inside")
+    assert not table.exists()
+    table.mkdir()
+    with pytest.raises(BadDirectory, match="no segments"):
+        export(logs, table)
+    assert not list(table.iterdir())
 
 
 def test_a_folder_with_other_things_is_left_alone(logs: Path, table: Path) -> None:

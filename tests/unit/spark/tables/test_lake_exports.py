@@ -10,12 +10,14 @@ from typing import Any, Final
 
 import pytest
 
-from octavo.errors import DataLoss, ExportConflict
+from octavo.errors import BadTable, DataLoss, ExportConflict
 from octavo.log import DataDirectory
+from octavo.spark.tables.delta import DeltaTarget
 from octavo.spark.tables.export import Exporter, ExportSummary
 from octavo.spark.tables.formats import open_target
 from octavo.spark.tables.merging import merge_files
 from octavo.spark.tables.notes import AS_BEFORE, ColumnChoice
+from octavo.spark.tables.topic_configs import from_notes
 from octavo.values import value_decoder
 from tests.unit.spark import queries
 from tests.unit.spark.bucket import Bucket
@@ -108,6 +110,54 @@ def test_a_topic_that_was_created_again_is_noticed(kind: str, logs: Path, tmp_pa
     assert export(kind, logs, table, failOnDataLoss="false").row_count == 30
     assert len(rows(kind, table)) == 230
     assert export(kind, logs, table).row_count == 0
+
+
+def set_back(kind: str, table: Path) -> None:
+    """Take away what the last commit has added."""
+    with open_lake(kind, table) as target:
+        if isinstance(target, DeltaTarget):
+            target._existing.restore(target._existing.version() - 1)
+        else:
+            snapshot = target._existing.current_snapshot()
+            assert snapshot is not None
+            assert snapshot.parent_snapshot_id is not None
+            target._existing.manage_snapshots().rollback_to_snapshot(snapshot.parent_snapshot_id).commit()
+
+
+def test_a_table_that_was_set_back_is_noticed(kind: str, logs: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    export(kind, logs, table)
+    with DataDirectory.open(logs) as data:
+        data.log("events", 1).append(batch(100))
+    assert export(kind, logs, table).row_count == 5
+    set_back(kind, table)
+    assert len(rows(kind, table)) == 200
+    with pytest.raises(BadTable, match=r"table: the table was set back to an earlier (version|snapshot) \(") as told:
+        export(kind, logs, table)
+    assert "\n" not in str(told.value)
+    assert export(kind, logs, table, failOnDataLoss="false").row_count == 0
+    with DataDirectory.open(logs) as data:
+        data.log("events", 1).append(batch(105))
+    assert export(kind, logs, table, failOnDataLoss="false").row_count == 5
+    assert export(kind, logs, table).row_count == 0
+    assert len(rows(kind, table)) == 205
+
+
+def test_configurations_of_topics_are_noted(kind: str, logs: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    export(kind, logs, table)
+    with DataDirectory.open(logs) as data:
+        data.create_topic("late", 1, {"cleanup.policy": "delete"})
+        data.log("late", 0).append(batch(0))
+        data.set_config("events", {"retention.ms": "1000"})
+    export(kind, logs, table, columns=ColumnChoice(batch_info=True))
+    with open_lake(kind, table) as target:
+        assert from_notes(target.properties()) == {"events": SMALL, "late": {"cleanup.policy": "delete"}}
+    with DataDirectory.open(logs) as data:
+        data.log("events", 1).append(batch(100))
+    export(kind, logs, table)
+    with open_lake(kind, table) as target:
+        assert from_notes(target.properties())["events"] == {**SMALL, "retention.ms": "1000"}
 
 
 def test_of_two_exports_at_once_one_fails_and_leaves_nothing(kind: str, logs: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from octavo.errors import BadTable, InvalidInput
@@ -15,6 +16,7 @@ from octavo.spark.tables.parquet_state import FOLDER, ROUND, TABLE, read_round, 
 from octavo.spark.tables.progress import Progress
 from octavo.spark.tables.restore.listing import delta_files, iceberg_files, parquet_files
 from octavo.spark.tables.restore.runs import DataFile
+from octavo.spark.tables.topic_configs import Configs, from_notes
 
 
 class SourceTable(NamedTuple):
@@ -22,6 +24,7 @@ class SourceTable(NamedTuple):
 
     files: list[DataFile]
     progress: Progress  # where the logs ended, and the ids of the topics; empty if no export wrote the table
+    configs: Configs = MappingProxyType({})  # of the topics, as far as they are known
 
 
 def open_source(address: str, table_format: str, options: Mapping[str, str]) -> SourceTable:
@@ -45,11 +48,11 @@ def _parquet(address: str, options: Mapping[str, str]) -> SourceTable:
         return SourceTable(parquet_files(found), Progress())
     if found[0].root.is_local and os.access(own, os.W_OK):
         with ParquetTarget.open(found[0].root.address) as target:  # finishes a commit that was interrupted
-            return SourceTable(parquet_files(found), target.progress())
+            return SourceTable(parquet_files(found), target.progress(), from_notes(target.properties()))
     unfinished = read_round(storage, own / ROUND)
     if unfinished is not None and unfinished.is_decided and unfinished.version > state.version:
         raise BadTable(shown(address), "a commit to it was interrupted, and only a new export finishes it")
-    return SourceTable(parquet_files(found), state.progress)
+    return SourceTable(parquet_files(found), state.progress, from_notes(state.properties))
 
 
 def _delta(where: TableAddress, options: Mapping[str, str]) -> SourceTable:
@@ -63,11 +66,11 @@ def _delta(where: TableAddress, options: Mapping[str, str]) -> SourceTable:
         table = DeltaTable(where.plain, storage_options=storage_options)
     except TableNotFoundError:
         raise BadTable(str(where), "there is no Delta table") from None
-    progress = Progress()
-    if NOTES in table.metadata().configuration:
-        with DeltaTarget(where, options) as target:
-            progress = target.progress()
-    return SourceTable(delta_files(table, where.root), progress)
+    files = delta_files(table, where.root)
+    if NOTES not in table.metadata().configuration:
+        return SourceTable(files, Progress())
+    with DeltaTarget(where, options) as target:
+        return SourceTable(files, target.progress(), from_notes(target.properties()))
 
 
 def _iceberg(where: TableAddress, options: Mapping[str, str]) -> SourceTable:
@@ -89,8 +92,8 @@ def _iceberg(where: TableAddress, options: Mapping[str, str]) -> SourceTable:
         catalog.close()
     if table.location().rstrip("/").removeprefix("file://") != where.plain:
         raise BadTable(str(where), f"the table of this name in the catalog is at {table.location()}")
-    progress = Progress()
-    if NOTES in table.properties:
-        with IcebergTarget(where, options) as target:
-            progress = target.progress()
-    return SourceTable(iceberg_files(table, where.root), progress)
+    files = iceberg_files(table, where.root)
+    if NOTES not in table.properties:
+        return SourceTable(files, Progress())
+    with IcebergTarget(where, options) as target:
+        return SourceTable(files, target.progress(), from_notes(target.properties()))

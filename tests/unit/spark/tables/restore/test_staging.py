@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from octavo.errors import InvalidInput
-from octavo.log import DataDirectory, Isolation, StagingArea
+from octavo.log import DataDirectory, Isolation
 from octavo.log.names import TopicPartition
 from octavo.records import Batch, Codec, read_batches
 from octavo.spark.tables.restore import staging
@@ -35,13 +35,13 @@ def imported(
     """Import the files to `log` in the folder; return the batches of the partition."""
     runs = runs_of(*files)
     logs = TargetLogs(folder / "log", 0)
-    area = StagingArea.of(logs.path)
+    area = logs.area
     ends = {} if end is None else {ORDERS: end}
     tasks = plan_pieces(runs, ends, batch_info=batch_info, task_size=task_size)
     done = [stage(ImportTask(tuple(pieces), area, Codec.LZ4, 1000, True)) for pieces in tasks]
     first = {0: min(run.first_offset for run in runs)}
     topic = ImportedTopic(first, {of.partition: each for of, each in ends.items()}, TOPIC_ID, {"retention.ms": "-1"})
-    logs.commit(area, [each.file for each in done if each.file is not None], {"orders": topic}, sync=True)
+    logs.commit([each.file for each in done if each.file is not None], {"orders": topic}, sync=True)
     assert not list(area.folder.iterdir())
     with DataDirectory.open(logs.path) as directory:
         log = directory.log("orders", 0)
@@ -141,7 +141,7 @@ def test_a_topic_with_too_few_partitions_is_refused(tmp_path: Path) -> None:
 
 def test_partitions_without_rows_begin_where_they_ended(tmp_path: Path) -> None:
     logs = TargetLogs(tmp_path / "log", 0)
-    logs.commit(StagingArea.of(logs.path), [], {"orders": ImportedTopic({}, {0: 0, 1: 17}, None, {})}, sync=True)
+    logs.commit([], {"orders": ImportedTopic({}, {0: 0, 1: 17}, None, {})}, sync=True)
     with DataDirectory.open(tmp_path / "log") as directory:
         ends = {of.partition: directory.log(*of).end_offset for of in directory.partitions()}
         assert ends == {0: 0, 1: 17}
@@ -153,6 +153,6 @@ def test_a_topic_gets_another_id_if_its_own_is_taken(tmp_path: Path) -> None:
         directory.create_topic("renamed", 1, topic_id=TOPIC_ID)
     logs = TargetLogs(tmp_path / "log", 0)
     topic = ImportedTopic({}, {0: 5}, TOPIC_ID, {})
-    assert logs.commit(StagingArea.of(logs.path), [], {"orders": topic}, sync=True).created == ("orders",)
+    assert logs.commit([], {"orders": topic}, sync=True).created == ("orders",)
     with DataDirectory.open(tmp_path / "log", read_only=True) as directory:
         assert directory.topics["orders"].id != directory.topics["renamed"].id
