@@ -40,7 +40,7 @@ def run(program: str, *arguments: object, longest_s: int = 900) -> dict[str, Any
     return found
 
 
-def test_a_cluster_reads_and_writes_also_when_tasks_are_killed(tmp_path: Path) -> None:
+def test_a_cluster_reads_writes_exports_and_imports_also_when_tasks_are_killed(tmp_path: Path) -> None:
     log, work = tmp_path / "log", tmp_path / "work"
     log.mkdir()
     work.mkdir()
@@ -55,6 +55,13 @@ def test_a_cluster_reads_and_writes_also_when_tasks_are_killed(tmp_path: Path) -
     assert found["executors killed"] == 2
     written = Work(work)
     assert values(written) == Counter(written.rows()) + of_batch("slow") + of_batch("write 0")
+    assert found["an exporter was killed"]
+    assert found["rows"] == [100_000, 0, 100_000]
+    assert found["files"] > 5
+    assert found["exported"] == list(range(100_000))
+    assert found["told all"]
+    assert found["is restored"]
+    assert found["in bucket"] == sorted([*range(50), *range(50)])
 
 
 @pytest.mark.soak
@@ -77,7 +84,7 @@ def write_large_topic(folder: Path) -> None:
             data.log("events", 0).append(piece)
 
 
-def test_spark_connect_reads_writes_and_streams(tmp_path: Path) -> None:
+def test_spark_connect_reads_writes_streams_exports_and_imports(tmp_path: Path) -> None:
     log, work = tmp_path / "log", tmp_path / "work"
     log.mkdir()
     work.mkdir()
@@ -90,3 +97,8 @@ def test_spark_connect_reads_writes_and_streams(tmp_path: Path) -> None:
     assert found["numbers"] == list(range(100))
     assert found["copy"] == list(range(500))
     assert "Required attribute 'value' not found" in found["write refused"]
+    assert found["rows"] == [500, 0, 500]
+    assert found["files"] > 5
+    assert found["exported"] == list(range(500))
+    assert found["told all"]
+    assert found["is restored"]

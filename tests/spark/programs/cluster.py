@@ -1,4 +1,4 @@
-"""Reads, writes and streams on a cluster whose executors are other processes; some are killed on the way.
+"""Reads, writes, streams, exports and imports on a cluster of other processes; some are killed on the way.
 
 python -m tests.spark.programs.cluster LOG WORK
 """
@@ -20,15 +20,17 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark import sessions
 from tests.spark.processes import has_open, workers
 from tests.spark.programs.cluster_writes import SETTINGS, write_each_row_once
+from tests.spark.programs.tables import ExecutorKiller, export_and_import, export_to_a_bucket
 from tests.spark.programs.writes import Work
 from tests.spark.standalone import cluster
+from tests.unit.spark.topics import write_topic
 
 
 def main(log: str, work: str) -> None:
     """Prints what it found as JSON, on the last line."""
     with cluster(Path(work)) as master:
         spark = sessions.start(master, SETTINGS)
-        found = {**ask(spark, log, work), **write_each_row_once(spark, Work(Path(work)))}
+        found = {**ask(spark, log, work), **write_each_row_once(spark, Work(Path(work))), **tables(spark, log, work)}
         spark.stop()
     print(json.dumps(found))
 
@@ -56,6 +58,15 @@ def ask(spark: SparkSession, log: str, work: str) -> dict[str, object]:
         "streamed": sorted(row.offset for row in streamed),
         "triggers": len([path for path in Path(work, "read", "commits").iterdir() if path.name.isdigit()]),
     }
+
+
+def tables(spark: SparkSession, log: str, work: str) -> dict[str, object]:
+    """Export and import, although an executor is killed, and export to a bucket."""
+    with ExecutorKiller() as killer:
+        found = export_and_import(spark, log, work, 16 << 20)
+    write_topic(Path(work, "small"), partitions=2, batches=10)
+    in_bucket = export_to_a_bucket(spark, f"{work}/small")
+    return {**found, "an exporter was killed": killer.killed, "in bucket": in_bucket}
 
 
 def offsets_though_a_reader_is_killed(frame: DataFrame, killed: Path) -> list[int]:

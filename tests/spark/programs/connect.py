@@ -1,4 +1,4 @@
-"""Reads, writes and streams through Spark Connect: a server in one process, and a client in this one that has no JVM.
+"""Reads, writes, streams, exports and imports through Spark Connect: by a server in another process, with no JVM here.
 
 python -m tests.spark.programs.connect LOG WORK
 """
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from tests.spark import sessions
+from tests.spark.programs.tables import export_and_import
 
 
 @contextmanager
@@ -63,7 +64,8 @@ def main(log: str, work: str) -> None:
     with server() as address:
         spark = SparkSession.builder.remote(address).getOrCreate()
         try:
-            print(json.dumps({**ask(spark, log, work), **write(spark, work)}))
+            found = {**ask(spark, log, work), **write(spark, work), **export_and_import(spark, log, work, 2000)}
+            print(json.dumps(found))
         finally:
             spark.stop()  # before the server ends, or else it asks for the server for ten minutes
 
