@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from octavo.broker.answers import Answer, Later, Parts, Wait
@@ -46,7 +46,8 @@ class Broker:
         self.say: Final = say  # tells the operator what happened
         self.sessions: Final = FetchSessions(config.fetch_session_slots, time.monotonic)
         self.features_epoch: Final = 0
-        self._node_id: Final = directory.node_id
+        self.node_id: Final = directory.node_id
+        self.properties: Final[Mapping[str, str]] = {}  # what the broker was started with, by Kafka's names
         self._changing: Final = threading.Lock()  # held while topics and the image change
         self._waits: Final[dict[Log, set[Wait]]] = {}
         self._woken: list[Wait] = []
@@ -87,7 +88,7 @@ class Broker:
         partition = found.partitions.get(index)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if partition.leader != self._node_id:
+        if partition.leader != self.node_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         try:
             log = self.directory.log(found.name, index)
@@ -105,6 +106,37 @@ class Broker:
             self.image = self._make_image()
         return self.image.topics[name]
 
+    def add_partitions(self, name: str, count: int) -> None:
+        """Give a topic more partitions, `count` in all, and replace the image."""
+        with self._changing:
+            self.directory.add_partitions(name, count)
+            self.image = self._make_image()
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, and replace the image first, so that nobody writes to it any more."""
+        with self._changing:
+            try:
+                self.directory.delete_topic(name)
+            finally:
+                self.image = self._make_image()
+
+    def set_config(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Change the settings of a topic, and replace the image."""
+        with self._changing:
+            self.directory.set_config(name, changes)
+            self.image = self._make_image()
+
+    def assignment_problem(self, replicas: Sequence[int]) -> str | None:
+        """Return what is wrong with a list of brokers for a partition, in Kafka's words; None if nothing is."""
+        if not replicas:
+            return "The manual partition assignment includes an empty replica list."
+        for replica in replicas:
+            if replica not in self.image.nodes:
+                return f"The manual partition assignment includes broker {replica}, but no such broker is registered."
+        if len(set(replicas)) < len(replicas):
+            return f"The manual partition assignment includes the broker {replicas[0]} more than once."
+        return None
+
     def next_producer_id(self) -> int:
         """Return a producer id that nobody has. Raises `LogError` and `OSError`."""
         return self.directory.coordinator.init_producer_id().producer_id
@@ -114,12 +146,12 @@ class Broker:
         topics: dict[str, TopicImage] = {}
         for name, topic in self.directory.topics.items():
             known = None if before is None else before.topics.get(name)
-            is_same = known is not None and known.config is topic.config and known.id == topic.id.bytes
+            is_same = known is not None and known.source is topic
             topics[name] = known if known is not None and is_same else topic_image(topic)
         return ClusterImage(
             self.directory.cluster_id,
-            self._node_id,
-            {self._node_id: Node(self._node_id, "", 0)},
+            self.node_id,
+            {self.node_id: Node(self.node_id, "", 0)},
             topics,
             {topic.id: topic for topic in topics.values()},
             self.directory.features,

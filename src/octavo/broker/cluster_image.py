@@ -41,6 +41,7 @@ class TopicImage(NamedTuple):
     id: bytes
     partitions: Mapping[int, PartitionImage]
     config: Mapping[str, str]
+    source: Topic  # in the metadata
 
     @property
     def is_internal(self) -> bool:
@@ -69,4 +70,4 @@ def topic_image(topic: Topic) -> TopicImage:
         number: PartitionImage(number, state.leader, state.leader_epoch, tuple(state.replicas), tuple(state.isr))
         for number, state in topic.partitions.items()
     }
-    return TopicImage(topic.name, topic.id.bytes, partitions, topic.config)
+    return TopicImage(topic.name, topic.id.bytes, partitions, topic.config, topic)

@@ -6,13 +6,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Answer
+from octavo.broker.apis.alter_configs import alter_configs, incremental_alter_configs
 from octavo.broker.apis.api_versions import api_versions
+from octavo.broker.apis.create_partitions import create_partitions
 from octavo.broker.apis.create_topics import create_topics
+from octavo.broker.apis.delete_records import delete_records
+from octavo.broker.apis.delete_topics import delete_topics
+from octavo.broker.apis.describe_cluster import describe_cluster
+from octavo.broker.apis.describe_configs import describe_configs
+from octavo.broker.apis.describe_log_dirs import describe_log_dirs
+from octavo.broker.apis.describe_producers import describe_producers
+from octavo.broker.apis.describe_topic_partitions import describe_topic_partitions
+from octavo.broker.apis.elect_leaders import elect_leaders
 from octavo.broker.apis.fetch import fetch
 from octavo.broker.apis.init_producer_id import init_producer_id
 from octavo.broker.apis.list_offsets import list_offsets
 from octavo.broker.apis.metadata import metadata
+from octavo.broker.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from octavo.broker.apis.produce import produce
+from octavo.broker.apis.reassignments import alter_partition_reassignments, list_partition_reassignments
 from octavo.broker.request import Request
 from octavo.broker.wire import api_keys
 
@@ -29,5 +41,19 @@ HANDLERS: Final[dict[int, Handler]] = {
     api_keys.API_VERSIONS: api_versions,
     api_keys.CREATE_TOPICS: create_topics,
     api_keys.INIT_PRODUCER_ID: init_producer_id,
+    api_keys.ALTER_CONFIGS: alter_configs,
+    api_keys.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs,
+    api_keys.CREATE_PARTITIONS: create_partitions,
+    api_keys.DELETE_RECORDS: delete_records,
+    api_keys.DELETE_TOPICS: delete_topics,
+    api_keys.DESCRIBE_CLUSTER: describe_cluster,
+    api_keys.DESCRIBE_CONFIGS: describe_configs,
+    api_keys.DESCRIBE_LOG_DIRS: describe_log_dirs,
+    api_keys.DESCRIBE_PRODUCERS: describe_producers,
+    api_keys.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
+    api_keys.ELECT_LEADERS: elect_leaders,
+    api_keys.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
+    api_keys.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments,
+    api_keys.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments,
 }
 assert HANDLERS.keys() == api_keys.APIS.keys()

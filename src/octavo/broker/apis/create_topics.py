@@ -5,20 +5,31 @@ Versions: 5 is flexible and answers the configuration that the topic has, 7 its 
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
 from octavo.broker.request import Request
+from octavo.broker.topic_settings import topic_settings
 from octavo.broker.wire.api_keys import CREATE_TOPICS
 from octavo.broker.wire.messages import Struct, write_response
-from octavo.errors import ErrorCode, InvalidConfig, InvalidInput, OctavoError, TopicExists
-from octavo.log.names import topic_name_problem
+from octavo.errors import ErrorCode, InvalidConfig, OctavoError, TopicExists
+from octavo.log.config.log_config import LogConfig
+from octavo.log.names import METADATA_TOPIC, topic_name_problem
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
 _DEFAULT: Final = -1
+_MAX_PARTITIONS: Final = 10_000  # of all topics in one request
+
+
+class _Refused(Exception):
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
 
 
 def create_topics(broker: Broker, request: Request) -> Later:
@@ -27,45 +38,139 @@ def create_topics(broker: Broker, request: Request) -> Later:
 
     def work() -> Parts:
         counts = Counter(topic.name for topic in asked.topics)
-        topics = [_one(broker, counts, each) for each in {each.name: each for each in asked.topics}.values()]
+        several = {each.name: each for each in asked.topics}.values()
+        is_too_much = sum(_partitions(broker, each) for each in several) > _MAX_PARTITIONS
+        topics = []
+        for each in several:
+            try:
+                if counts[each.name] > 1:
+                    raise _Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                if is_too_much:
+                    why = "Excessively large number of partitions per request."
+                    raise _Refused(ErrorCode.POLICY_VIOLATION, why)
+                topics.append(_one(broker, each, only_check=asked.validate_only))
+            except _Refused as refused:
+                topics.append(_failed(each, refused))
         return [write_response(CREATE_TOPICS, version, {"throttle_time_ms": 0, "topics": topics})]
 
     return Later(work)
 
 
-def _one(broker: Broker, counts: Counter[str], asked: Struct) -> dict[str, Any]:
-    if counts[asked.name] > 1:
-        return _failed(asked, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    problem = topic_name_problem(asked.name)
-    if problem is not None:
-        return _failed(asked, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-    partitions = broker.config.num_partitions if asked.num_partitions == _DEFAULT else asked.num_partitions
-    try:
-        made = broker.create_topic(asked.name, partitions, {each.name: each.value for each in asked.configs})
-    except TopicExists:
-        return _failed(asked, ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{asked.name}' already exists.")
-    except InvalidConfig as error:
-        return _failed(asked, ErrorCode.INVALID_CONFIG, str(error))
-    except InvalidInput as error:
-        return _failed(asked, ErrorCode.INVALID_PARTITIONS, str(error))
-    except (OctavoError, OSError) as error:
-        return _failed(asked, ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+def _partitions(broker: Broker, asked: Struct) -> int:
+    if asked.assignments:
+        return len(asked.assignments)
+    return broker.config.num_partitions if asked.num_partitions == _DEFAULT else max(0, asked.num_partitions)
+
+
+def _one(broker: Broker, asked: Struct, *, only_check: bool) -> dict[str, Any]:
+    name: str = asked.name
+    _check_name(broker, name)
+    config = _config(asked)
+    _check_partitions(broker, asked)
+    count = _partitions(broker, asked)
+    topic_id = uuid.uuid4().bytes
+    if not only_check:
+        try:
+            topic_id = broker.create_topic(name, count, config).id
+        except TopicExists:
+            raise _Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.") from None
+        except (OctavoError, OSError) as error:
+            broker.say(f"topic {name} could not be created: {error}")
+            raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
     return {
-        "name": asked.name,
-        "topic_id": made.id,
+        "name": name,
+        "topic_id": topic_id,
         "error_code": 0,
         "error_message": None,
-        "num_partitions": len(made.partitions),
+        "num_partitions": count,
         "replication_factor": 1,
-        "configs": [],
+        "configs": [
+            {
+                "name": each.name,
+                "value": each.value,
+                "read_only": False,
+                "config_source": each.source,
+                "is_sensitive": False,
+            }
+            for each in sorted(topic_settings(config, broker.properties))
+        ],
     }
 
 
-def _failed(asked: Struct, error: int, message: str) -> dict[str, Any]:
+def _check_name(broker: Broker, name: str) -> None:
+    problem = topic_name_problem(name)
+    if problem is not None:
+        raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if name in broker.image.topics:
+        raise _Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if name == METADATA_TOPIC:
+        raise _Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+    if "." in name or "_" in name:
+        alike = name.replace(".", "_")
+        collides = next((each for each in broker.image.topics if each.replace(".", "_") == alike), None)
+        if collides is not None:
+            why = f"Topic '{name}' collides with existing topic: {collides}"
+            raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, why)
+
+
+def _config(asked: Struct) -> dict[str, str]:
+    config = {each.name: each.value for each in asked.configs}
+    for name, value in config.items():
+        if value is None:
+            raise _Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+    try:
+        LogConfig.from_properties(config)
+    except InvalidConfig as error:
+        raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return config
+
+
+def _check_partitions(broker: Broker, asked: Struct) -> None:
+    count, factor = asked.num_partitions, asked.replication_factor
+    if asked.assignments:
+        _check_assignments(broker, asked)
+        return
+    if factor != _DEFAULT and factor <= 0:
+        why = "Replication factor must be larger than 0, or -1 to use the default value."
+        raise _Refused(ErrorCode.INVALID_REPLICATION_FACTOR, why)
+    if count != _DEFAULT and count <= 0:
+        why = "Number of partitions was set to an invalid non-positive value."
+        raise _Refused(ErrorCode.INVALID_PARTITIONS, why)
+    nodes = len(broker.image.nodes)
+    if factor > nodes:
+        why = (
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be "
+            f"reached because only {nodes} broker(s) are registered or some brokers have all their log directories "
+            f"cordoned."
+        )
+        raise _Refused(ErrorCode.INVALID_REPLICATION_FACTOR, why)
+
+
+def _check_assignments(broker: Broker, asked: Struct) -> None:
+    beside = "A manual partition assignment was specified, but"
+    if asked.replication_factor != _DEFAULT:
+        raise _Refused(ErrorCode.INVALID_REQUEST, f"{beside} replication factor was not set to -1.")
+    if asked.num_partitions != _DEFAULT:
+        raise _Refused(ErrorCode.INVALID_REQUEST, f"{beside} numPartitions was not set to -1.")
+    numbers = [each.partition_index for each in asked.assignments]
+    if len(set(numbers)) < len(numbers):
+        twice = next(number for number, count in Counter(numbers).items() if count > 1)
+        why = f"Found multiple manual partition assignments for partition {twice}"
+        raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
+    for each in asked.assignments:
+        problem = broker.assignment_problem(each.broker_ids)
+        if problem is not None:
+            raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    if sorted(numbers) != list(range(len(numbers))):
+        why = "partitions should be a consecutive 0-based integer sequence"
+        raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
+
+
+def _failed(asked: Struct, refused: _Refused) -> dict[str, Any]:
     return {
         "name": asked.name,
-        "error_code": error,
-        "error_message": message,
+        "error_code": refused.code,
+        "error_message": refused.message,
         "num_partitions": -1,
         "replication_factor": -1,
         "configs": [],

@@ -28,7 +28,7 @@ _MINUTE_MS: Final = 60 * 1000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 
 # Each topic setting, with the broker settings it falls back to: the first one set counts (ServerTopicConfigSynonyms).
-_STAND_INS: Final[dict[str, tuple[str, ...]]] = {
+STAND_INS: Final[dict[str, tuple[str, ...]]] = {
     "segment.bytes": ("log.segment.bytes",),
     "segment.ms": ("log.roll.ms", "log.roll.hours"),
     "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
@@ -109,7 +109,7 @@ def _decisive(policy: str | None) -> tuple[str, ...]:
 
 def _topic_values(settings: Mapping[str, str]) -> dict[str, str]:
     values = {}
-    for name, stand_ins in _STAND_INS.items():
+    for name, stand_ins in STAND_INS.items():
         found = next((stand_in for stand_in in stand_ins if stand_in in settings), None)
         if found is not None:
             values[name] = _value(found, settings[found])

@@ -89,7 +89,7 @@ class LogConfig:
     local_retention_bytes: int = option(AS_RETENTION, int64(AS_RETENTION))
 
     def __post_init__(self) -> None:
-        _OPTIONS.check(self)
+        TOPIC_OPTIONS.check(self)
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             limit = f"it must not be above max.compaction.lag.ms, which is {self.max_compaction_lag_ms}"
             raise InvalidConfig("min.compaction.lag.ms", self.min_compaction_lag_ms, limit)
@@ -112,7 +112,7 @@ class LogConfig:
     def to_properties(self) -> dict[str, str]:
         """Return the settings that differ from the defaults, by Kafka's names. `from_properties` is the inverse."""
         properties = {}
-        for name, attribute, kind, default in _OPTIONS.all:
+        for name, attribute, kind, default in TOPIC_OPTIONS.all:
             value = getattr(self, attribute)
             if value != default:
                 small = name == _SEGMENT_BYTES and value < _MIN_SEGMENT_BYTES
@@ -126,7 +126,7 @@ class LogConfig:
             merged.pop(_INTERNAL_SEGMENT_BYTES, None)
         for name, value in properties.items():
             if value is None:
-                _OPTIONS.check_name(name)
+                TOPIC_OPTIONS.check_name(name)
                 merged.pop(name, None)
             else:
                 merged[name] = value
@@ -178,15 +178,15 @@ def _options(min_segment_bytes: int) -> Options:
     )
 
 
-_OPTIONS: Final = _options(_MIN_SEGMENT_BYTES)
+TOPIC_OPTIONS: Final = _options(_MIN_SEGMENT_BYTES)
 _STORED_OPTIONS: Final = _options(_OLD_MIN_SEGMENT_BYTES)
 
-CONFIG_NAMES: Final = _OPTIONS.names
+CONFIG_NAMES: Final = TOPIC_OPTIONS.names
 
 
 @lru_cache(maxsize=4096)  # all partitions of a topic, and many topics, share one configuration
 def _parsed(properties: frozenset[tuple[str, str]], *, stored: bool) -> LogConfig:
-    options = _STORED_OPTIONS if stored else _OPTIONS
+    options = _STORED_OPTIONS if stored else TOPIC_OPTIONS
     # In this order, internal.segment.bytes comes after segment.bytes, and takes precedence.
     given = sorted(properties, reverse=True)
     return LogConfig(**dict(options.parse(name, text) for name, text in given if not stored or name in CONFIG_NAMES))

@@ -40,8 +40,9 @@ class Kind(Protocol):
 class Integer:
     """The kind of whole numbers in a range, as Java's `int` or `long`."""
 
-    def __init__(self, minimum: int, maximum: int, *, also: int | None = None) -> None:
-        """`also`: one more valid number outside the range."""
+    def __init__(self, minimum: int, maximum: int, *, also: int | None = None, is_int32: bool = False) -> None:
+        """`also`: one more valid number outside the range; `is_int32`: it is an `int` in Java."""
+        self.is_int32: Final = is_int32
         self._minimum: Final = minimum
         self._maximum: Final = maximum
         self._also: Final = also
@@ -62,7 +63,7 @@ class Integer:
 
 def int32(minimum: int = -MAX_INT32 - 1, maximum: int = MAX_INT32, *, also: int | None = None) -> Integer:
     """Return the kind of numbers that fit Java's `int`."""
-    return Integer(minimum, maximum, also=also)
+    return Integer(minimum, maximum, also=also, is_int32=True)
 
 
 def int64(minimum: int = -MAX_INT64 - 1) -> Integer:

@@ -191,6 +191,12 @@ class DataDirectory(ClosedByWith):
             self._check_open()
             return self._topics.create(name, partitions, config, topic_id)
 
+    def add_partitions(self, name: str, count: int) -> Topic:
+        """Give a topic more partitions, `count` in all. Raises `UnknownPartition`, and `InvalidInput` for fewer."""
+        with self._lock:
+            self._check_open()
+            return self._topics.add_partitions(name, count)
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic and all its records. Raises `UnknownPartition`."""
         with self._lock:
@@ -222,6 +228,11 @@ class DataDirectory(ClosedByWith):
             if log is not None:
                 return log
         raise UnknownPartition(f"there is no partition {partition} of a topic {topic!r}")
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders of the directory."""
+        return [folder.path for folder in self._folders]
 
     @property
     def logs(self) -> list[Log]:

@@ -3,7 +3,7 @@
 A topic is added to the metadata before the folders of its partitions are made, and removed from the metadata before its
 folders are deleted. A topic is created completely or not at all. An exception may interrupt a change at any point, so
 the name of the topic is noted before the change begins, and the note is removed last. The next change first settles
-what a note tells of: it undoes a creation, and finishes a deletion.
+what a note tells of: it undoes a creation, and finishes a deletion, or the creation of more partitions.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Topics:
         self._on_progress = on_progress
         self._half_made: str | None = None  # a topic that is being created
         self._half_deleted: str | None = None  # a topic that is being deleted
+        self._half_grown: str | None = None  # a topic that is getting more partitions
 
     # ----------------------------------------------------------------------------------------------------- partitions
 
@@ -146,6 +147,19 @@ class Topics:
         self._half_made = None
         return topic
 
+    def add_partitions(self, name: str, count: int) -> Topic:
+        """Give a topic more partitions, `count` in all. Raises `UnknownPartition`.
+
+        Once the metadata have them they stay: if their folders cannot be made now, a later change makes them.
+        """
+        if name not in self._metadata.topics:
+            raise UnknownPartition(f"there is no topic {name!r}")
+        self._half_grown = name
+        topic = self._metadata.add_partitions(name, count)
+        self._make_partitions(topic)
+        self._half_grown = None
+        return topic
+
     def delete(self, name: str) -> None:
         """Delete a topic and all its records. Raises `UnknownPartition`."""
         if name not in self._metadata.topics:
@@ -168,8 +182,14 @@ class Topics:
         attempts.finish()
 
     def settle(self) -> None:
-        """Undo the creation of a topic that an exception has interrupted, and finish an interrupted deletion."""
+        """Undo the creation of a topic that an exception has interrupted, and finish other interrupted changes."""
         self._metadata.settle()
+        if self._half_grown is not None:
+            topic = self._metadata.topics.get(self._half_grown)
+            with _if_there_is_room():
+                if topic is not None:
+                    self._make_partitions(topic)
+                self._half_grown = None
         if self._half_made is not None:
             if self._half_made in self._metadata.topics:
                 self._metadata.delete_topic(self._half_made)

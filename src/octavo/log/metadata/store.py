@@ -195,22 +195,42 @@ class MetadataStore:
         records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
         records += _config_records(name, config)
         for (number, leader_epoch), directory in zip(sorted(leader_epochs.items()), directories, strict=True):
-            records.append(
-                PartitionRecord(
-                    partition_id=number,
-                    topic_id=topic_id,
-                    replicas=(node_id,),
-                    isr=(node_id,),
-                    removing_replicas=(),
-                    adding_replicas=(),
-                    leader=node_id,
-                    leader_epoch=leader_epoch,
-                    partition_epoch=0,
-                    directories=(directory,) if self.image.metadata_version >= DIRECTORIES_VERSION else (),
-                )
-            )
+            records.append(self._partition_record(topic_id, number, node_id, leader_epoch, directory))
         self._append(records)
         return self.topics[name]
+
+    def add_partitions(self, name: str, count: int) -> Topic:
+        """Give a topic more partitions, `count` in all, which this node leads. Raises as `create_topic`."""
+        topic = self._topic(name)
+        node_id = self._take_charge()
+        numbers = range(len(topic.partitions), count)
+        if not numbers:
+            raise InvalidInput(f"topic {name!r} has {len(topic.partitions)} partitions already")
+        directories = self._new_directories(len(numbers))
+        self._append(
+            [
+                self._partition_record(topic.id, number, node_id, 0, directory)
+                for number, directory in zip(numbers, directories, strict=True)
+            ]
+        )
+        return self.topics[name]
+
+    def _partition_record(
+        self, topic_id: UUID, number: int, node_id: int, leader_epoch: int, directory: UUID
+    ) -> PartitionRecord:
+        """Return the record of a new partition that this node has the only replica of."""
+        return PartitionRecord(
+            partition_id=number,
+            topic_id=topic_id,
+            replicas=(node_id,),
+            isr=(node_id,),
+            removing_replicas=(),
+            adding_replicas=(),
+            leader=node_id,
+            leader_epoch=leader_epoch,
+            partition_epoch=0,
+            directories=(directory,) if self.image.metadata_version >= DIRECTORIES_VERSION else (),
+        )
 
     def delete_topic(self, name: str) -> None:
         """Remove a topic from the metadata; the caller removes its folders. Raises as `create_topic`."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from octavo.errors import InvalidInput, UnknownPartition
 from octavo.log import DataDirectory
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.logs import keys, make_batch
@@ -97,3 +98,16 @@ def test_topics_on_several_disks_are_made_on_all_or_none(tmp_path: Path) -> None
         assert [path for each in paths for path in each.glob("events-*")] == []
         data.create_topic("events", 4)
         assert [len(list(each.glob("events-*"))) for each in paths] == [2, 2]
+
+
+def test_a_topic_gets_more_partitions_and_keeps_them(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path / "data") as data:
+        data.create_topic("events", 2)
+        assert list(data.add_partitions("events", 4).partitions) == [0, 1, 2, 3]
+        assert data.log("events", 3).end_offset == 0
+        with pytest.raises(InvalidInput):
+            data.add_partitions("events", 4)
+        with pytest.raises(UnknownPartition):
+            data.add_partitions("other", 4)
+    with DataDirectory.open(tmp_path / "data") as data:
+        assert len(data.topics["events"].partitions) == len(data.partitions()) == 4

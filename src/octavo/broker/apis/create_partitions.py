@@ -1,0 +1,75 @@
+"""CreatePartitions (37): give topics more partitions.
+
+Version 2 is flexible.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from octavo.broker.answers import Later, Parts
+from octavo.broker.request import Request
+from octavo.broker.wire.api_keys import CREATE_PARTITIONS
+from octavo.broker.wire.messages import Struct, write_response
+from octavo.errors import ErrorCode, OctavoError
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+
+def create_partitions(broker: Broker, request: Request) -> Later:
+    """Answer a CreatePartitions request."""
+    asked, version = request.read(), request.version
+
+    def work() -> Parts:
+        counts = Counter(topic.name for topic in asked.topics)
+        several = {each.name: each for each in asked.topics}.values()
+        results = [_one(broker, counts, each, only_check=asked.validate_only) for each in several]
+        return [write_response(CREATE_PARTITIONS, version, {"throttle_time_ms": 0, "results": results})]
+
+    return Later(work)
+
+
+def _one(broker: Broker, counts: Counter[str], asked: Struct, *, only_check: bool) -> dict[str, Any]:
+    if counts[asked.name] > 1:
+        return _result(asked, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    topic = broker.image.topics.get(asked.name)
+    if topic is None:
+        return _result(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+    refusal = _refusal(broker, asked, len(topic.partitions))
+    if refusal is not None:
+        return _result(asked, *refusal)
+    if not only_check:
+        try:
+            broker.add_partitions(asked.name, asked.count)
+        except (OctavoError, OSError) as error:
+            broker.say(f"topic {asked.name} got no more partitions: {error}")
+            return _result(asked, ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+    return _result(asked, 0, None)
+
+
+def _refusal(broker: Broker, asked: Struct, present: int) -> tuple[ErrorCode, str] | None:
+    if asked.count == present:
+        return ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s)."
+    if asked.count < present:
+        why = f"The topic {asked.name} currently has {present} partition(s); {asked.count} would not be an increase."
+        return ErrorCode.INVALID_PARTITIONS, why
+    if asked.assignments is None:
+        return None
+    added = asked.count - present
+    if len(asked.assignments) != added:
+        why = (
+            f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "
+            f"were specified."
+        )
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, why
+    for assignment in asked.assignments:
+        problem = broker.assignment_problem(assignment.broker_ids)
+        if problem is not None:
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem
+    return None
+
+
+def _result(asked: Struct, error: int, message: str | None) -> dict[str, Any]:
+    return {"name": asked.name, "error_code": error, "error_message": message}

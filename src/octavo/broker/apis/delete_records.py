@@ -1,0 +1,50 @@
+"""DeleteRecords (21): move the start of logs, to an offset or, with -1, to the high watermark.
+
+Version 2 is flexible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from octavo.broker.answers import Parts
+from octavo.broker.request import Request
+from octavo.broker.wire.api_keys import DELETE_RECORDS
+from octavo.broker.wire.messages import Struct, write_response
+from octavo.errors import ErrorCode, LogError
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+_HIGH_WATERMARK: Final = -1
+
+
+def delete_records(broker: Broker, request: Request) -> Parts:
+    """Answer a DeleteRecords request."""
+    asked = request.read()
+    topics = [
+        {"name": topic.name, "partitions": [_one(broker, topic.name, each) for each in topic.partitions]}
+        for topic in asked.topics
+    ]
+    return [write_response(DELETE_RECORDS, request.version, {"throttle_time_ms": 0, "topics": topics})]
+
+
+def _one(broker: Broker, name: str, asked: Struct) -> dict[str, Any]:
+    found = broker.led_log(name, asked.partition_index)
+    if isinstance(found, int):
+        return _result(asked, error=found)
+    if found.topic.is_internal:
+        return _result(asked, error=ErrorCode.INVALID_TOPIC_EXCEPTION)
+    log = found.log
+    if asked.offset < _HIGH_WATERMARK:
+        return _result(asked, error=ErrorCode.OFFSET_OUT_OF_RANGE)
+    try:
+        low_watermark = log.delete_records_before(asked.offset)
+    except LogError as error:
+        return _result(asked, error=error.code)
+    broker.wake(log)
+    return _result(asked, low_watermark=low_watermark)
+
+
+def _result(asked: Struct, *, low_watermark: int = -1, error: int = 0) -> dict[str, Any]:
+    return {"partition_index": asked.partition_index, "low_watermark": low_watermark, "error_code": error}

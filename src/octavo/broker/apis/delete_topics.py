@@ -1,0 +1,65 @@
+"""DeleteTopics (20): delete topics by name, or from version 6 on by id.
+
+Versions: 4 is flexible, 5 has a message for each error, 6 names topics by name or by id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from octavo.broker.answers import Later, Parts
+from octavo.broker.request import Request
+from octavo.broker.wire.api_keys import DELETE_TOPICS
+from octavo.broker.wire.messages import Struct, write_response
+from octavo.errors import ErrorCode, OctavoError, UnknownPartition
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+_IDS: Final = 6
+_HAS_OWN_ERROR: Final = 3  # the first version with an error of its own for brokers that delete nothing
+_NO_ID: Final = bytes(16)
+
+
+def delete_topics(broker: Broker, request: Request) -> Later:
+    """Answer a DeleteTopics request."""
+    asked, version = request.read(), request.version
+    if version < _IDS:
+        topics = [Struct(name=name, topic_id=_NO_ID) for name in asked.topic_names]
+    else:
+        topics = list(asked.topics)
+
+    def work() -> Parts:
+        responses = [_one(broker, version, each) for each in topics]
+        return [write_response(DELETE_TOPICS, version, {"throttle_time_ms": 0, "responses": responses})]
+
+    return Later(work)
+
+
+def _one(broker: Broker, version: int, asked: Struct) -> dict[str, Any]:
+    name, topic_id = asked.name, asked.topic_id
+    if not broker.config.delete_topics:
+        code = ErrorCode.TOPIC_DELETION_DISABLED if version >= _HAS_OWN_ERROR else ErrorCode.INVALID_REQUEST
+        return _result(name, topic_id, code, "Topic deletion is disabled.")
+    if name is not None and topic_id != _NO_ID:
+        return _result(name, topic_id, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if name is None and topic_id == _NO_ID:
+        return _result(name, topic_id, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    topic = broker.image.topic(topic_id if name is None else name)
+    if topic is None:
+        is_id = name is None
+        code = ErrorCode.UNKNOWN_TOPIC_ID if is_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        why = "This server does not host this topic ID." if is_id else "This server does not host this topic-partition."
+        return _result(name, topic_id, code, why)
+    try:
+        broker.delete_topic(topic.name)
+    except UnknownPartition:
+        return _result(name, topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+    except (OctavoError, OSError) as error:
+        broker.say(f"topic {topic.name} could not be deleted: {error}")
+        return _result(name, topic_id, ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+    return _result(topic.name, topic.id, 0, None)
+
+
+def _result(name: str | None, topic_id: bytes, error: int, message: str | None) -> dict[str, Any]:
+    return {"name": name, "topic_id": topic_id, "error_code": error, "error_message": message}

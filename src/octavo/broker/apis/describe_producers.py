@@ -1,0 +1,53 @@
+"""DescribeProducers (61): the idempotent producers of partitions, and the transactions that they have open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from octavo.broker.answers import Parts
+from octavo.broker.request import Request
+from octavo.broker.wire.api_keys import DESCRIBE_PRODUCERS
+from octavo.broker.wire.messages import write_response
+from octavo.errors import ErrorCode
+from octavo.log.names import topic_name_problem
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+
+def describe_producers(broker: Broker, request: Request) -> Parts:
+    """Answer a DescribeProducers request."""
+    asked = request.read()
+    topics = [
+        {"name": topic.name, "partitions": [_one(broker, topic.name, number) for number in topic.partition_indexes]}
+        for topic in asked.topics
+    ]
+    return [write_response(DESCRIBE_PRODUCERS, request.version, {"throttle_time_ms": 0, "topics": topics})]
+
+
+def _one(broker: Broker, name: str, number: int) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "partition_index": number,
+        "error_code": 0,
+        "error_message": None,
+        "active_producers": [],
+    }
+    if topic_name_problem(name) is not None:
+        return content | {"error_code": ErrorCode.INVALID_TOPIC_EXCEPTION}
+    found = broker.led_log(name, number)
+    if isinstance(found, int):
+        return content | {"error_code": found}
+    with found.log.lock:
+        entries = list(found.log.producers.entries.items())
+    content["active_producers"] = [
+        {
+            "producer_id": producer_id,
+            "producer_epoch": entry.epoch,
+            "last_sequence": entry.last_sequence,
+            "last_timestamp": entry.last_timestamp_ms,
+            "coordinator_epoch": entry.coordinator_epoch,
+            "current_txn_start_offset": entry.txn_first_offset,
+        }
+        for producer_id, entry in entries
+    ]
+    return content

@@ -1,0 +1,77 @@
+"""DescribeTopicPartitions (75): topics and their partitions, page by page, in the order of their names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from octavo.broker.answers import Parts
+from octavo.broker.apis.metadata import NOT_ASKED, TOPIC_OPERATIONS, partition_content
+from octavo.broker.cluster_image import TopicImage
+from octavo.broker.request import Request
+from octavo.broker.wire.api_keys import DESCRIBE_TOPIC_PARTITIONS
+from octavo.broker.wire.messages import write_response
+from octavo.errors import ErrorCode
+from octavo.log.names import topic_name_problem
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+_MAX_PARTITIONS: Final = 2000  # max.request.partition.size.limit
+
+
+def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
+    """Answer a DescribeTopicPartitions request."""
+    asked = request.read()
+    topics = broker.image.topics
+    names = sorted({topic.name for topic in asked.topics}) if asked.topics else sorted(topics)
+    cursor = asked.cursor
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+    left = max(1, min(asked.response_partition_limit, _MAX_PARTITIONS))
+    found: list[dict[str, Any]] = []
+    next_cursor = None
+    for name in names:
+        topic = topics.get(name)
+        if topic is None:
+            if asked.topics:
+                found.append(_missing(name))
+            continue
+        if left == 0:
+            next_cursor = {"topic_name": name, "partition_index": 0}
+            break
+        first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        content, behind = _topic(topic, first, left)
+        found.append(content)
+        left -= len(content["partitions"])
+        if behind < len(topic.partitions):
+            next_cursor = {"topic_name": name, "partition_index": behind}
+            break
+    content = {"throttle_time_ms": 0, "topics": found, "next_cursor": next_cursor}
+    return [write_response(DESCRIBE_TOPIC_PARTITIONS, request.version, content)]
+
+
+def _topic(topic: TopicImage, first: int, left: int) -> tuple[dict[str, Any], int]:
+    """Return a topic with at most `left` of its partitions, from `first` on, and the first that is left out."""
+    chosen = list(topic.partitions.values())[first : first + left]
+    return {
+        "error_code": 0,
+        "name": topic.name,
+        "topic_id": topic.id,
+        "is_internal": topic.is_internal,
+        "partitions": [
+            partition_content(each) | {"eligible_leader_replicas": (), "last_known_elr": ()} for each in chosen
+        ],
+        "topic_authorized_operations": TOPIC_OPERATIONS,
+    }, first + len(chosen)
+
+
+def _missing(name: str) -> dict[str, Any]:
+    is_bad = topic_name_problem(name) is not None
+    return {
+        "error_code": ErrorCode.INVALID_TOPIC_EXCEPTION if is_bad else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "name": name,
+        "topic_id": bytes(16),
+        "is_internal": False,
+        "partitions": [],
+        "topic_authorized_operations": NOT_ASKED,
+    }

@@ -1,0 +1,46 @@
+"""ElectLeaders (43): on one node every partition has the only leader that it can have.
+
+Versions: 1 asks for preferred or unclean elections, 2 is flexible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from octavo.broker.answers import Parts
+from octavo.broker.request import Request
+from octavo.broker.wire.api_keys import ELECT_LEADERS
+from octavo.broker.wire.messages import write_response
+from octavo.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+_ELECTIONS: Final = (0, 1)  # preferred, unclean
+
+
+def elect_leaders(broker: Broker, request: Request) -> Parts:
+    """Answer an ElectLeaders request."""
+    asked = request.read()
+    content: dict[str, Any] = {"throttle_time_ms": 0, "error_code": 0, "replica_election_results": []}
+    if asked.election_type not in _ELECTIONS:
+        content["error_code"] = ErrorCode.INVALID_REQUEST
+    elif asked.topic_partitions is None:
+        content["replica_election_results"] = [{"topic": name, "partition_result": []} for name in broker.image.topics]
+    else:
+        content["replica_election_results"] = [
+            {"topic": topic.topic, "partition_result": [_one(broker, topic.topic, each) for each in topic.partitions]}
+            for topic in asked.topic_partitions
+        ]
+    return [write_response(ELECT_LEADERS, request.version, content)]
+
+
+def _one(broker: Broker, name: str, number: int) -> dict[str, Any]:
+    topic = broker.image.topics.get(name)
+    if topic is None:
+        error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
+    elif number not in topic.partitions:
+        error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{number}"
+    else:
+        error, message = ErrorCode.ELECTION_NOT_NEEDED, None
+    return {"partition_id": number, "error_code": error, "error_message": message}
