@@ -26,7 +26,7 @@ from tests.kafka.client import TopicPartition as ClientPartition
 from tests.kafka.java_clients import JavaClients, JavaProducer
 from tests.kafka.judge import Judge
 
-Name = Literal["closed", "crashed"]
+Name = Literal["closed", "crashed", "dumped"]  # the last is written by tests.kafka.broker_directory
 FOLDER: Final = Path(__file__).parent / "directories"
 
 _WAIT_S: Final = 60
@@ -68,12 +68,12 @@ def make_directories(work: Path, judge: Judge) -> None:
         _write_again(java)
         _until(lambda: len(list((closed / "__cluster_metadata-0").glob("*.checkpoint"))) > 1)
         broker.stop()
-        _store("closed", closed)
+        store("closed", closed)
         broker.start()
         _write_again(java)
         broker.kill()
         shutil.copytree(closed, crashed)
-        _store("crashed", crashed)
+        store("crashed", crashed)
 
 
 def _write_deals(java: JavaClients) -> None:
@@ -143,7 +143,8 @@ def _until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)  # until it is asked again
 
 
-def _store(name: Name, folder: Path) -> None:
+def store(name: Name, folder: Path) -> None:
+    """Keep a directory as an archive."""
     FOLDER.mkdir(exist_ok=True)
     with tarfile.open(FOLDER / f"{name}.tar.xz", "w:xz") as archive:
         for path in sorted(folder.rglob("*")):

@@ -1,147 +1,116 @@
 """A data directory that a real broker has filled with every kind of file and of record that it writes.
 
-plain-<codec>    records with keys, headers, nulls and bytes that are no text, one topic for each codec
-stamped          timestamps of the broker
-rolled           many segments, with producers' snapshots and aborted transactions in their indexes
-compacted        a compacted topic
-the internal topics: groups of both protocols, a share group, transactions; metadata with snapshots
+plain-<codec>-0   records with and without keys, values and headers, and bytes that are no text, for each codec
+stamped-0         timestamps of the broker
+rolled-0          many segments: snapshots of producers, aborted transactions, one that is open
+compacted-0       what compaction leaves
+the internal topics: groups of both protocols, a share group, transactions; the metadata with snapshots
+
+One is kept as an archive, `dumped` of `tests.golden.directories`; `make golden` has a broker write it again.
 """
 
 from __future__ import annotations
 
 import time
-from base64 import b64encode
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from tests.golden.directories import store
 from tests.kafka.broker import Broker
+from tests.kafka.java_clients import JavaClients
 from tests.kafka.judge import Judge
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _PATIENCE_S: Final = 60
 
-# Files stay as small as they can be, and nothing has to be waited for.
 SETTINGS: Final = {
     "metadata.log.max.record.bytes.between.snapshots": "2000",
     "log.cleaner.backoff.ms": "50",
-    "group.coordinator.append.linger.ms": "0",
-    "share.coordinator.append.linger.ms": "0",
-    "log.index.size.max.bytes": "8192",
+    "log.segment.delete.delay.ms": "0",
 }
-_DENSE: Final = {"index.interval.bytes": "100"}
+_DENSE: Final = {"index.interval.bytes": "100", "file.delete.delay.ms": "0"}
+
+_Pairs = list[tuple[bytes | None, bytes | None]]
+_PLAIN: Final[_Pairs] = [(b"key %d" % number, b"value %d of the same topic" % number * 3) for number in range(40)]
+_UNUSUAL: Final[_Pairs] = [
+    (None, b"no key"),
+    (b"no value", None),
+    (None, None),
+    (b"", b""),
+    (b"\xff\xfe\xed\xa0\x80", b"\x00\x80 is no text"),
+    ("schlüssel €😀".encode(), b"line\nbreak\r\ttab"),
+    (b"\x00\x00\x00\x07", (7).to_bytes(8, "big")),
+]
+_HEADERS: Final = [("plain", b"value"), ("", b""), ("ß,]", None)]
 
 
-class Writer:
-    """Writes through Kafka's own clients, which the judge runs."""
-
-    def __init__(self, judge: Judge, broker: Broker) -> None:
-        self._judge = judge
-        self._servers = {"bootstrap.servers": broker.address}
-
-    def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
-        """Create a topic; in names of settings `_` stands for a dot."""
-        named = {name.replace("_", "."): value for name, value in settings.items()}
-        self._judge.ask(
-            "admin.create", config=self._servers, topic=topic, partitions=partitions, settings=_DENSE | named
-        )
-
-    def open(self, client: str, **config: str) -> None:
-        """Open a producer."""
-        named = {name.replace("_", "."): value for name, value in config.items()}
-        self._judge.ask("producer.open", client=client, config=self._servers | {"linger.ms": "5"} | named)
-
-    def send(self, client: str, topic: str, records: list[tuple[bytes | None, bytes | None]]) -> None:
-        """Send records, which are in the log when this returns."""
-        encoded = [[None if data is None else b64encode(data).decode() for data in record] for record in records]
-        self._judge.ask("producer.send", client=client, topic=topic, partition=0, records=encoded)
-
-    def tell(self, client: str, what: str, **more: Any) -> None:
-        """Tell a producer to do something: init, begin, commit, abort, offsets."""
-        self._judge.ask(f"producer.{what}", client=client, **more)
-
-    def close(self, client: str) -> None:
-        """Close a producer."""
-        self._judge.ask("producer.close", client=client, wait=True)
-
-    def join(self, topic: str, **config: str) -> None:
-        """Read a topic to its end as a group, and commit."""
-        named = {name.replace("_", "."): value for name, value in config.items()}
-        self._judge.ask("consumer.join", topic=topic, config=self._servers | {"auto.offset.reset": "earliest"} | named)
-
-    def share(self, topic: str, group: str, count: int) -> None:
-        """Read records as a share group."""
-        config = self._servers | {"group.id": group}
-        self._judge.ask("consumer.share", topic=topic, count=count, config=config)
+def fill(judge: Judge, broker: Broker) -> None:
+    """Write everything through Kafka's own clients; the broker runs, and keeps running."""
+    java = JavaClients(judge, broker)
+    _write_plain(java)
+    _write_transactions(java)
+    _write_groups(java)
+    _write_compacted(java, broker.folders[0])
 
 
-def fill(judge: Judge, broker: Broker, folder: Path) -> None:
-    """Write everything; the broker runs, and keeps running."""
-    writer = Writer(judge, broker)
-    _write_plain(writer)
-    _write_transactions(writer)
-    _write_groups(writer)
-    _write_compacted(writer, folder)
-
-
-def _write_plain(writer: Writer) -> None:
-    records: list[tuple[bytes | None, bytes | None]] = [
-        (b"key %d" % number, b"value %d of the same topic" % number * 3) for number in range(40)
-    ]
-    records += [
-        (None, b"no key"),
-        (b"no value", None),
-        (None, None),
-        (b"", b""),
-        (b"\xff\xfe\xed\xa0\x80", b"\x00\x80"),
-    ]
-    records += [("schlüssel €😀".encode(), b"line\nbreak\r\ttab"), (b"\x00\x00\x00\x07", (7).to_bytes(8, "big"))]
+def _write_plain(java: JavaClients) -> None:
     for codec in CODECS:
-        topic = f"plain-{codec}"
-        writer.create(topic)
-        writer.open(topic, compression_type=codec)
-        for start in range(0, len(records), 16):
-            writer.send(topic, topic, records[start : start + 16])
-        writer.close(topic)
-    writer.create("stamped", message_timestamp_type="LogAppendTime")
-    writer.open("stamped", compression_type="lz4")
-    writer.send("stamped", "stamped", records[:20])
-    writer.close("stamped")
+        java.create_topic(f"plain-{codec}", 1, _DENSE)
+        with java.producer(**{"compression.type": codec}) as producer:
+            for start in range(0, len(_PLAIN), 8):
+                producer.send_pairs(f"plain-{codec}", 0, _PLAIN[start : start + 8])
+            producer.send_pairs(f"plain-{codec}", 0, _UNUSUAL, _HEADERS)
+    java.create_topic("stamped", 1, _DENSE | {"message.timestamp.type": "LogAppendTime"})
+    with java.producer(**{"compression.type": "lz4"}) as producer:
+        producer.send_pairs("stamped", 0, _PLAIN[:20])
 
 
-def _write_transactions(writer: Writer) -> None:
-    writer.create("rolled", segment_ms="1")
-    for name in ("first", "second"):
-        writer.open(name, transactional_id=name)
-        writer.tell(name, "init")
-    for number in range(6):
-        for name in ("first", "second"):
-            writer.tell(name, "begin")
-            writer.send(name, "rolled", [(b"%d" % number, name.encode() * 5)])
-            offsets = [{"topic": "rolled", "partition": 0, "offset": number}]
-            writer.tell(name, "offsets", group="transactional", offsets=offsets)
-            writer.tell(name, "abort" if (number + len(name)) % 3 == 0 else "commit")
-    writer.tell("first", "begin")
-    writer.send("first", "rolled", [(b"open", b"while everything else goes on")])
-    writer.close("second")
+def _write_transactions(java: JavaClients) -> None:
+    java.create_topic("rolled", 1, _DENSE | {"segment.ms": "1"})
+    producers = [java.producer(**{"transactional.id": name}) for name in ("first", "second")]
+    for producer in producers:
+        producer.init()
+    for number in range(4):
+        for producer in producers:
+            producer.begin()
+            producer.send("rolled", 0, [b"transaction %d" % number * 3])
+            producer.send_offsets("transactional", "rolled", 0, number)
+            producer.abort() if number % 2 else producer.commit()
+    first, second = producers
+    first.begin()
+    first.send("rolled", 0, [b"of a transaction that is open"])
+    first.abandon()
+    second.close()
 
 
-def _write_groups(writer: Writer) -> None:
-    writer.join("plain-none", group_id="classic")
-    writer.join("plain-gzip", group_id="classic")
-    writer.join("plain-none", group_id="modern", group_protocol="consumer")
-    writer.join("plain-lz4", group_id="static", group_instance_id="one")
-    writer.share("plain-zstd", "shared", 1)
+def _write_groups(java: JavaClients) -> None:
+    java.join("classic", "plain-none")
+    java.join("static", "plain-lz4", **{"group.instance.id": "one"})
+    java.join("modern", "plain-none", **{"group.protocol": "consumer"})
+    java.share("shared", "plain-zstd", 1)
+    java.delete_group("classic")
 
 
-def _write_compacted(writer: Writer, folder: Path) -> None:
-    writer.create("compacted", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_ms="1")
-    writer.open("compacted", compression_type="zstd")
-    for number in range(30):
-        value = None if number % 7 == 6 else b"round %d" % number
-        writer.send("compacted", "compacted", [(b"%d" % (number % 5), value), (b"%d" % number, b"kept")])
-    writer.close("compacted")
+def _write_compacted(java: JavaClients, folder: Path) -> None:
+    settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1"}
+    java.create_topic("compacted", 1, _DENSE | settings)
+    with java.producer(**{"compression.type": "zstd"}) as producer:
+        for number in range(12):
+            value = None if number % 7 == 6 else b"round %d" % number
+            producer.send_pairs("compacted", 0, [(b"%d" % (number % 5), value), (b"%d" % number, b"kept")])
     checkpoint = folder / "cleaner-offset-checkpoint"
     deadline = time.monotonic() + _PATIENCE_S
     while "compacted" not in (checkpoint.read_text() if checkpoint.exists() else ""):
         assert time.monotonic() < deadline, "the cleaner has not run"
         time.sleep(0.02)
+
+
+def make_directory(work: Path, judge: Judge) -> None:
+    """Have a broker write the directory, and keep it."""
+    folder = work / "dumped"
+    with Broker(folder, settings=SETTINGS) as broker:
+        broker.format()
+        broker.start()
+        fill(judge, broker)
+        broker.stop()
+    store("dumped", folder)

@@ -65,6 +65,10 @@ class JavaClients:
         told = self._judge.ask("consumer.join", topic=topic, config=self._config(**defaults | config))
         return [_seen(*record) for record in told]
 
+    def share(self, group_id: str, topic: str, count: int) -> None:
+        """Read so many records of a topic, from its first on, as a share group."""
+        self._judge.ask("consumer.share", topic=topic, count=count, config=self._config(**{"group.id": group_id}))
+
     def create_topic(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         self._admin("create", topic=topic, partitions=partitions, settings=dict(settings))
 
@@ -144,12 +148,20 @@ class JavaProducer:
         return self.send_pairs(topic, partition, [(None, value) for value in values])
 
     def send_pairs(
-        self, topic: str, partition: int | None, pairs: Iterable[tuple[bytes | None, bytes | None]]
+        self,
+        topic: str,
+        partition: int | None,
+        pairs: Iterable[tuple[bytes | None, bytes | None]],
+        headers: Iterable[tuple[str, bytes | None]] = (),
     ) -> list[int]:
-        """The offsets of records with these keys and values. Without a partition the producer chooses."""
+        """The offsets of records with these keys and values, and all with the same headers.
+
+        Without a partition the producer chooses.
+        """
         records = [[_base64(key), _base64(value)] for key, value in pairs]
         place = {"topic": topic, "partition": -1 if partition is None else partition}
-        offsets: list[int] = self._ask("send", **place, records=records)
+        named = [[key, _base64(value)] for key, value in headers]
+        offsets: list[int] = self._ask("send", **place, records=records, headers=named)
         return offsets
 
     def send_offsets(self, group_id: str, topic: str, partition: int, offset: int) -> None:
@@ -180,8 +192,10 @@ class JavaProducer:
         self._close(wait=error is None)
 
 
-def _seen(offset: int, timestamp_ms: int, key: str | None, value: str | None, headers: list[tuple[str, str]]) -> Seen:
-    pairs = tuple((name, b64decode(content)) for name, content in headers)
+def _seen(
+    offset: int, timestamp_ms: int, key: str | None, value: str | None, headers: list[tuple[str, str | None]]
+) -> Seen:
+    pairs = tuple((name, _bytes(content)) for name, content in headers)
     return Seen(offset, timestamp_ms, _bytes(key), _bytes(value), pairs)
 
 

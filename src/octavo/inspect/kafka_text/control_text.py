@@ -6,7 +6,7 @@ from typing import Final
 
 from octavo.inspect.kafka_text.control_messages import control_json
 from octavo.inspect.kafka_text.java_bytes import int_at, short_at
-from octavo.inspect.kafka_text.throwables import INVALID_RECORD, NULL_POINTER, Throwable
+from octavo.inspect.kafka_text.throwables import INVALID_RECORD, NULL_POINTER, UNDERFLOW, Throwable
 from octavo.records.control import ControlType
 
 _LABELS: Final = {
@@ -17,6 +17,7 @@ _LABELS: Final = {
     ControlType.KRAFT_VOTERS: "KRaftVoters",
 }
 _KEY_SIZE: Final = 4
+_VERSION_SIZE: Final = 2
 _MARKER_SIZE: Final = 6
 
 
@@ -36,12 +37,12 @@ def control_text(key: bytes | None, value: bytes | None) -> str:
 
 def _type_id(key: bytes | None) -> int:
     if key is None:
-        raise Throwable(NULL_POINTER, 'Cannot invoke "java.nio.ByteBuffer.remaining()" because "key" is null')
+        raise Throwable(NULL_POINTER, 'Cannot invoke "java.nio.ByteBuffer.duplicate()" because "key" is null')
     if len(key) < _KEY_SIZE:
         raise Throwable(
             INVALID_RECORD,
-            f"Invalid value size found for end control record key. Must have at least {_KEY_SIZE} bytes, but found "
-            f"only {len(key)}",
+            f"Invalid value size found for control record key. Must have at least {_KEY_SIZE} bytes, but found only "
+            f"{len(key)}",
         )
     version = short_at(key, 0)
     if version < 0:
@@ -53,16 +54,14 @@ def _type_id(key: bytes | None) -> int:
 
 def _coordinator_epoch(value: bytes | None) -> int:
     if value is None:
-        raise Throwable(NULL_POINTER, 'Cannot invoke "java.nio.ByteBuffer.remaining()" because "value" is null')
-    if len(value) < _MARKER_SIZE:
-        raise Throwable(
-            INVALID_RECORD,
-            f"Invalid value size found for end transaction marker. Must have at least {_MARKER_SIZE} bytes, but found "
-            f"only {len(value)}",
-        )
+        raise Throwable(NULL_POINTER, 'Cannot invoke "java.nio.ByteBuffer.getShort()" because "value" is null')
+    if len(value) < _VERSION_SIZE:
+        raise Throwable(UNDERFLOW)
     version = short_at(value, 0)
     if version < 0:
         raise Throwable(
             INVALID_RECORD, f"Invalid version found for end transaction marker: {version}. May indicate data corruption"
         )
-    return int_at(value, 2)
+    if len(value) < _MARKER_SIZE:
+        raise Throwable(UNDERFLOW)
+    return int_at(value, _VERSION_SIZE)

@@ -8,9 +8,10 @@ from octavo.inspect.kafka_text.control_text import control_text
 from octavo.inspect.kafka_text.decoding import Parser
 from octavo.inspect.kafka_text.file_records import FileBatch, FileRecords
 from octavo.inspect.kafka_text.java_names import JavaFile, snapshot_id
-from octavo.inspect.kafka_text.messages import TextMessage, check_inner, checked_codec, read_messages
+from octavo.inspect.kafka_text.messages import TextMessage, check_inner, read_messages
 from octavo.inspect.kafka_text.records import TextRecord, read_records
 from octavo.inspect.kafka_text.run import Run
+from octavo.inspect.kafka_text.streams import checked_codec
 from octavo.records.checksum import covered_from, crc32c
 from octavo.records.kernels.machine import wrap64
 from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAX_INT32, NO_SEQUENCE, Attributes

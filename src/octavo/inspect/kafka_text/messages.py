@@ -6,7 +6,7 @@ from typing import Final
 
 from octavo.errors import FormatError
 from octavo.inspect.kafka_text.java_bytes import check_heap, int_at, long_at, wrap32
-from octavo.inspect.kafka_text.streams import Stream, open_stream
+from octavo.inspect.kafka_text.streams import Stream, checked_codec, open_stream
 from octavo.inspect.kafka_text.throwables import (
     CORRUPT_RECORD,
     ILLEGAL_ARGUMENT,
@@ -94,13 +94,6 @@ class TextMessage:
     @property
     def _value_size_at(self) -> int:
         return wrap32(self._key_size_at + 4 + max(0, self.key_size))
-
-
-def checked_codec(codec: int) -> int:
-    """Return the number of a codec. Raises what Kafka throws if there is no such codec."""
-    if codec > Codec.ZSTD:
-        raise Throwable(ILLEGAL_ARGUMENT, f"Unknown compression type id: {codec}")
-    return codec
 
 
 def read_messages(outer: TextMessage) -> list[TextMessage]:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from octavo.errors import FormatError
 from octavo.inspect.kafka_text.java_bytes import Cursor, check_heap, int_at
-from octavo.inspect.kafka_text.streams import Stream, open_stream
+from octavo.inspect.kafka_text.streams import Stream, checked_codec, open_stream
 from octavo.inspect.kafka_text.throwables import INVALID_RECORD, KAFKA, UNDERFLOW, Throwable
 from octavo.records.compression import decompress
 from octavo.records.kernels.machine import wrap64
@@ -40,7 +40,7 @@ def read_records(data: memoryview) -> Iterator[TextRecord]:
     if int_at(data, _COUNT_AT) == 0:
         return
     header = BATCH_HEADER.read(data)
-    if not header.attributes & Attributes.CODEC:
+    if not checked_codec(header.attributes & Attributes.CODEC):
         yield from _uncompressed(header, data)
         return
     yield from _compressed(header, data[BATCH_HEADER.size :])

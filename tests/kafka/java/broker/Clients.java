@@ -89,15 +89,19 @@ final class Clients {
 
     /**
      * {"topic", "partition", "records": [[key, value], ...]}: the offset of each, when all are in the log. Without a partition
-     * (-1) the producer chooses.
+     * (-1) the producer chooses. All have the same "headers": [[key, value], ...], if there are any.
      */
     private static void send(JsonNode question, JsonGenerator out) throws Exception {
         KafkaProducer<byte[], byte[]> producer = producer(question);
         TopicPartition place = partition(question);
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         for (JsonNode record : question.get("records")) {
-            sent.add(producer.send(new ProducerRecord<>(
-                place.topic(), place.partition() < 0 ? null : place.partition(), bytes(record.get(0)), bytes(record.get(1)))));
+            ProducerRecord<byte[], byte[]> made = new ProducerRecord<>(
+                place.topic(), place.partition() < 0 ? null : place.partition(), bytes(record.get(0)), bytes(record.get(1)));
+            for (JsonNode header : question.path("headers")) {
+                made.headers().add(header.get(0).asText(), bytes(header.get(1)));
+            }
+            sent.add(producer.send(made));
         }
         producer.flush();
         List<Long> offsets = new ArrayList<>();

@@ -118,6 +118,13 @@ class Stream:
         return data
 
 
+def checked_codec(codec: int) -> int:
+    """Return the number of a codec. Raises what Kafka throws if there is no such codec."""
+    if codec > Codec.ZSTD:
+        raise Throwable(ILLEGAL_ARGUMENT, f"Unknown compression type id: {codec}")
+    return codec
+
+
 def open_stream(codec: int, data: bytes, magic: int, start: int) -> Stream:
     """Open a stream of a codec, which begins at `start` of the buffer that Kafka reads it from.
 
