@@ -12,5 +12,5 @@
     remote_log_metadata/  the records of `__remote_log_metadata`
     consumer_protocol.py  what the consumers of a classic group tell one another
 
-The package itself imports nothing: reading and writing needs kio, which takes a moment to load.
+The package itself imports nothing: to load all its records takes a moment.
 """

@@ -9,11 +9,9 @@ A field declares its type as Kafka's definitions do ("[]int32" is an array, "[]"
 annotation, "struct" one such structure), the version that introduced it, its tag, and whether it may be null.
 `read_entity` and `write_entity` follow these declarations, in every version. In flexible versions (KIP-482) lengths are
 varints, and tagged fields come at the end. In old versions lengths are integers, and there are no tagged fields.
-Numbers and varints are read and written by kio's functions.
 
-Where kio's own reader of whole structures differs from Kafka, this module follows Kafka: unknown tagged fields are
-skipped, the zero uuid is a uuid, any byte but 0 is true, and malformed UTF-8 is decoded as in Java. A count that
-is larger than the number of bytes that follow is refused.
+As in Kafka, unknown tagged fields are skipped, any byte but 0 is true, and malformed UTF-8 is decoded as in Java. A
+count that is larger than the number of bytes that follow is refused.
 """
 
 from __future__ import annotations
@@ -25,8 +23,6 @@ from dataclasses import MISSING, dataclass, field, fields
 from types import UnionType
 from typing import Any, Final, NamedTuple, TypeVar, dataclass_transform, get_args, get_type_hints
 
-from kio.serial.errors import BufferUnderflow, SerialError
-
 from octavo.errors import BadLength, BadRecord, InvalidInput
 from octavo.schemas.lengths import (
     as_int32,
@@ -37,7 +33,7 @@ from octavo.schemas.lengths import (
     write_long_length,
     write_varint,
 )
-from octavo.schemas.primitives import Reader, Writer, primitive
+from octavo.schemas.primitives import EndOfBytes, Reader, Writer, primitive
 
 _LAST_VERSION: Final = 0x7FFF
 
@@ -134,7 +130,7 @@ def _write(buffer: io.BytesIO, each: _Field, value: Any, version: int) -> None:
     content = getattr(value, each.name)
     try:
         each.write(buffer, content, version)
-    except (struct.error, SerialError, TypeError, AttributeError) as error:
+    except (struct.error, TypeError, AttributeError) as error:
         raise InvalidInput(f"{each.name} of {type(value).__name__} cannot be {content!r}: {error}") from None
 
 
@@ -191,9 +187,9 @@ def _versioned(name: str, reader: Reader, writer: Writer) -> tuple[_Read, _Write
     def read(data: bytes, position: int, version: int) -> tuple[Any, int]:
         try:
             value, size = reader(data, position)
-        except BufferUnderflow:
+        except EndOfBytes:
             raise BadLength(position, f"the bytes end inside {name}") from None
-        except (SerialError, ValueError) as error:
+        except ValueError as error:
             raise BadRecord(position, f"{name} cannot be read: {error}") from None
         return value, position + size
 

@@ -7,28 +7,35 @@ integer, and -1 is null. As in Kafka, any negative length is null.
 from __future__ import annotations
 
 import io
-
-from kio.serial import readers, writers
-from kio.serial.errors import BufferUnderflow
-from kio.static.primitive import i16, i32, uvarint
+import struct
+from typing import Final
 
 from octavo.errors import BadLength, BadVarint
+
+_SHIFTS: Final = range(0, 35, 7)  # of the at most five bytes of a varint
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
     """Read an unsigned varint; returns it and the position after it. Raises `BadLength` or `BadVarint`."""
-    try:
-        number, size = readers.read_unsigned_varint(data, position)
-    except BufferUnderflow:
-        raise BadLength(position, "the bytes end inside a varint") from None
-    except ValueError:
-        raise BadVarint(position, "a varint goes on after its last possible byte") from None
-    return number & 0xFFFFFFFF, position + size
+    number = 0
+    for behind, shift in enumerate(_SHIFTS, position + 1):
+        if behind > len(data):
+            raise BadLength(position, "the bytes end inside a varint")
+        byte = data[behind - 1]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number & 0xFFFFFFFF, behind
+    raise BadVarint(position, "a varint goes on after its last possible byte")
 
 
 def write_varint(buffer: io.BytesIO, number: int) -> None:
     """Write an unsigned varint."""
-    writers.write_unsigned_varint(buffer, uvarint(number))
+    while number >= 0x80:
+        buffer.write(bytes((number & 0x7F | 0x80,)))
+        number >>= 7
+    buffer.write(bytes((number,)))
 
 
 def as_int32(number: int) -> int:
@@ -44,20 +51,19 @@ def read_compact_length(data: bytes, position: int) -> tuple[int, int]:
 
 def read_short_length(data: bytes, position: int) -> tuple[int, int]:
     """Read the length of a string of an old version, negative for null; returns it and the position after it."""
-    try:
-        length, size = readers.read_int16(data, position)
-    except BufferUnderflow:
-        raise BadLength(position, "the bytes end inside a length") from None
-    return length, position + size
+    return _read_length(_INT16, data, position)
 
 
 def read_long_length(data: bytes, position: int) -> tuple[int, int]:
     """Read the length of bytes or of an array of an old version, as `read_short_length` does."""
-    try:
-        length, size = readers.read_int32(data, position)
-    except BufferUnderflow:
-        raise BadLength(position, "the bytes end inside a length") from None
-    return length, position + size
+    return _read_length(_INT32, data, position)
+
+
+def _read_length(form: struct.Struct, data: bytes, position: int) -> tuple[int, int]:
+    if position + form.size > len(data):
+        raise BadLength(position, "the bytes end inside a length")
+    length: int = form.unpack_from(data, position)[0]
+    return length, position + form.size
 
 
 def write_compact_length(buffer: io.BytesIO, length: int) -> None:
@@ -67,9 +73,9 @@ def write_compact_length(buffer: io.BytesIO, length: int) -> None:
 
 def write_short_length(buffer: io.BytesIO, length: int) -> None:
     """Write the length of a string of an old version; -1 is null."""
-    writers.write_int16(buffer, i16(length))
+    buffer.write(_INT16.pack(length))
 
 
 def write_long_length(buffer: io.BytesIO, length: int) -> None:
     """Write the length of bytes or of an array of an old version; -1 is null."""
-    writers.write_int32(buffer, i32(length))
+    buffer.write(_INT32.pack(length))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from uuid import UUID
-
-from kio.serial import readers, writers
-from kio.serial.errors import BufferUnderflow
 
 from octavo.errors import InvalidInput
 from octavo.records.text import read_text, write_text
@@ -23,8 +21,14 @@ from octavo.schemas.lengths import (
 
 MAX_STRING: Final = 0x7FFF
 NO_UUID: Final = UUID(int=0)
+_UUID_SIZE: Final = 16
 
 T = TypeVar("T")
+
+
+class EndOfBytes(Exception):
+    """The bytes end inside a value."""
+
 
 Reader = Callable[[bytes, int], tuple[Any, int]]  # takes a position; returns the value there and its size in bytes
 Writer = Callable[[io.BytesIO, Any], None]
@@ -33,8 +37,8 @@ Writer = Callable[[io.BytesIO, Any], None]
 def primitive(kafka_type: str, *, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
     """Return the functions that read and write a type, in flexible or in old versions.
 
-    The reader raises kio's `BufferUnderflow` or a `FormatError` if bytes are missing, and `ValueError` for a value that
-    Kafka refuses.
+    The reader raises `EndOfBytes` or a `FormatError` if bytes are missing, and `ValueError` for a value that Kafka
+    refuses.
     """
     if kafka_type == "string":
         return _string(flexible, nullable)
@@ -90,7 +94,7 @@ def _content_reader(
         if max_length is not None and length > max_length:
             raise ValueError(f"a string is longer than {max_length} bytes")
         if length > len(data) - begin:
-            raise BufferUnderflow
+            raise EndOfBytes
         return data[begin : begin + length], begin + length - position
 
     return read
@@ -102,23 +106,48 @@ def _not_null(value: T | None) -> T:
     return value
 
 
+def _number(form: str) -> tuple[Reader, Writer]:
+    layout = struct.Struct(form)
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        if position + layout.size > len(data):
+            raise EndOfBytes
+        return layout.unpack_from(data, position)[0], layout.size
+
+    def write(buffer: io.BytesIO, value: Any) -> None:
+        buffer.write(layout.pack(value))
+
+    return read, write
+
+
 def _read_bool(data: bytes, position: int) -> tuple[bool, int]:
-    number, size = readers.read_int8(data, position)
-    return number != 0, size
+    if position >= len(data):
+        raise EndOfBytes
+    return data[position] != 0, 1
+
+
+def _write_bool(buffer: io.BytesIO, value: bool) -> None:
+    buffer.write(b"\x01" if value else b"\x00")
 
 
 def _read_uuid(data: bytes, position: int) -> tuple[UUID, int]:
-    uuid, size = readers.read_uuid(data, position)
-    return uuid or NO_UUID, size
+    content = data[position : position + _UUID_SIZE]
+    if len(content) < _UUID_SIZE:
+        raise EndOfBytes
+    return UUID(bytes=content), _UUID_SIZE
+
+
+def _write_uuid(buffer: io.BytesIO, value: UUID) -> None:
+    buffer.write(value.bytes)
 
 
 _FIXED: Final[dict[str, tuple[Reader, Writer]]] = {
-    "bool": (_read_bool, writers.write_boolean),
-    "int8": (readers.read_int8, writers.write_int8),
-    "int16": (readers.read_int16, writers.write_int16),
-    "uint16": (readers.read_uint16, writers.write_uint16),
-    "int32": (readers.read_int32, writers.write_int32),
-    "int64": (readers.read_int64, writers.write_int64),
-    "float64": (readers.read_float64, writers.write_float64),
-    "uuid": (_read_uuid, writers.write_uuid),
+    "bool": (_read_bool, _write_bool),
+    "int8": _number(">b"),
+    "int16": _number(">h"),
+    "uint16": _number(">H"),
+    "int32": _number(">i"),
+    "int64": _number(">q"),
+    "float64": _number(">d"),
+    "uuid": (_read_uuid, _write_uuid),
 }

@@ -4,7 +4,10 @@
     jackson.py           to_text: JSON as Jackson prints it
     refusals.py          why Kafka's generated readers refuse some bytes, in Kafka's words
     coordinator.py       the texts for `__consumer_offsets`, `__transaction_state` and `__share_group_state`
-    framed.py            the texts for `__cluster_metadata` and `__remote_log_metadata`
+    groups.py            what is inside the values of `__consumer_offsets`
+    framed.py            records of metadata as JSON, for the next two
+    metadata.py          the texts for `__cluster_metadata`
+    remote.py            the texts for `__remote_log_metadata`
     decoders.py          all of these by the options of `kafka-dump-log`
 
 A decoder takes the offset, key and value of a record, and returns the texts that `kafka-dump-log` prints behind `key:`

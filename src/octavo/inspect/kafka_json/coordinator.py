@@ -9,17 +9,10 @@ from octavo.inspect.kafka_json.jackson import to_text
 from octavo.inspect.kafka_json.nodes import message_json
 from octavo.inspect.kafka_json.refusals import Refused, read_as_kafka
 from octavo.inspect.kafka_json.texts import JavaException, RecordDecoder, Texts
-from octavo.schemas.consumer_offsets.classic_groups import GroupMetadataValue
-from octavo.schemas.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
 
 _NUMBER_SIZE: Final = 2
 _NEVER: Final = 1  # the first flexible version of keys, which have only version 0
-_CONSUMERS: Final = "consumer"  # the protocol type of groups whose members are consumers
-_FIELDS: Final[tuple[tuple[str, type[CoordinatorValue]], ...]] = (
-    ("subscription", ConsumerProtocolSubscription),
-    ("assignment", ConsumerProtocolAssignment),
-)
 
 ValueJson = Callable[[CoordinatorValue, int], dict[str, Any]]
 
@@ -36,48 +29,50 @@ def coordinator_decoder(
                 f"Failed to decode message at offset {offset} using the specified decoder (message had a missing key)",
             )
         try:
-            number = _number(key, "key")
-            kind = kinds.get(number)
-            if kind is None:
-                return Texts(f"Unknown record type {number} at offset {offset}, skipping.", None)
-            key_message = _message(kind, key, number, "key", range(1), _NEVER)
-            texts = to_text({"type": str(number), "data": message_json(key_message, 0)})
-            return Texts(texts, "<DELETE>" if value is None else _payload(kind, value, value_json))
+            kind, node = key_node(kinds, key)
+            text = "<DELETE>" if value is None else to_text(value_node(kind, value, value_json))
+            return Texts(to_text(node), text)
+        except UnknownType as unknown:
+            return Texts(f"Unknown record type {unknown.number} at offset {offset}, skipping.", None)
         except Refused as refused:
             return Texts(f"Error at offset {offset}, skipping. {refused.message}", None)
 
     return decode
 
 
-def group_value_json(value: CoordinatorValue, version: int) -> dict[str, Any]:
-    """Return the JSON of a value of `__consumer_offsets`, with the messages of consumers in a classic group decoded."""
-    node = message_json(value, version)
-    if isinstance(value, GroupMetadataValue) and value.protocol_type == _CONSUMERS:
-        for member, member_node in zip(value.members, node["members"], strict=True):
-            for field, kind in _FIELDS:
-                member_node[field] = _protocol_json(kind, getattr(member, field)) or member_node[field]
-    return node
+class UnknownType(Exception):
+    """A topic has no keys of this type."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    def __str__(self) -> str:
+        return f"Kafka 4.3 knows no record type {self.number} in this topic"
 
 
-def _protocol_json(kind: type[CoordinatorValue], data: bytes) -> dict[str, Any] | None:
-    """Return the JSON of a message that consumers send one another; None for bytes that are no such message."""
-    try:
-        version = _number(data, "value")
-        message, _ = read_as_kafka(
-            kind, data, _NUMBER_SIZE, version, versions=kind.VERSIONS, first_flexible=kind.FIRST_FLEXIBLE
-        )
-    except Refused:
-        return None
-    return message_json(message, version)
+def key_node(
+    kinds: Mapping[int, type[CoordinatorKey[Any]]], key: bytes
+) -> tuple[type[CoordinatorKey[Any]], dict[str, Any]]:
+    """Return the kind of a key, and its JSON. Raises `UnknownType` and `Refused`."""
+    number = _number(key, "key")
+    kind = kinds.get(number)
+    if kind is None:
+        raise UnknownType(number)
+    message = _message(kind, key, number, "key", range(1), _NEVER)
+    return kind, {"type": str(number), "data": message_json(message, 0)}
 
 
-def _payload(key_kind: type[CoordinatorKey[Any]], value: bytes, value_json: ValueJson) -> str:
+def value_node(
+    key_kind: type[CoordinatorKey[Any]], value: bytes, value_json: ValueJson = message_json
+) -> dict[str, Any]:
+    """Return the JSON of the value that belongs to a kind of key. Raises `Refused`."""
     kind = key_kind.VALUE
     version = _number(value, "value")
     if version not in kind.VERSIONS:
         raise Refused(f"Found an unknown record version {version} for {key_kind.TYPE} type")
     message = _message(kind, value, version, "value", kind.VERSIONS, kind.FIRST_FLEXIBLE)
-    return to_text({"version": str(version), "data": value_json(message, version)})
+    return {"version": str(version), "data": value_json(message, version)}
 
 
 def _number(data: bytes, name: str) -> int:

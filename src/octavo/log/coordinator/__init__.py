@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from octavo.log.coordinator.coordinator import Coordinator
     from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
     from octavo.log.coordinator.transaction_log import ProducerIdentity
-else:  # clients need `OffsetAndMetadata` alone, and the others need kio, which takes a moment to load
+else:  # clients need `OffsetAndMetadata` alone, and the others take a moment to load
     __getattr__, __dir__ = on_demand(
         globals(),
         {

@@ -36,6 +36,6 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
 def _has_pending(folders: Sequence[Path], storage: Storage) -> bool:
     if not any((folder / COMMIT_JOURNAL).exists() for folder in folders):
         return False
-    from octavo.log.staging.journal import journal_path, read_journal  # which imports kio
+    from octavo.log.staging.journal import journal_path, read_journal  # which takes a moment to load
 
     return read_journal(storage, journal_path(list(folders))).pending is not None

@@ -18,7 +18,7 @@ def discard_staged(paths: Paths, area: StagingArea, files: Iterable[StagedFile],
 
     Raises `CorruptFile` or `BadDirectory` if the journal of the directory cannot be read.
     """
-    from octavo.log.staging.journal import journal_path, read_journal  # which imports kio
+    from octavo.log.staging.journal import journal_path, read_journal  # which takes a moment to load
 
     pending = read_journal(storage, journal_path(folder_paths(paths))).pending
     needed = () if pending is None else pending.files

@@ -1,0 +1,8 @@
+"""Decode the keys and values of records for dumps, besides their bytes.
+
+    record_decoding.py   RecordDecoding: what of a record is decoded; decoding_of: what a file's name says about that
+    internal_topics.py   the records of Kafka's internal topics
+    value_formats.py     keys and values of a format: JSON, Avro, Protobuf, text, or that of a plug-in
+
+What is decoded becomes JSON. What cannot be decoded spoils no other record, and has a reason.
+"""

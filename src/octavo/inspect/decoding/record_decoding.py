@@ -1,0 +1,83 @@
+"""Which parts of the records of a file are decoded, and the JSON that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from octavo.inspect.decoding.value_formats import Decode, to_json
+from octavo.inspect.kinds import Kind, kind_of, topic_and_partition
+
+INTERNAL_TOPICS: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
+)
+
+
+class DecodedRecord(NamedTuple):
+    """The JSON of a record's key and value as text; None where there is none, and then perhaps the reason."""
+
+    key: str | None
+    value: str | None
+    error: str | None
+
+    @property
+    def members(self) -> str:
+        """The members of a JSON object that say this, each after a comma."""
+        text = f',"decodedKey":{self.key or "null"},"decodedValue":{self.value or "null"}'
+        return text if self.error is None else f'{text},"decodeError":{to_json(self.error)}'
+
+
+class RecordDecoding:
+    """Decodes keys, values or both, each with the decoder of a format."""
+
+    def __init__(self, key: Decode | None, value: Decode | None) -> None:
+        self._key: Final = key
+        self._value: Final = value
+
+    def decode(self, keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[DecodedRecord]:
+        """Decode the records of a batch, or of many."""
+        key_texts, key_errors = _texts(self._key, keys, "key")
+        value_texts, value_errors = _texts(self._value, values, "value")
+        return [
+            DecodedRecord(key, value, "; ".join(filter(None, (key_error, value_error))) or None)
+            for key, value, key_error, value_error in zip(key_texts, value_texts, key_errors, value_errors, strict=True)
+        ]
+
+
+class InternalDecoding(RecordDecoding):
+    """Decodes the records of one of Kafka's internal topics."""
+
+    def __init__(self, topic: str) -> None:
+        from octavo.inspect.decoding.internal_topics import topic_decoder
+
+        super().__init__(None, None)
+        self._decode: Final = topic_decoder(topic)
+
+    def decode(self, keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[DecodedRecord]:
+        """Decode the records of a batch, or of many."""
+        found = (self._decode(key, value) for key, value in zip(keys, values, strict=True))
+        return [DecodedRecord(_text(key), _text(value), error) for key, value, error in found]
+
+
+def decoding_of(path: Path, chosen: RecordDecoding | None = None) -> RecordDecoding | None:
+    """Return how the records of a file are decoded: as chosen, else by its topic if that is an internal one."""
+    if chosen is not None:
+        return chosen
+    topic, _ = topic_and_partition(path)
+    if kind_of(path) is Kind.METADATA_SNAPSHOT:
+        topic = "__cluster_metadata"
+    return InternalDecoding(topic) if topic in INTERNAL_TOPICS else None
+
+
+def _texts(
+    decode: Decode | None, contents: Sequence[bytes | None], name: str
+) -> tuple[list[str | None], list[str | None]]:
+    if decode is None:
+        return [None] * len(contents), [None] * len(contents)
+    texts, errors = decode(contents)
+    return texts, [None if error is None else f"{name}: {error}" for error in errors]
+
+
+def _text(node: Any) -> str | None:
+    return None if node is None else to_json(node)
