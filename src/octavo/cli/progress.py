@@ -1,4 +1,4 @@
-"""A progress bar on the terminal. It is shown only if standard output goes elsewhere, such as to a file."""
+"""A progress bar on the terminal, with rate and time left. By default it is shown only if output goes elsewhere."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ WORTH_A_BAR: Final = 8 << 20  # the least number of bytes for which a bar is sho
 
 
 @contextmanager
-def progress(size: int) -> Iterator[Callable[[int], object]]:
+def progress(size: int, *, at_terminal: bool = False) -> Iterator[Callable[[int], object]]:
     """Show a bar for work on `size` bytes. Yield a function to call with the position that the work has reached.
 
-    For little work no bar is shown, and the function does nothing.
+    For little work no bar is shown, and the function does nothing. `at_terminal`: show the bar even if standard output
+    is the terminal, because nothing is printed meanwhile.
     """
-    if size < WORTH_A_BAR or sys.stdout.isatty() or not sys.stderr.isatty():
+    if size < WORTH_A_BAR or (sys.stdout.isatty() and not at_terminal) or not sys.stderr.isatty():
         yield lambda position: None
         return
     from rich.console import Console

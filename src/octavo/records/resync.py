@@ -98,8 +98,10 @@ class Resync:
 
     last_offset: int | None  # last offset of the last good batch; the caller updates it
 
-    def __init__(self, buffer: memoryview, start: int, end: int) -> None:
+    def __init__(self, buffer: memoryview, start: int, end: int, *, any_offset: bool = False) -> None:
+        """Prepare a search. `any_offset`: after step 1, take the first batch at all, whatever its offset."""
         self.last_offset = None
+        self._any_offset = any_offset
         self._buffer = buffer
         self._end = end
         old = RangeChecksum(buffer, start, 0)
@@ -143,6 +145,8 @@ class Resync:
         self._searched = max(self._searched, damaged + 1)
         while self._next < len(self._positions) and self._positions[self._next] <= damaged:
             self._next += 1
+        if self._any_offset:
+            return self._next if self._next < len(self._positions) or self._search() else None
         last = -1 if self.last_offset is None else self.last_offset
         expected = (
             read_i64(self._buffer, damaged) if self.last_offset is None and self._end - damaged >= 8 else last + 1

@@ -119,10 +119,13 @@ class BlockReader(Blocks):
                 return met
         return DONE
 
-    def go_to(self, position: int) -> None:
-        """Go on at a position that is not the end of the last batch."""
+    def go_to(self, position: int, *, reread: bool = True) -> None:
+        """Go on at a position that is not the end of the last batch.
+
+        `reread`: read the file again, even if the block has the position, because the file may have changed.
+        """
         self.position = position
-        self._is_used_up = True
+        self._is_used_up = reread or not self.shift <= position < self.shift + self.size
 
     def grow(self) -> None:
         """Make the memory as large as the batch that was too large, so that `next` can read it."""

@@ -50,7 +50,9 @@ class BatchSearch:
     linear in the bytes, however many damaged places there are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, any_offset: bool = False) -> None:
+        """Prepare a search. `any_offset`: take the first batch after damage, even if its offset is out of order."""
+        self._any_offset = any_offset
         self._file: File | None = None
         self._end = 0
         self._start = 0  # of the window
@@ -65,7 +67,8 @@ class BatchSearch:
         largest possible segment are not searched, so that a file of a terabyte without batches is not read through.
         """
         limit = min(end, MAX_INT32)
-        search = BatchSearch() if limit - position <= _SMALL and not self._is_of(file, limit) else self
+        is_small = limit - position <= _SMALL and not self._is_of(file, limit)
+        search = BatchSearch(any_offset=self._any_offset) if is_small else self
         found = search._search(file, position, limit, last_offset) if position < limit else limit
         return found if found < limit else end
 
@@ -110,7 +113,7 @@ class BatchSearch:
             self._checked = 0
         self._file, self._start, self._end = file, position, end
         self._window = memoryview(file.read_at(min(size, end - position), position))
-        self._resync = Resync(self._window, 0, len(self._window))
+        self._resync = Resync(self._window, 0, len(self._window), any_offset=self._any_offset)
 
     def _has_batch_at(self, file: File, position: int, end: int) -> bool:
         """Return whether there is a batch at `position`, after the window.

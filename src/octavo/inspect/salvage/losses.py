@@ -1,0 +1,142 @@
+"""Work out what is lost: offsets that no source has, and the bytes that were there instead.
+
+Offsets that are missing between two batches count as lost, unless the batches follow each other directly in a file:
+then the log was compacted, or truncated. In a compacted log, offsets may also be missing between two segments.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from operator import attrgetter
+
+from octavo.inspect.salvage.lineage import Replica
+from octavo.inspect.salvage.order import DOUBLED, UNCONFIRMED, Chain, LeftOut
+from octavo.inspect.salvage.report import BatchesLeftOut, DamagedBytes, LostOffsets, Restored
+from octavo.inspect.salvage.run import Run, SegmentFile
+from octavo.inspect.salvage.survey import Damage
+from octavo.records.layout import MAX_INT64
+
+_position = attrgetter("position")
+
+
+class Losses:
+    """What is lost of a partition, given its sources and the log that was assembled from them."""
+
+    def __init__(self, chain: Chain, leader: Replica, replicas: Sequence[Replica], others: Sequence[LeftOut]) -> None:
+        self.lost: list[LostOffsets] = []
+        self.gaps: list[LostOffsets] = []
+        self._chain = chain
+        self._leader = leader
+        self._replicas = {replica.number: replica for replica in replicas}
+        self._by_file = {replica.number: _by_file(replica.chain.runs) for replica in replicas}
+        self._find_head()
+        for before, behind in pairwise(chain.runs):
+            self._compare(before, behind)
+        self._find_tail()
+        self.damage = [self._damaged(damage) for replica in replicas for damage in replica.damage]
+        left_out = [each for replica in replicas for each in replica.left_out]
+        self.left_out = [self._left_out(each) for each in (*left_out, *others)]
+        self.restored = list(_restored(chain.runs))
+
+    def _compare(self, before: Run, behind: Run) -> None:
+        """Note the offsets that are missing between two runs."""
+        if behind.base <= before.last + 1 or before.is_followed_by(behind):
+            return
+        missing = LostOffsets(before.last + 1, behind.first_offset() - 1)
+        if missing.last_offset is not None and missing.last_offset >= missing.first_offset:
+            is_gap = self._are_in_order(before, behind) and self._replicas[behind.file.replica].is_compacted
+            (self.gaps if is_gap else self.lost).append(missing)
+
+    def _are_in_order(self, before: Run, behind: Run) -> bool:
+        """Return whether one run ends a file, and the other begins the next one that is not empty."""
+        if before.file.replica != behind.file.replica or before.end != before.file.size or behind.position:
+            return False
+        files = self._replicas[before.file.replica].files
+        return not any(file.size for file in files[before.file.number + 1 : behind.file.number])
+
+    def _find_head(self) -> None:
+        """Note the offsets that are missing before the first batch, as far as a file is named after them."""
+        runs = self._chain.runs
+        places = self._doubtful_places()
+        if runs and places and runs[0].file.replica == self._leader.number:
+            first, file = runs[0].first_offset(), self._leader.files[places[0][0]]
+            if places[0] < (runs[0].file.number, runs[0].position) and file.named < first:
+                self.lost.append(LostOffsets(file.named, first - 1))
+
+    def _find_tail(self) -> None:
+        """Note that offsets after the last batch are missing if something was there."""
+        runs, files = self._chain.runs, self._leader.files
+        if not runs:
+            if self._leader.damage:
+                self.lost.append(LostOffsets(files[0].named, None))
+            return
+        last = runs[-1]
+        if last.file.replica != self._leader.number:
+            return
+        in_place = [run for run in runs if run.file.replica == self._leader.number and run.base >= run.file.named]
+        end = max(((run.file.number, run.position) for run in in_place), default=(0, 0))
+        if any(place >= end for place in self._doubtful_places()):
+            self.lost.append(LostOffsets(last.last + 1, None))
+        elif files[-1].named > last.last + 1 and not self._leader.is_compacted:
+            self.lost.append(LostOffsets(last.last + 1, files[-1].named - 1))
+
+    def _doubtful_places(self) -> list[tuple[int, int]]:
+        """Return where batches of the replica that leads are lost: the numbers of files, and positions in them."""
+        unconfirmed = [each.run for each in self._leader.left_out if each.reason == UNCONFIRMED]
+        places = [(each.file.number, each.position) for each in unconfirmed]
+        return sorted(places + [(each.file.number, each.position) for each in self._leader.damage])
+
+    def _damaged(self, damage: Damage) -> DamagedBytes:
+        before, behind = self._around(damage.file, damage.position, damage.end)
+        is_lost = self._is_lost(before, behind)
+        return DamagedBytes(damage.file.path, damage.position, damage.size, damage.rule, before, behind, is_lost)
+
+    def _left_out(self, left_out: LeftOut) -> BatchesLeftOut:
+        run, count, reason = left_out
+        is_lost = reason != DOUBLED
+        if reason == UNCONFIRMED:
+            is_lost = self._is_lost(*self._around(run.file, run.position, run.end))
+        return BatchesLeftOut(
+            run.file.path, run.position, run.size, run.base_offset, run.last_offset, count, reason, is_lost
+        )
+
+    def _around(self, file: SegmentFile, position: int, end: int) -> tuple[int | None, int | None]:
+        """Return the last offset before a place in a file, and the first offset after it."""
+        runs = self._by_file[file.replica]
+        own = runs.get(file.number, [])
+        before = own[: bisect_left(own, position, key=_position)][-1:]
+        behind = own[bisect_left(own, end, key=_position) :][:1]
+        if not before:
+            before = next((runs[number][-1:] for number in range(file.number - 1, -1, -1) if number in runs), [])
+        if not behind:
+            files = range(file.number + 1, len(self._replicas[file.replica].files))
+            behind = next((runs[number][:1] for number in files if number in runs), [])
+        return (before[0].last if before else None), (behind[0].first_offset() if behind else None)
+
+    def _is_lost(self, before: int | None, behind: int | None) -> bool:
+        """Return whether offsets between two others are lost."""
+        first = 0 if before is None else before + 1
+        last = MAX_INT64 if behind is None else behind - 1
+        at = bisect_right(self.lost, last, key=attrgetter("first_offset")) - 1
+        if at < 0 or first > last:
+            return False
+        lost = self.lost[at]
+        return lost.last_offset is None or lost.last_offset >= first
+
+
+def _by_file(runs: Iterable[Run]) -> dict[int, list[Run]]:
+    """Return the runs of each segment file, by position."""
+    by_file: dict[int, list[Run]] = {}
+    for run in runs:
+        by_file.setdefault(run.file.number, []).append(run)
+    return {number: sorted(each, key=_position) for number, each in by_file.items()}
+
+
+def _restored(runs: Iterable[Run]) -> Iterator[Restored]:
+    for run in runs:
+        if run.written_base is not None:
+            yield Restored(run.file.path, run.position, run.base, "base offset", run.base_offset, run.base)
+        if run.written_epoch is not None:
+            yield Restored(run.file.path, run.position, run.base, "leader epoch", run.epoch, run.written_epoch)

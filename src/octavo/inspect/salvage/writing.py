@@ -1,0 +1,98 @@
+"""Write the batches of a salvage as segment files. Opening the log rebuilds everything else from them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from octavo.inspect.salvage.lineage import Replica
+from octavo.inspect.salvage.run import Run
+from octavo.log.names import LOG, file_name
+from octavo.log.storage import File, Storage
+from octavo.records.layout import BATCH_HEADER, MAX_INT32
+
+_BLOCK: Final = 4 << 20  # bytes
+_SEGMENT_SIZE: Final = 1 << 30  # of runs that come from several files; Kafka's default
+
+
+class TargetSegment(NamedTuple):
+    """A segment that is to be written."""
+
+    base_offset: int
+    runs: list[Run]
+
+
+def plan_segments(runs: Sequence[Run], leader: Replica) -> list[TargetSegment]:
+    """Divide runs among segments, as far as possible as the replica that leads has them.
+
+    A segment gets the name that the source's file has, if its batches agree with that. There is always a segment. An
+    empty one at the end keeps offsets that were lost there from being used again.
+    """
+    largest = max([_SEGMENT_SIZE, *(file.size for file in leader.files)])
+    segments: list[TargetSegment] = []
+    size, file = 0, None
+    for run in runs:
+        is_next = run.file.replica == leader.number and run.file is not file
+        is_full = size + run.size > largest
+        if not segments or is_next or is_full or run.last - segments[-1].base_offset > MAX_INT32:
+            segments.append(TargetSegment(_base_offset(run, segments), []))
+            size = 0
+        if run.file.replica == leader.number:
+            file = run.file
+        segments[-1].runs.append(run)
+        size += run.size
+    end_offset = runs[-1].last + 1 if runs else 0
+    named = [each.named for each in leader.files if end_offset < each.named <= end_offset + MAX_INT32]
+    if not runs:
+        named = [each.named for each in leader.files][:1] or [0]
+    if named:
+        segments.append(TargetSegment(named[-1], []))
+    return segments
+
+
+def _base_offset(run: Run, segments: Sequence[TargetSegment]) -> int:
+    """Return the base offset of the segment that begins with a run."""
+    named, first = run.file.named, run.first_offset()
+    end_offset = segments[-1].runs[-1].last + 1 if segments else 0
+    is_right = end_offset <= named <= first and run.last - named <= MAX_INT32
+    return named if is_right else first
+
+
+def write_segments(
+    storage: Storage, folder: Path, segments: Sequence[TargetSegment], on_bytes: Callable[[int], None]
+) -> None:
+    """Write the segment files into `folder`. They are not on the disk yet when this returns. Raises `OSError`."""
+    room = memoryview(bytearray(_BLOCK))
+    for segment in segments:
+        target = storage.open_to_write(folder / file_name(segment.base_offset, LOG), create=True)
+        size = 0
+        for run in segment.runs:
+            size += _copy(run, target, size, room, on_bytes)
+        target.begin_sync()
+        target.close()
+
+
+def _copy(run: Run, target: File, at: int, room: memoryview, on_bytes: Callable[[int], None]) -> int:
+    """Copy a run to a position of a file. Returns its size."""
+    source = run.file.open()
+    done = 0
+    while done < run.size:
+        got = source.read_into(room[: min(len(room), run.size - done)], run.position + done)
+        if not got:
+            break  # the file was cut meanwhile; opening the log notices it
+        if done == 0:
+            _correct(run, room)
+        target.write_at([room[:got]], at + done)
+        on_bytes(got)
+        done += got
+    return done
+
+
+def _correct(run: Run, batch: memoryview) -> None:
+    """Correct the fields of a batch that no checksum covers."""
+    if run.written_base is not None:
+        struct.pack_into(">q", batch, BATCH_HEADER.at("base_offset"), run.written_base)
+    if run.written_epoch is not None:
+        struct.pack_into(">i", batch, BATCH_HEADER.at("leader_epoch"), run.written_epoch)
