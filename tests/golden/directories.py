@@ -26,7 +26,7 @@ from tests.kafka.client import TopicPartition as ClientPartition
 from tests.kafka.java_clients import JavaClients, JavaProducer
 from tests.kafka.judge import Judge
 
-Name = Literal["closed", "crashed", "dumped"]  # the last is written by tests.kafka.broker_directory
+Name = Literal["closed", "crashed", "two", "three", "dumped"]  # the last is written by tests.kafka.broker_directory
 FOLDER: Final = Path(__file__).parent / "directories"
 
 _WAIT_S: Final = 60
@@ -66,7 +66,7 @@ def make_directories(work: Path, judge: Judge) -> None:
         broker.stop()
         broker.start()  # in another leader epoch
         _write_again(java)
-        _until(lambda: len(list((closed / "__cluster_metadata-0").glob("*.checkpoint"))) > 1)
+        until(lambda: len(list((closed / "__cluster_metadata-0").glob("*.checkpoint"))) > 1)
         broker.stop()
         store("closed", closed)
         broker.start()
@@ -109,7 +109,7 @@ def _write_table(java: JavaClients, directory: Path) -> None:
         for number in range(3):
             plain.send_pairs("table", 0, [(b"other %d" % number, None)])
     lines = directory / "cleaner-offset-checkpoint"
-    _until(lambda: lines.exists() and any(int(line.split()[2]) > 20 for line in lines.read_text().splitlines()[2:]))
+    until(lambda: lines.exists() and any(int(line.split()[2]) > 20 for line in lines.read_text().splitlines()[2:]))
 
 
 def _write_events(java: JavaClients, broker: Broker) -> None:
@@ -121,7 +121,7 @@ def _write_events(java: JavaClients, broker: Broker) -> None:
     admin.delete_records({ClientPartition("events", 0): 7})
     admin.delete_topics(["gone"])
     admin.close()
-    _until(lambda: bool(list(broker.folders[0].glob("gone-0.*-delete"))))
+    until(lambda: bool(list(broker.folders[0].glob("gone-0.*-delete"))))
 
 
 def _write_again(java: JavaClients) -> None:
@@ -136,7 +136,8 @@ def _transactional(java: JavaClients, name: str) -> JavaProducer:
     return producer
 
 
-def _until(is_so: Callable[[], bool]) -> None:
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so."""
     deadline = time.monotonic() + _WAIT_S
     while not is_so():
         assert time.monotonic() < deadline

@@ -13,6 +13,7 @@ from tests.golden import files
 from tests.golden.cases import Case, cases
 from tests.golden.directories import make_directories
 from tests.golden.files import Golden
+from tests.golden.replicas import make_replicas
 from tests.kafka.broker_directory import make_directory
 from tests.kafka.judge import Judge
 
@@ -36,6 +37,7 @@ def main() -> None:
             print(f"{golden.name}.bin: {len(golden.data):,} bytes, {golden.about}")
     with Judge("broker") as judge, tempfile.TemporaryDirectory() as work:
         make_directories(Path(work), judge)
+        make_replicas(Path(work), judge)
         make_directory(Path(work), judge)
 
 

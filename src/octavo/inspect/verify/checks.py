@@ -13,6 +13,7 @@ from octavo.inspect.verify.leftovers import check_file_names, check_folder_names
 from octavo.inspect.verify.partition import BatchCheck, FolderCheck
 from octavo.inspect.verify.producer_checks import ProducerChecks
 from octavo.inspect.verify.remote_log import check_remote_offsets, check_remote_snapshot
+from octavo.inspect.verify.replicas import difference as _difference  # noqa: F401 - declares rules
 from octavo.inspect.verify.topic_ids import check_topic_id, check_topic_ids
 
 # Each is called with a `PartitionFolder` before any batch is read.

@@ -82,7 +82,7 @@ def check_topic_ids(folder: DirectoryFolder) -> Iterator[Problem]:
     ids = {
         partition: topic_id
         for partition, name in folder.partitions.items()
-        if partition.topic != METADATA_TOPIC and (topic_id := _id_in(folder.path / name)) is not None
+        if partition.topic != METADATA_TOPIC and (topic_id := read_topic_id(folder.path / name)) is not None
     }
     topics = read_topics(folder.path)
     yield from _compare(folder, ids, topics or {})
@@ -106,7 +106,8 @@ def _compare(folder: DirectoryFolder, ids: dict[TopicPartition, UUID], topics: d
             yield DIFFERS.broken(file, found=found)
 
 
-def _id_in(path: Path) -> UUID | None:
+def read_topic_id(path: Path) -> UUID | None:
+    """Return the topic's id in the folder of a partition; None if there is none, or none that can be read."""
     try:
         partition = Folder(path)
         if PARTITION_METADATA not in partition.files:
