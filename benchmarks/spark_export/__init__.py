@@ -7,8 +7,6 @@ rows are counted and which is removed. All tables are compressed with the same c
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.data import FOLDER
@@ -16,10 +14,9 @@ from benchmarks.measure import Result, tell, within
 from benchmarks.registry import Outcome
 from benchmarks.spark_export import json_log
 from benchmarks.spark_export.spark import Export, run_exports
+from benchmarks.spark_process import Session
 from benchmarks.spark_read import logs
-from benchmarks.spark_read.serving import served
-from benchmarks.spark_read.spark import Answer, Session
-from tests.kafka.releases import KafkaUnavailable
+from benchmarks.spark_read.serving import served_to_connector
 from tests.spark import sessions
 
 SEGMENTS = 10  # number of segments: 10 gigabytes, and 87 million records
@@ -51,7 +48,7 @@ def _parquet(codec: str, *, scale: int, repeat: int) -> list[Result]:
     exports = [Export("parquet", "export", source), Export("alone", "alone", source)]
     if codec == "none":
         exports += [Export(each, "export", {**source, "format": each}) for each in _LAKES]
-    with _connector(folder) as address:
+    with served_to_connector(folder) as address:
         settings = {}
         if address:
             broker = {"kafka.bootstrap.servers": address, "subscribe": logs.TOPIC, "minPartitions": "8"}
@@ -61,12 +58,12 @@ def _parquet(codec: str, *, scale: int, repeat: int) -> list[Result]:
     results = []
     if address:
         title = f"export to Parquet, {name} vs Spark's Kafka connector"
-        results.append(_ratio(title, answer, "parquet", "connector", count, 3))
+        results.append(answer.ratio(title, "parquet", "connector", count, 3))
     title = f"export to Parquet, {name} vs decoding and writing with pyarrow alone"
-    results.append(_ratio(title, answer, "parquet", "alone", count, 0.6))
+    results.append(answer.ratio(title, "parquet", "alone", count, 0.6))
     if codec == "none":
         results += [
-            _ratio(f"export to {each.title()}, {name} vs Parquet", answer, each, "parquet", count, None)
+            answer.ratio(f"export to {each.title()}, {name} vs Parquet", each, "parquet", count, None)
             for each in _LAKES
         ]
     return results
@@ -85,8 +82,8 @@ def _json(*, scale: int, repeat: int) -> list[Result]:
     ]
     answer = run_exports(exports, count=count, repeat=repeat, session=Session())
     return [
-        _ratio("JSON to typed columns of a table vs from_json", answer, "typed table", "from_json table", count, 2),
-        _ratio("JSON to typed columns in Spark vs from_json", answer, "typed rows", "from_json rows", count, 2),
+        answer.ratio("JSON to typed columns of a table vs from_json", "typed table", "from_json table", count, 2),
+        answer.ratio("JSON to typed columns in Spark vs from_json", "typed rows", "from_json rows", count, 2),
     ]
 
 
@@ -124,28 +121,3 @@ def _linked(folder: Path, segments: int, work: Path) -> Path:
             if path.name.split(".")[0] in names or not path.name.startswith("0"):
                 (target / partition.name / path.name).hardlink_to(path)
     return target
-
-
-@contextmanager
-def _connector(folder: Path) -> Iterator[str | None]:
-    """Yield the address of a broker that serves the log; None if Kafka is not available."""
-    try:
-        sessions.connector_path()
-        with served(folder) as address:
-            yield address
-    except KafkaUnavailable as missing:
-        tell(str(missing))
-        yield None
-
-
-def _ratio(name: str, answer: Answer, ours: str, peer: str, count: int, target: float | None) -> Result:
-    mine, other = answer.seconds(ours), answer.seconds(peer)
-    return Result(
-        name=name,
-        ratio=other / mine,
-        best_ratio=min(answer.times[peer]) / min(answer.times[ours]),
-        ours=count / mine,
-        peer=count / other,
-        unit="records/s",
-        target=target,
-    )

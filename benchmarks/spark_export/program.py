@@ -21,6 +21,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.spark_export.alone import Alone
+from benchmarks.spark_process import answering
 from benchmarks.spark_read.program import peak_of_workers
 from octavo.spark.tables import export_logs
 from octavo.values import value_decoder
@@ -33,28 +34,22 @@ _ALONE: Final = Alone()
 
 def main() -> None:
     """Run the exports, and print the measurements as JSON on the last line."""
-    asked = json.load(sys.stdin)
-    builder = SparkSession.builder.master(asked["master"]).appName("benchmark")
-    for name, value in asked["settings"].items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    times: dict[str, list[float]] = {export["name"]: [] for export in asked["exports"]}
-    target = Path(asked["folder"], "table")
-    for turn in range(asked["warm"] + asked["repeat"]):
-        for export in asked["exports"]:
-            os.sync()  # what the pass before has left to be written does not slow this one
-            begin = perf_counter()
-            KINDS[export["kind"]](spark, export["options"], str(target), asked["codec"])
-            taken = perf_counter() - begin
-            print(f"    {export['name']}: {taken:.2f} s", file=sys.stderr, flush=True)
-            if turn >= asked["warm"]:
-                times[export["name"]].append(taken)
-            check(target, export, asked["count"])
-            shutil.rmtree(target, ignore_errors=True)
-    print(json.dumps({"times": times, "worker_mib": peak_of_workers(os.getpid())}), flush=True)
-    _ALONE.close()
-    spark.stop()
+    with answering() as (spark, asked):
+        times: dict[str, list[float]] = {export["name"]: [] for export in asked["exports"]}
+        target = Path(asked["folder"], "table")
+        for turn in range(asked["warm"] + asked["repeat"]):
+            for export in asked["exports"]:
+                os.sync()  # what the pass before has left to be written does not slow this one
+                begin = perf_counter()
+                KINDS[export["kind"]](spark, export["options"], str(target), asked["codec"])
+                taken = perf_counter() - begin
+                print(f"    {export['name']}: {taken:.2f} s", file=sys.stderr, flush=True)
+                if turn >= asked["warm"]:
+                    times[export["name"]].append(taken)
+                check(target, export, asked["count"])
+                shutil.rmtree(target, ignore_errors=True)
+        print(json.dumps({"times": times, "worker_mib": peak_of_workers(os.getpid())}), flush=True)
+        _ALONE.close()
 
 
 def check(target: Path, export: dict[str, Any], count: int) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from benchmarks.data import FOLDER
-from benchmarks.spark_read.spark import Answer, Session, run_program
+from benchmarks.spark_process import Session, run_program
+from benchmarks.spark_read.spark import Answer
 
 CODEC = "snappy"  # of all Parquet files: the default of Spark and of exports
 

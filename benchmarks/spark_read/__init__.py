@@ -7,16 +7,14 @@ first rounds are for warming up, and are not measured.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.measure import Result, tell, within
 from benchmarks.registry import Outcome
+from benchmarks.spark_process import Session
 from benchmarks.spark_read import logs, ready
-from benchmarks.spark_read.serving import served
-from benchmarks.spark_read.spark import Answer, Query, Session, ask
-from tests.kafka.releases import KafkaUnavailable
+from benchmarks.spark_read.serving import served_to_connector
+from benchmarks.spark_read.spark import Query, ask
 from tests.spark import sessions
 
 CODECS = ("none", "lz4", "zstd")
@@ -56,7 +54,7 @@ def _scan(codec: str, *, scale: int, repeat: int) -> list[Result]:
     for query in queries:
         if query.format == "ready":
             ready.prepare(query.options)
-    with _connector(folder) as address:
+    with served_to_connector(folder) as address:
         settings = {}
         if address:
             options = {"kafka.bootstrap.servers": address, "subscribe": logs.TOPIC, "minPartitions": "8"}
@@ -65,40 +63,14 @@ def _scan(codec: str, *, scale: int, repeat: int) -> list[Result]:
         answer = ask(queries, repeat=repeat, session=Session(settings=settings))
     name = "uncompressed" if codec == "none" else codec
     results = [
-        _ratio(f"full scan, {name} vs ready-made batches", answer, "full", "ready", count, 0.85),
-        _ratio(f"offset and timestamp, {name} vs the full scan", answer, "columns", "full", count, 3),
-        _ratio(f"offset and timestamp, {name} vs ready-made batches", answer, "columns", "ready columns", count, None),
-        _ratio(f"committed data, {name}, planning included, vs all", answer, "committed", "all", count, 0.9),
+        answer.ratio(f"full scan, {name} vs ready-made batches", "full", "ready", count, 0.85),
+        answer.ratio(f"offset and timestamp, {name} vs the full scan", "columns", "full", count, 3),
+        answer.ratio(f"offset and timestamp, {name} vs ready-made batches", "columns", "ready columns", count, None),
+        answer.ratio(f"committed data, {name}, planning included, vs all", "committed", "all", count, 0.9),
     ]
     if address:
-        results.append(_ratio(f"full scan, {name} vs Spark's Kafka connector", answer, "full", "connector", count, 3))
+        results.append(answer.ratio(f"full scan, {name} vs Spark's Kafka connector", "full", "connector", count, 3))
     return results
-
-
-@contextmanager
-def _connector(folder: Path) -> Iterator[str | None]:
-    """Yield the address of a broker that serves the log; None if Kafka is not available."""
-    try:
-        sessions.connector_path()
-        with served(folder) as address:
-            yield address
-    except KafkaUnavailable as missing:
-        tell(str(missing))
-        yield None
-
-
-def _ratio(name: str, answer: Answer, ours: str, peer: str, count: int, target: float | None) -> Result:
-    mine, other = answer.seconds(ours), answer.seconds(peer)
-    best = min(answer.times[peer]) / min(answer.times[ours])
-    return Result(
-        name=name,
-        ratio=other / mine,
-        best_ratio=best,
-        ours=count / mine,
-        peer=count / other,
-        unit="records/s",
-        target=target,
-    )
 
 
 def _ranges(folder: Path, *, scale: int, repeat: int) -> list[Result]:

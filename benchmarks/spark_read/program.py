@@ -17,33 +17,28 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.spark_process import answering
 from benchmarks.spark_read.ready import ReadySource
 from tests.spark.processes import workers
 
 
 def main() -> None:
     """Run the queries, and print the measurements as JSON on the last line."""
-    asked = json.load(sys.stdin)
-    builder = SparkSession.builder.master(asked["master"]).appName("benchmark")
-    for name, value in asked["settings"].items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    spark.dataSource.register(ReadySource)
-    frames = {query["name"]: load(spark, query) for query in asked["queries"]}
-    times: dict[str, list[float]] = {name: [] for name in frames}
-    for turn in range(asked["warm"] + asked["repeat"]):
-        for query in asked["queries"]:
-            name = query["name"]
-            begin = perf_counter()
-            frame = load(spark, query) if query["anew"] else frames[name]
-            frame.write.format("noop").mode("overwrite").save()  # all rows go into the JVM, which drops them
-            taken = perf_counter() - begin
-            print(f"    {name}: {taken:.2f} s", file=sys.stderr, flush=True)
-            if turn >= asked["warm"]:
-                times[name].append(taken)
-    print(json.dumps({"times": times, "worker_mib": peak_of_workers(os.getpid())}), flush=True)
-    spark.stop()
+    with answering() as (spark, asked):
+        spark.dataSource.register(ReadySource)
+        frames = {query["name"]: load(spark, query) for query in asked["queries"]}
+        times: dict[str, list[float]] = {name: [] for name in frames}
+        for turn in range(asked["warm"] + asked["repeat"]):
+            for query in asked["queries"]:
+                name = query["name"]
+                begin = perf_counter()
+                frame = load(spark, query) if query["anew"] else frames[name]
+                frame.write.format("noop").mode("overwrite").save()  # all rows go into the JVM, which drops them
+                taken = perf_counter() - begin
+                print(f"    {name}: {taken:.2f} s", file=sys.stderr, flush=True)
+                if turn >= asked["warm"]:
+                    times[name].append(taken)
+        print(json.dumps({"times": times, "worker_mib": peak_of_workers(os.getpid())}), flush=True)
 
 
 def load(spark: SparkSession, query: dict[str, Any]) -> DataFrame:

@@ -10,9 +10,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.data import FOLDER
+from benchmarks.measure import tell
 from benchmarks.spark_read import logs
 from tests.kafka.broker import Broker
+from tests.kafka.releases import KafkaUnavailable
+from tests.spark import sessions
 from tests.spark.broker import create
+
+
+@contextmanager
+def served_to_connector(folder: Path) -> Iterator[str | None]:
+    """Run a broker that serves the log to Spark's connector; yield its address, or None if one of them is missing."""
+    try:
+        sessions.connector_path()
+        with served(folder) as address:
+            yield address
+    except KafkaUnavailable as missing:
+        tell(str(missing))
+        yield None
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from benchmarks.spark_process import answering
 from benchmarks.spark_write.dropping import DroppingSink
 
 _ASK_AGAIN_S: Final = 0.05
@@ -24,22 +25,16 @@ _ASK_AGAIN_S: Final = 0.05
 
 def main() -> None:
     """Run the streams, and print the measurements as JSON on the last line."""
-    asked = json.load(sys.stdin)
-    builder = SparkSession.builder.master(asked["master"]).appName("benchmark")
-    for name, value in asked["settings"].items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    spark.dataSource.register(DroppingSink)
-    passes: dict[str, list[dict[str, float]]] = {sink["name"]: [] for sink in asked["sinks"]}
-    for turn in range(asked["repeat"]):
-        for sink in asked["sinks"]:
-            checkpoints = Path(asked["folder"], f"{sink['name']}-{turn}")
-            found = micro_batches(spark, sink["name"], sink["options"], checkpoints, asked["warm"], asked["count"])
-            print(f"    {sink['name']}: {found[-1]}", file=sys.stderr, flush=True)
-            passes[sink["name"]] += found
-    print(json.dumps(passes), flush=True)
-    spark.stop()
+    with answering() as (spark, asked):
+        spark.dataSource.register(DroppingSink)
+        passes: dict[str, list[dict[str, float]]] = {sink["name"]: [] for sink in asked["sinks"]}
+        for turn in range(asked["repeat"]):
+            for sink in asked["sinks"]:
+                checkpoints = Path(asked["folder"], f"{sink['name']}-{turn}")
+                found = micro_batches(spark, sink["name"], sink["options"], checkpoints, asked["warm"], asked["count"])
+                print(f"    {sink['name']}: {found[-1]}", file=sys.stderr, flush=True)
+                passes[sink["name"]] += found
+        print(json.dumps(passes), flush=True)
 
 
 def micro_batches(

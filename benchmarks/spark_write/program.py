@@ -15,8 +15,9 @@ from functools import reduce
 from pathlib import Path
 from time import perf_counter
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
+from benchmarks.spark_process import answering
 from benchmarks.spark_write.dropping import DroppingSink
 from benchmarks.spark_write.targets import Directory, Dropped, Served, Target
 from tests.spark.processes import CpuMeter
@@ -24,31 +25,25 @@ from tests.spark.processes import CpuMeter
 
 def main() -> None:
     """Run the writes, and print the measurements as JSON on the last line."""
-    asked = json.load(sys.stdin)
-    builder = SparkSession.builder.master(asked["master"]).appName("benchmark")
-    for name, value in asked["settings"].items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    spark.dataSource.register(DroppingSink)
-    rows = spark.read.format("octavo").load(asked["input"]).select("key", "value").cache()
-    count = rows.count()
-    targets: dict[str, Target] = {name: Dropped(name) for name in ("noop", "dropping")}
-    targets["octavo"] = Directory(Path(asked["folder"]))
-    if asked["broker"]:
-        targets["kafka"] = Served(*asked["broker"])
-    cpu = CpuMeter(os.getpid())
-    passes: dict[str, list[dict[str, float]]] = {write["name"]: [] for write in asked["writes"]}
-    for turn in range(asked["warm"] + asked["repeat"]):
-        for write in asked["writes"]:
-            times = write["times"]
-            frame = reduce(DataFrame.union, [rows] * times)
-            taken = measure(frame, targets[write["target"]], write["options"], count * times, cpu)
-            print(f"    {write['name']}: {taken}", file=sys.stderr, flush=True)
-            if turn >= asked["warm"]:
-                passes[write["name"]].append(taken)
-    print(json.dumps({"passes": passes, "count": count}), flush=True)
-    spark.stop()
+    with answering() as (spark, asked):
+        spark.dataSource.register(DroppingSink)
+        rows = spark.read.format("octavo").load(asked["input"]).select("key", "value").cache()
+        count = rows.count()
+        targets: dict[str, Target] = {name: Dropped(name) for name in ("noop", "dropping")}
+        targets["octavo"] = Directory(Path(asked["folder"]))
+        if asked["broker"]:
+            targets["kafka"] = Served(*asked["broker"])
+        cpu = CpuMeter(os.getpid())
+        passes: dict[str, list[dict[str, float]]] = {write["name"]: [] for write in asked["writes"]}
+        for turn in range(asked["warm"] + asked["repeat"]):
+            for write in asked["writes"]:
+                times = write["times"]
+                frame = reduce(DataFrame.union, [rows] * times)
+                taken = measure(frame, targets[write["target"]], write["options"], count * times, cpu)
+                print(f"    {write['name']}: {taken}", file=sys.stderr, flush=True)
+                if turn >= asked["warm"]:
+                    passes[write["name"]].append(taken)
+        print(json.dumps({"passes": passes, "count": count}), flush=True)
 
 
 def measure(rows: DataFrame, target: Target, options: dict[str, str], count: int, cpu: CpuMeter) -> dict[str, float]:
