@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -14,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from octavo.cli.exits import DAMAGE_FOUND, FINE
-from octavo.cli.spark_job import add_spark_options, job_progress, pairs, spark_session
+from octavo.cli.spark_job import (
+    add_spark_options,
+    add_table_options,
+    job_progress,
+    pairs,
+    print_summary,
+    spark_session,
+)
 from octavo.errors import FormatError, InvalidInput
 
 if TYPE_CHECKING:
@@ -62,11 +68,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("source", metavar="SOURCE", help="the logs: a path, a pattern or an address")
     parser.add_argument("target", metavar="TARGET", help="the table: a path or an address")
-    parser.add_argument(
-        "--format", choices=("parquet", "delta", "iceberg"), default="parquet", help="(default: parquet)"
-    )
-    parser.add_argument("--topic", metavar="NAME", action="append", help="only this topic; may be repeated")
-    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
+    add_table_options(parser)
     _add_columns(parser)
     _add_running(parser)
     add_spark_options(parser)
@@ -115,13 +117,6 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
         default=[],
         help='an option of format("octavo"), such as startingTimestamp or isolation.level; may be repeated',
     )
-    group.add_argument(
-        "--option",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="how the table is reached: a storage option of Delta, or a property of Iceberg's catalog; may be repeated",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -161,8 +156,7 @@ def run(arguments: argparse.Namespace) -> int:
         except FormatError as error:
             print(f"octavo: {error}", file=sys.stderr)
             return DAMAGE_FOUND
-    for line in [json.dumps(_fields(summary))] if arguments.json else _lines(summary):
-        print(line)
+    print_summary(arguments, _fields(summary), _lines(summary))
     return FINE
 
 

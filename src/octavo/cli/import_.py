@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING, Final
 
 from octavo.cli.exits import FINE
-from octavo.cli.spark_job import add_spark_options, job_progress, pairs, spark_session
+from octavo.cli.spark_job import (
+    add_spark_options,
+    add_table_options,
+    job_progress,
+    pairs,
+    print_summary,
+    spark_session,
+)
 
 if TYPE_CHECKING:
     from octavo.spark.tables.importing import ImportSummary
@@ -50,10 +56,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("source", metavar="SOURCE", help="the table: a path or an address")
     parser.add_argument("target", metavar="TARGET", help="the data directory to write: a path")
-    parser.add_argument(
-        "--format", choices=("parquet", "delta", "iceberg"), default="parquet", help="(default: parquet)"
-    )
-    parser.add_argument("--topic", metavar="NAME", action="append", help="only this topic; may be repeated")
+    add_table_options(parser)
     parser.add_argument(
         "--compression",
         choices=("none", "gzip", "snappy", "lz4", "zstd"),
@@ -68,16 +71,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="a setting of the topics that are created; may be repeated",
     )
     parser.add_argument(
-        "--option",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="how the table is reached: a storage option of Delta, or a property of Iceberg's catalog; may be repeated",
-    )
-    parser.add_argument(
         "--staging", metavar="DIR", help="where batches wait for the commit (default: a hidden folder beside TARGET)"
     )
-    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     add_spark_options(parser)
     parser.set_defaults(run=run)
 
@@ -100,8 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
             staging_path=arguments.staging,
             on_progress=on_progress,
         )
-    for line in [json.dumps(_fields(done))] if arguments.json else _lines(done):
-        print(line)
+    print_summary(arguments, _fields(done), _lines(done))
     return FINE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -38,6 +39,28 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a setting of Spark, such as spark.executor.memory=4g; may be repeated",
     )
+
+
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which table it is, which topics, and how the summary is printed."""
+    parser.add_argument(
+        "--format", choices=("parquet", "delta", "iceberg"), default="parquet", help="(default: parquet)"
+    )
+    parser.add_argument("--topic", metavar="NAME", action="append", help="only this topic; may be repeated")
+    parser.add_argument(
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="how the table is reached: a storage option of Delta, or a property of Iceberg's catalog; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
+
+
+def print_summary(arguments: argparse.Namespace, fields: dict[str, object], lines: list[str]) -> None:
+    """Print what was done, as `--json` says."""
+    for line in [json.dumps(fields)] if arguments.json else lines:
+        print(line)
 
 
 def pairs(given: list[str], option: str) -> dict[str, str]:
