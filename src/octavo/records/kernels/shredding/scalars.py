@@ -65,29 +65,14 @@ def read_number(data: Array, at: int, end: int) -> tuple[int, int, int, int, int
     negative = at < end and data[at] & 0xFF == _MINUS
     if negative:
         at += 1
-    number = 0
-    digits = 0
     start = at
-    while at < end and _ZERO <= data[at] & 0xFF <= _NINE:
-        digit = (data[at] & 0xFF) - _ZERO
-        if digits > 0 or digit > 0:
-            digits += 1
-            if digits <= MAX_DIGITS:
-                number = number * 10 + digit
-        at += 1
+    at, number, digits = read_digits(data, at, end, 0, 0)
     if at == start or (at - start > 1 and data[start] & 0xFF == _ZERO):
         return DOUBT, 0, 0, 0, 0
     decimals = -1
     if at < end and data[at] & 0xFF == _POINT:
-        at += 1
-        start = at
-        while at < end and _ZERO <= data[at] & 0xFF <= _NINE:
-            digit = (data[at] & 0xFF) - _ZERO
-            if digits > 0 or digit > 0:
-                digits += 1
-                if digits <= MAX_DIGITS:
-                    number = number * 10 + digit
-            at += 1
+        start = at + 1
+        at, number, digits = read_digits(data, start, end, number, digits)
         decimals = at - start
         if decimals == 0:
             return DOUBT, 0, 0, 0, 0
@@ -97,6 +82,18 @@ def read_number(data: Array, at: int, end: int) -> tuple[int, int, int, int, int
     if negative:
         number = -number
     return at, number, digits, decimals, exponent
+
+
+def read_digits(data: Array, at: int, end: int, number: int, digits: int) -> tuple[int, int, int]:
+    """Append digits to a number that has so many already. Returns the position after them, the number, their count."""
+    while at < end and _ZERO <= data[at] & 0xFF <= _NINE:
+        digit = (data[at] & 0xFF) - _ZERO
+        if digits > 0 or digit > 0:
+            digits += 1
+            if digits <= MAX_DIGITS:
+                number = number * 10 + digit
+        at += 1
+    return at, number, digits
 
 
 def read_exponent(data: Array, at: int, end: int) -> tuple[int, int]:
