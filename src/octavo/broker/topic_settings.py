@@ -23,6 +23,9 @@ FROM_TOPIC: Final = 1
 FROM_BROKER: Final = 4
 DEFAULT: Final = 5
 
+# Settings of a broker that have no value unless one is given: then another setting, in hours, counts.
+_WITHOUT_DEFAULT: Final = {"log.roll.ms", "log.roll.jitter.ms", "log.retention.ms", "log.flush.interval.ms"}
+
 
 class Synonym(NamedTuple):
     """A setting that gives a topic's setting its value, unless one before it does."""
@@ -63,8 +66,8 @@ def _setting(option: Any, config: Mapping[str, str], broker: Mapping[str, str]) 
     stand_ins = STAND_INS.get(name, ())
     synonyms += [Synonym(each, broker[each], FROM_BROKER) for each in stand_ins if each in broker]
     default = option.kind.write(option.default)
-    if stand_ins:
-        synonyms.append(Synonym(stand_ins[-1], _broker_default(stand_ins[-1], default), DEFAULT))
+    if stand_ins and stand_ins[0] not in _WITHOUT_DEFAULT:
+        synonyms.append(Synonym(stand_ins[0], default, DEFAULT))
     value = synonyms[0].value if synonyms and synonyms[0].source != DEFAULT else default
     source = synonyms[0].source if synonyms else DEFAULT
     return Setting(name, value, source, _type(option.kind), tuple(synonyms))
@@ -74,11 +77,3 @@ def _type(kind: object) -> int:
     if isinstance(kind, Integer):
         return _INT if kind.is_int32 else _LONG
     return _TYPES[type(kind)]
-
-
-_HOUR_MS: Final = 3_600_000
-
-
-def _broker_default(name: str, default: str) -> str:
-    """Return the default of a broker's setting, which may be in hours."""
-    return str(int(default) // _HOUR_MS) if name.endswith(".hours") else default

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from octavo.broker.answers import Later, Parts
 from octavo.broker.apis.describe_configs import TOPIC
 from octavo.broker.cluster_image import TopicImage
+from octavo.broker.kafka_words import config_problem
 from octavo.broker.request import Request
 from octavo.broker.topic_settings import LIST, topic_settings
 from octavo.broker.wire.api_keys import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
@@ -28,13 +29,12 @@ _DELETE: Final = 1
 _APPEND: Final = 2
 _SUBTRACT: Final = 3
 _OPERATIONS: Final = {_APPEND: "APPEND", _SUBTRACT: "SUBTRACT"}
-_MAX_VALUE: Final = 32_767
 
 Changes = dict[str, str | None]
 
 
 class _Refused(Exception):
-    def __init__(self, code: ErrorCode, message: str) -> None:
+    def __init__(self, code: ErrorCode, message: str | None) -> None:
         super().__init__(code, message)
         self.code = code
         self.message = message
@@ -100,7 +100,7 @@ def _change(
         if not only_check:
             broker.set_config(topic.name, changes)
     except InvalidConfig as error:
-        raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        raise _Refused(ErrorCode.INVALID_CONFIG, config_problem(error)) from None
     except (OctavoError, OSError) as error:
         broker.say(f"the settings of topic {topic.name} could not be changed: {error}")
         raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
@@ -130,12 +130,10 @@ def _changed(broker: Broker, topic: TopicImage, each: Struct) -> str | None:
     if value is None:
         raise _Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
     text: str = value
-    if len(text) > _MAX_VALUE:
-        raise _Refused(ErrorCode.INVALID_CONFIG, "The configuration value cannot be added because it exceeds the limit")
     if operation == _SET:
         return text
     if operation not in _OPERATIONS:
-        raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation {operation}")
+        raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     settings: list[Any] = topic_settings(topic.config, broker.properties, [name])
     if not settings or settings[0].type != LIST:
         why = f"Can't {_OPERATIONS[operation]} to key {name} because its type is not LIST."

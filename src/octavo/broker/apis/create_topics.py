@@ -10,13 +10,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
+from octavo.broker.kafka_words import config_problem, name_problem
 from octavo.broker.request import Request
 from octavo.broker.topic_settings import topic_settings
 from octavo.broker.wire.api_keys import CREATE_TOPICS
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode, InvalidConfig, OctavoError, TopicExists
 from octavo.log.config.log_config import LogConfig
-from octavo.log.names import METADATA_TOPIC, topic_name_problem
+from octavo.log.names import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -98,7 +99,7 @@ def _one(broker: Broker, asked: Struct, *, only_check: bool) -> dict[str, Any]:
 
 
 def _check_name(broker: Broker, name: str) -> None:
-    problem = topic_name_problem(name)
+    problem = name_problem(name)
     if problem is not None:
         raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if name in broker.image.topics:
@@ -121,7 +122,7 @@ def _config(asked: Struct) -> dict[str, str]:
     try:
         LogConfig.from_properties(config)
     except InvalidConfig as error:
-        raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        raise _Refused(ErrorCode.INVALID_CONFIG, config_problem(error)) from None
     return config
 
 
@@ -169,6 +170,7 @@ def _check_assignments(broker: Broker, asked: Struct) -> None:
 def _failed(asked: Struct, refused: _Refused) -> dict[str, Any]:
     return {
         "name": asked.name,
+        "topic_id": bytes(16),
         "error_code": refused.code,
         "error_message": refused.message,
         "num_partitions": -1,

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Parts
+from octavo.broker.kafka_words import MALFORMED, name_problem
 from octavo.broker.request import Request
 from octavo.broker.topic_settings import Setting, topic_settings
 from octavo.broker.wire.api_keys import DESCRIBE_CONFIGS
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode
-from octavo.log.names import topic_name_problem
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -26,7 +26,10 @@ _TYPES: Final = (TOPIC, BROKER)
 def describe_configs(broker: Broker, request: Request) -> Parts:
     """Answer a DescribeConfigs request."""
     asked = request.read()
-    results = [_resource(broker, each, asked) for each in asked.resources]
+    if all(each.resource_type in _TYPES for each in asked.resources):
+        results = [_resource(broker, each, asked) for each in asked.resources]
+    else:  # Kafka answers none of them then
+        results = [_malformed(each) for each in asked.resources]
     return [write_response(DESCRIBE_CONFIGS, request.version, {"throttle_time_ms": 0, "results": results})]
 
 
@@ -39,7 +42,7 @@ def _resource(broker: Broker, wanted: Struct, asked: Struct) -> dict[str, Any]:
         "configs": [],
     }
     if wanted.resource_type == TOPIC:
-        problem = topic_name_problem(wanted.resource_name)
+        problem = name_problem(wanted.resource_name)
         if problem is not None:
             return content | {"error_code": ErrorCode.INVALID_TOPIC_EXCEPTION, "error_message": problem}
         topic = broker.image.topics.get(wanted.resource_name)
@@ -47,15 +50,20 @@ def _resource(broker: Broker, wanted: Struct, asked: Struct) -> dict[str, Any]:
             return content | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         settings = topic_settings(topic.config, broker.properties, wanted.configuration_keys)
         return content | {"configs": [setting_content(each, asked) for each in settings]}
-    if wanted.resource_type == BROKER:
-        if wanted.resource_name not in ("", str(broker.node_id)):
-            why = (
-                f"Unexpected broker id, expected {broker.node_id} or empty string, but received {wanted.resource_name}"
-            )
-            return content | {"error_code": ErrorCode.INVALID_REQUEST, "error_message": why}
-        return content
-    why = f"Unsupported resource type: {wanted.resource_type}"
-    return content | {"error_code": ErrorCode.INVALID_REQUEST, "error_message": why}
+    if wanted.resource_name not in ("", str(broker.node_id)):
+        why = f"Unexpected broker id, expected {broker.node_id} or empty string, but received {wanted.resource_name}"
+        return content | {"error_code": ErrorCode.INVALID_REQUEST, "error_message": why}
+    return content
+
+
+def _malformed(wanted: Struct) -> dict[str, Any]:
+    return {
+        "error_code": ErrorCode.INVALID_REQUEST,
+        "error_message": MALFORMED,
+        "resource_type": wanted.resource_type,
+        "resource_name": wanted.resource_name,
+        "configs": [],
+    }
 
 
 def setting_content(each: Setting, asked: Struct) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from octavo.broker.answers import Parts
+from octavo.broker.kafka_words import name_problem
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DESCRIBE_PRODUCERS
 from octavo.broker.wire.messages import write_response
 from octavo.errors import ErrorCode
-from octavo.log.names import topic_name_problem
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -32,11 +32,13 @@ def _one(broker: Broker, name: str, number: int) -> dict[str, Any]:
         "error_message": None,
         "active_producers": [],
     }
-    if topic_name_problem(name) is not None:
-        return content | {"error_code": ErrorCode.INVALID_TOPIC_EXCEPTION}
+    problem = name_problem(name)
+    if problem is not None:
+        return content | {"error_code": ErrorCode.INVALID_TOPIC_EXCEPTION, "error_message": problem}
     found = broker.led_log(name, number)
     if isinstance(found, int):
-        return content | {"error_code": found}
+        why = None if name in broker.image.topics else "This server does not host this topic-partition."
+        return content | {"error_code": found, "error_message": why}
     with found.log.lock:
         entries = list(found.log.producers.entries.items())
     content["active_producers"] = [

@@ -25,6 +25,10 @@ def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
     topics = broker.image.topics
     names = sorted({topic.name for topic in asked.topics}) if asked.topics else sorted(topics)
     cursor = asked.cursor
+    if cursor is not None and asked.topics and cursor.topic_name not in names:
+        refusal = {"error_code": ErrorCode.INVALID_REQUEST, "topic_authorized_operations": NOT_ASKED}
+        refused = [_missing(name) | refusal for name in names]
+        return _answer(request, refused, None)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     left = max(1, min(asked.response_partition_limit, _MAX_PARTITIONS))
@@ -46,7 +50,11 @@ def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
         if behind < len(topic.partitions):
             next_cursor = {"topic_name": name, "partition_index": behind}
             break
-    content = {"throttle_time_ms": 0, "topics": found, "next_cursor": next_cursor}
+    return _answer(request, found, next_cursor)
+
+
+def _answer(request: Request, topics: list[dict[str, Any]], next_cursor: dict[str, Any] | None) -> Parts:
+    content = {"throttle_time_ms": 0, "topics": topics, "next_cursor": next_cursor}
     return [write_response(DESCRIBE_TOPIC_PARTITIONS, request.version, content)]
 
 
@@ -73,5 +81,5 @@ def _missing(name: str) -> dict[str, Any]:
         "topic_id": bytes(16),
         "is_internal": False,
         "partitions": [],
-        "topic_authorized_operations": NOT_ASKED,
+        "topic_authorized_operations": TOPIC_OPERATIONS,
     }

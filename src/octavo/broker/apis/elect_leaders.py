@@ -22,25 +22,29 @@ _ELECTIONS: Final = (0, 1)  # preferred, unclean
 def elect_leaders(broker: Broker, request: Request) -> Parts:
     """Answer an ElectLeaders request."""
     asked = request.read()
-    content: dict[str, Any] = {"throttle_time_ms": 0, "error_code": 0, "replica_election_results": []}
-    if asked.election_type not in _ELECTIONS:
-        content["error_code"] = ErrorCode.INVALID_REQUEST
-    elif asked.topic_partitions is None:
+    error = 0 if asked.election_type in _ELECTIONS else ErrorCode.INVALID_REQUEST
+    content: dict[str, Any] = {"throttle_time_ms": 0, "error_code": error, "replica_election_results": []}
+    if asked.topic_partitions is None:
         content["replica_election_results"] = [{"topic": name, "partition_result": []} for name in broker.image.topics]
     else:
         content["replica_election_results"] = [
-            {"topic": topic.topic, "partition_result": [_one(broker, topic.topic, each) for each in topic.partitions]}
+            {
+                "topic": topic.topic,
+                "partition_result": [_one(broker, asked.election_type, topic.topic, each) for each in topic.partitions],
+            }
             for topic in asked.topic_partitions
         ]
     return [write_response(ELECT_LEADERS, request.version, content)]
 
 
-def _one(broker: Broker, name: str, number: int) -> dict[str, Any]:
+def _one(broker: Broker, election: int, name: str, number: int) -> dict[str, Any]:
     topic = broker.image.topics.get(name)
-    if topic is None:
+    if election not in _ELECTIONS:
+        error, message = ErrorCode.INVALID_REQUEST, f"Unknown election type {election}"
+    elif topic is None:
         error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
     elif number not in topic.partitions:
         error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{number}"
     else:
-        error, message = ErrorCode.ELECTION_NOT_NEEDED, None
+        error, message = ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
     return {"partition_id": number, "error_code": error, "error_message": message}

@@ -115,8 +115,9 @@ class _Fetch:
         found = self._broker.led_log(each.topic, each.partition, each.leader_epoch)
         committed = self._isolation is Isolation.READ_COMMITTED
         if isinstance(found, int):
-            self._must_answer |= found in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
-            return FetchedPartition(each.topic, each.partition, found, aborted=())
+            is_of_epoch = found in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
+            self._must_answer |= is_of_epoch
+            return FetchedPartition(each.topic, each.partition, found, aborted=None if is_of_epoch else ())
         log = found.log
         self._logs.append(log)
         try:

@@ -21,6 +21,8 @@ def init_producer_id(broker: Broker, request: Request) -> Parts | Later:
     """Answer an InitProducerId request."""
     asked = request.read()
     version = request.version
+    if asked.transactional_id == "":
+        return _answer(version, error=ErrorCode.INVALID_REQUEST)
     if asked.transactional_id is not None:
         return _answer(version, error=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if (asked.producer_id < 0) != (asked.producer_epoch < 0):

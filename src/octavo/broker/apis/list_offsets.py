@@ -41,7 +41,7 @@ def list_offsets(broker: Broker, request: Request) -> Parts:
                 _failed(each, ErrorCode.INVALID_REQUEST)
                 if counts[topic.name, each.partition_index] > 1
                 else _one(broker, request.version, topic.name, each, isolation)
-                for each in topic.partitions
+                for each in {each.partition_index: each for each in topic.partitions}.values()
             ],
         }
         for topic in asked.topics

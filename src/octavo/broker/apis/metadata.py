@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 NOT_ASKED: Final = -0x80000000
 TOPIC_OPERATIONS: Final = 3576  # everything that can be done with a topic, as bits
 CLUSTER_OPERATIONS: Final = 8096
-_IDS: Final = 12  # the first version whose requests may name topics by id
 _NO_ID: Final = bytes(16)
 
 
@@ -135,5 +134,5 @@ def _missing(wanted: Struct, error: int, asked: Struct) -> dict[str, Any]:
         "topic_id": wanted.topic_id,
         "is_internal": False,
         "partitions": [],
-        "topic_authorized_operations": NOT_ASKED,
+        "topic_authorized_operations": TOPIC_OPERATIONS if asked.include_topic_authorized_operations else NOT_ASKED,
     }

@@ -7,6 +7,7 @@ is named twice, only its last records count, as in Kafka.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Parts
@@ -17,10 +18,16 @@ from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
+_OF_RECORDS: Final = "One or more records have been rejected"
+_OF_TIME: Final = f"{_OF_RECORDS} due to invalid timestamp"
 _ACKS: Final = (-1, 0, 1)
 _PRODUCER_ID_AT: Final = 43
 _ATTRIBUTES_AT: Final = 21
 _TRANSACTIONAL: Final = 0x10
+_LENGTH_AT: Final = 8
+_LENGTH: Final = struct.Struct(">i")
+_MAGIC_AT: Final = 16
+_MAGIC: Final = 2
 
 
 def produce(broker: Broker, request: Request) -> Parts | None:
@@ -58,20 +65,31 @@ def _is_transactional(records: memoryview | None) -> bool:
     return bool(records[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL) and records[_PRODUCER_ID_AT] < 0x80
 
 
+def _is_one_batch(records: memoryview) -> bool:
+    """Return whether the records are one batch, of magic 2: clients may send nothing else."""
+    size = len(records)
+    if size <= _MAGIC_AT:
+        return False
+    (length,) = _LENGTH.unpack_from(records, _LENGTH_AT)
+    return bool(_LENGTH_AT + _LENGTH.size + length == size and records[_MAGIC_AT] == _MAGIC)
+
+
 def _append(broker: Broker, wanted: PartitionProduce) -> PartitionResult:
     partition, records = wanted.partition, wanted.records
     found = broker.led_log(wanted.topic, partition)
     if isinstance(found, int):
         return PartitionResult(partition, found)
-    if records is None:
+    if records is None or not _is_one_batch(records):
         return PartitionResult(partition, ErrorCode.INVALID_RECORD)
     if found.topic.is_internal:
         return PartitionResult(partition, ErrorCode.INVALID_TOPIC_EXCEPTION)
     try:
         done = found.log.append(records)
     except AppendRefused as error:
-        start = found.log.start_offset if error.record_errors else -1
-        return PartitionResult(partition, error.code, -1, -1, start, error.record_errors, error.message)
+        if not error.record_errors:
+            return PartitionResult(partition, error.code)
+        why = _OF_TIME if error.code == ErrorCode.INVALID_TIMESTAMP else _OF_RECORDS
+        return PartitionResult(partition, error.code, -1, -1, found.log.start_offset, error.record_errors, why)
     except LogError as error:
         return PartitionResult(partition, error.code)
     except OSError as error:

@@ -60,6 +60,19 @@ def write_response(api_key: int, version: int, content: Content) -> bytes:
     return b"".join(parts)
 
 
+def write_request(api_key: int, version: int, content: Content) -> bytes:
+    """Return the body of a request, as a client writes it."""
+    parts: list[bytes] = []
+    _codec(api_key, version, "request")[1](parts, content)
+    return b"".join(parts)
+
+
+def read_response(api_key: int, version: int, body: memoryview) -> Struct:
+    """Read the body of a response, as a client does. Raises `MalformedRequest`."""
+    response: Struct = _codec(api_key, version, "response")[0](body, 0)[0]
+    return response
+
+
 def is_flexible(api_key: int, version: int) -> bool:
     """Return whether this version of an API has tagged fields and compact lengths."""
     flexible: bool = _declaration(api_key, version, "request").__flexible__

@@ -18,6 +18,7 @@ Read = Callable[[memoryview, int], tuple[Any, int]]
 Write = Callable[[list[bytes], Any], None]
 
 MAX_VARINT_SHIFT: Final = 28
+MAX_STRING: Final = 0x7FFF
 
 
 def read_uvarint(data: memoryview, position: int) -> tuple[int, int]:
@@ -112,6 +113,8 @@ def sized(kind: str, *, flexible: bool, nullable: bool) -> tuple[Read, Write]:
             if not nullable:
                 raise MalformedRequest(f"null at byte {position}, where it must not be")
             return None, position
+        if is_text and length > MAX_STRING:
+            raise MalformedRequest(f"a string at byte {position} is longer than {MAX_STRING} bytes")
         content, position = take(data, position, length)
         return read_text(bytes(content)) if is_text else bytes(content), position
 

@@ -72,6 +72,10 @@ class Options:
         """Kafka's names of all options."""
         return frozenset(self._kinds)
 
+    def kind(self, name: str) -> Kind:
+        """Return the kind of values that an option has. Raises `InvalidConfig`."""
+        return self._kind(name, None)
+
     def parse(self, name: str, text: str) -> tuple[str, Any]:
         """Return the attribute and the value for an option that is given as text. Raises `InvalidConfig`."""
         kind = self._kind(name, text)

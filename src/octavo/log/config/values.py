@@ -43,8 +43,8 @@ class Integer:
     def __init__(self, minimum: int, maximum: int, *, also: int | None = None, is_int32: bool = False) -> None:
         """`also`: one more valid number outside the range; `is_int32`: it is an `int` in Java."""
         self.is_int32: Final = is_int32
-        self._minimum: Final = minimum
-        self._maximum: Final = maximum
+        self.minimum: Final = minimum
+        self.maximum: Final = maximum
         self._also: Final = also
         self.allowed = f"a whole number from {minimum} to {maximum}" + (f", or {also}" if also is not None else "")
 
@@ -55,7 +55,7 @@ class Integer:
         return int(text)
 
     def accepts(self, value: Any) -> bool:
-        return type(value) is int and (self._minimum <= value <= self._maximum or value == self._also)
+        return type(value) is int and (self.minimum <= value <= self.maximum or value == self._also)
 
     def write(self, value: int) -> str:
         return str(value)

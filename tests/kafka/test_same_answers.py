@@ -1,0 +1,63 @@
+"""The broker and Apache Kafka are asked the same, and give the same answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from octavo.broker.config import BrokerConfig
+from octavo.broker.wire import api_keys as keys
+from octavo.errors import ErrorCode
+from octavo.server.serving import serve
+from tests.kafka.conftest import NewBroker
+from tests.server.conversation import Conversation, differences
+from tests.server.questions import Question, questions
+
+# A fresh cluster of Kafka has a default of its own for this setting, as a record in its metadata.
+_OF_KAFKA_ALONE = "min.insync.replicas"
+
+
+def without_what_is_meant(answer: Any) -> Any:
+    """An answer without what differs on purpose."""
+    if isinstance(answer, dict):
+        if answer.get("name") == _OF_KAFKA_ALONE:
+            return {"name": _OF_KAFKA_ALONE}
+        return {
+            key: without_what_is_meant(each)
+            for key, each in answer.items()
+            if key not in ("supported_features", "finalized_features")
+        }
+    return [without_what_is_meant(each) for each in answer] if isinstance(answer, list) else answer
+
+
+def test_all_questions_are_answered_as_kafka_answers_them(new_broker: NewBroker, tmp_path: Path) -> None:
+    kafka = new_broker(tmp_path / "kafka", settings={"auto.create.topics.enable": "false"})
+    kafka.format()
+    kafka.start()
+    config = BrokerConfig(auto_create_topics=False)
+    asked = list(questions())
+    assert len(asked) > 500
+    found: list[str] = []
+    with (
+        serve(tmp_path / "ours", config=config) as server,
+        Conversation(kafka.address) as theirs,
+        Conversation(server.bootstrap_servers) as ours,
+    ):
+        for question in asked:
+            expected = without_what_is_meant(patient(theirs, question))
+            answer = without_what_is_meant(ours.ask(*question))
+            if question.api_key == keys.API_VERSIONS and answer["api_keys"]:
+                assert all(each in expected["api_keys"] for each in answer["api_keys"])
+                continue
+            found += [f"{question}{line}" for line in differences(answer, expected)]
+    assert not found, "\n".join([f"{len(found)} differences:", *found[:30]])
+
+
+def patient(kafka: Conversation, question: Question) -> Any:
+    """What Kafka answers, when it is ready to give out producer ids."""
+    while True:
+        answer = kafka.ask(*question)
+        if not (
+            question.api_key == keys.INIT_PRODUCER_ID and answer["error_code"] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        ):
+            return answer
