@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,8 +14,11 @@ from pyspark.sql import SparkSession
 
 from octavo.cli import main
 from octavo.spark.tables.export import export_logs
+from tests.plugin import install
+from tests.spark import sessions
 from tests.spark.broker import Topics
 from tests.unit.spark.tables.exporting import data_files, rows
+from tests.unit.spark.topics import write_topic
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 TOPICS: Final = ("plain", "codecs", "transactions", "compacted", "cut")
@@ -83,3 +89,23 @@ def test_the_command_exports_and_says_what_it_did(
     assert main(["export", str(topics.folder), table, "--topic", "plane"]) == 2
     assert "is 'plain' meant?" in capsys.readouterr().err
     assert len(data_files(tmp_path / "table")) >= 4
+
+
+@pytest.mark.soak
+def test_workers_find_the_format_of_another_package(java: str, tmp_path: Path) -> None:
+    """Driver and workers are processes of their own, and find the package as they find all others."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    install(packages, "octavo_test_length")
+    write_topic(tmp_path / "logs", "events", partitions=2, batches=5)
+    environment = sessions.environment()
+    environment["PYTHONPATH"] = os.pathsep.join([str(packages), environment["PYTHONPATH"]])
+    command = [sys.executable, "-m", "octavo.cli", "export", str(tmp_path / "logs"), str(tmp_path / "table")]
+    command += ["--value-format", "length", "--message", "size"]
+    for name, value in sessions.settings().items():
+        command += ["--conf", f"{name}={value}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = rows(tmp_path / "table", "value, size")
+    assert len(found) == 50
+    assert all(row["size"] == (None if row["value"] is None else len(row["value"])) for row in found)

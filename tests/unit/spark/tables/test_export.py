@@ -20,6 +20,7 @@ from octavo.spark.tables.notes import ColumnChoice
 from octavo.spark.tables.parquet import ParquetTarget
 from octavo.spark.tables.written import NO_DAY, parse_path
 from octavo.values import ValueDecoder, value_decoder
+from tests.plugin import install
 from tests.unit.spark import queries
 from tests.unit.spark.tables.exporting import InProcess, data_files, export, rows
 from tests.unit.spark.topics import SMALL, TIME_MS, batch, write_topic
@@ -389,3 +390,21 @@ def test_timestamps_are_those_of_the_log(logs: Path, table: Path) -> None:
     assert found[1]["timestamp"] - found[0]["timestamp"] == timedelta(milliseconds=10)
     assert isinstance(found[0]["timestamp"], datetime)
     assert found[0]["timestampType"] == 0
+
+
+def test_a_format_of_another_package_has_columns_and_is_kept(
+    logs: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    install(packages, "octavo_test_length")
+    monkeypatch.syspath_prepend(packages)
+    export(logs, table, columns=ColumnChoice(decoder=value_decoder("length", message="size")))
+    append(logs, [TIME_MS])
+    export(logs, table)  # as the table has noted it
+    found = rows(table, "value, size, parse_error")
+    assert len(found) == 201
+    for row in found:
+        is_loud = row["value"] is not None and b"!" in row["value"]
+        assert row["size"] == (None if row["value"] is None or is_loud else len(row["value"]))
+        assert (row["parse_error"] is not None) == is_loud
