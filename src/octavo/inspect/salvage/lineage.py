@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from octavo.inspect.salvage.order import Chain, LeftOut, fill
 from octavo.inspect.salvage.run import Run, SegmentFile
 from octavo.inspect.salvage.survey import Damage
 from octavo.log.files.text_checkpoint import EpochEntry
-from octavo.records.layout import MAX_INT64
+from octavo.records.layout import MAX_INT32, MAX_INT64
 
 OTHER_HISTORY: Final = "they are of another history, which lost: after offset {} their leader epochs differ"
 NOT_COMPARABLE: Final = "they have no leader epoch in common with the replica that leads"
@@ -54,6 +55,15 @@ class Replica:
     def rank(self) -> tuple[int, int, int]:
         """The order in which replicas are chosen to lead, the highest first; at last, by the number of batches."""
         return self.last_epoch, self.end_offset, sum(run.count for run in self.chain.runs)
+
+    def named_end(self, end_offset: int) -> int:
+        """Return where the log ended by the names of files that have no sound batches; at least `end_offset`.
+
+        Offsets before that were used, even if nothing of them is left.
+        """
+        used = {run.file.number for run in self.chain.runs}
+        names = [file.named for file in self.files if file.number not in used]
+        return max([end_offset, *(name for name in names if name - end_offset <= MAX_INT32)])
 
 
 def assemble(replicas: Sequence[Replica]) -> tuple[Replica, Chain, list[LeftOut]]:
@@ -93,12 +103,11 @@ def _fill_damage(chain: Chain, leader: Replica, run: Run) -> None:
 def _history(leader: Replica) -> list[Interval]:
     """Return which offsets have which leader epochs, by the batches and, if it agrees with them, the checkpoint."""
     history = _intervals(leader.chain.runs)
-    entries = leader.epochs
-    ends = [entry.start_offset - 1 for entry in entries[1:]] + [MAX_INT64]
-    known = [(entry.epoch, entry.start_offset, end) for entry, end in zip(entries, ends, strict=True)]
-    if all(_agrees(known, interval) for interval in history):
-        # Of the last epoch nothing is known after the last batch: another replica may have had more, and lost it.
-        history += [each for each in known if each[2] < MAX_INT64]
+    known = [(one.epoch, one.start_offset, other.start_offset - 1) for one, other in pairwise(leader.epochs)]
+    latest = [(entry.epoch, entry.start_offset, MAX_INT64) for entry in leader.epochs[-1:]]
+    if all(_agrees(known + latest, interval) for interval in history):
+        # Of the latest epoch nothing is known after the last batch: another replica may have had more, and lost it.
+        history += known
     return history
 
 

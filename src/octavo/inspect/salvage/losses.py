@@ -79,8 +79,8 @@ class Losses:
         end = max(((run.file.number, run.position) for run in in_place), default=(0, 0))
         if any(place >= end for place in self._doubtful_places()):
             self.lost.append(LostOffsets(last.last + 1, None))
-        elif files[-1].named > last.last + 1 and not self._leader.is_compacted:
-            self.lost.append(LostOffsets(last.last + 1, files[-1].named - 1))
+        elif (end_offset := self._leader.named_end(last.last + 1)) > last.last + 1 and not self._leader.is_compacted:
+            self.lost.append(LostOffsets(last.last + 1, end_offset - 1))
 
     def _doubtful_places(self) -> list[tuple[int, int]]:
         """Return where batches of the replica that leads are lost: the numbers of files, and positions in them."""

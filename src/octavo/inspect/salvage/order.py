@@ -46,6 +46,13 @@ class Chain:
         self._by_position = {(run.file.path, run.position): run for run in runs}
         self._by_end = {(run.file.path, run.end): run for run in runs}
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether offsets are missing between batches that follow each other in a file, as after a compaction."""
+        if any(run.has_gaps for run in self.runs):
+            return True
+        return any(one.is_followed_by(other) and one.last + 1 < other.base for one, other in pairwise(self.runs))
+
     def has_room(self, first: int, last: int) -> bool:
         """Return whether no run has any of these offsets."""
         at = bisect_right(self.runs, last, key=_base) - 1

@@ -172,7 +172,7 @@ class _Job:
         chain, left_out = put_in_order(runs, extra)
         epochs = epochs_of(folder)
         restore_epochs(chain, [entry.epoch for entry in epochs])
-        is_compacted |= any(run.has_gaps for run in chain.runs)
+        is_compacted |= chain.has_gaps
         return Replica(number, folder, files.logs, chain, damage, left_out, epochs, is_compacted, ignored=files.ignored)
 
     def _open(self, folder: Path, report: PartitionReport, runs: Sequence[Run]) -> None:

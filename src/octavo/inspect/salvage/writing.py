@@ -43,12 +43,10 @@ def plan_segments(runs: Sequence[Run], leader: Replica) -> list[TargetSegment]:
             file = run.file
         segments[-1].runs.append(run)
         size += run.size
-    end_offset = runs[-1].last + 1 if runs else 0
-    named = [each.named for each in leader.files if end_offset < each.named <= end_offset + MAX_INT32]
     if not runs:
-        named = [each.named for each in leader.files][:1] or [0]
-    if named:
-        segments.append(TargetSegment(named[-1], []))
+        segments.append(TargetSegment(leader.files[0].named if leader.files else 0, []))
+    elif (end_offset := leader.named_end(runs[-1].last + 1)) > runs[-1].last + 1:
+        segments.append(TargetSegment(end_offset, []))
     return segments
 
 
