@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import struct
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -236,9 +239,6 @@ def test_a_log_of_nothing_but_damage_becomes_an_empty_one(tmp_path: Path) -> Non
 
 
 def test_pages_that_the_disk_cannot_read_are_damage(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import errno
-    import os
-
     random = Random(5)
     log = Log.open(source, storage=FastStorage())
     for _ in range(100):
@@ -246,7 +246,7 @@ def test_pages_that_the_disk_cannot_read_are_damage(source: Path, monkeypatch: p
     log.close()
     before = batches_in(source)
     path = max(source.glob("*.log"))
-    real, bad = os.preadv, os.stat(path).st_ino
+    real, bad = os.preadv, path.stat().st_ino
     page = path.stat().st_size // 4096 // 2
 
     def failing(descriptor: int, buffers: list[memoryview], position: int) -> int:
@@ -280,10 +280,10 @@ def test_the_heaviest_sequence_that_increases_is_found() -> None:
         best = 0
         for mask in range(1 << len(items)):
             chosen = [item for at, item in enumerate(items) if mask >> at & 1]
-            if all(a[1] < b[0] for a, b in zip(chosen, chosen[1:], strict=False)):
+            if all(a[1] < b[0] for a, b in pairwise(chosen)):
                 best = max(best, sum(item[2] for item in chosen))
         found = [items[at] for at in heaviest(items)]
-        assert all(a[1] < b[0] for a, b in zip(found, found[1:], strict=False))
+        assert all(a[1] < b[0] for a, b in pairwise(found))
         assert sum(item[2] for item in found) == best
 
 
