@@ -11,6 +11,7 @@ from octavo.inspect import ByteMap, explain_file
 from octavo.inspect.pages.explain_page import explain_page
 from octavo.records import BatchBuilder, Codec, Header
 from tests.browser.chromium import Browser, Page
+from tests.browser.looks import assert_looks_right
 
 HOSTILE = b'</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 
@@ -203,45 +204,8 @@ def test_roles_and_names_are_there_for_a_screen_reader(page: Page) -> None:
 def test_nothing_overflows_and_it_can_be_read(browser: Browser, compressed: Path, width: int, dark: bool) -> None:
     page = browser.open(compressed, width=width, dark=dark)
     page.press("Tab", "Tab", "ArrowDown")
-    assert page.run("document.documentElement.scrollWidth") == width
-    beyond = (
-        "[...document.querySelectorAll('body *')].filter(e => e.getClientRects().length"
-        " && e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.outerHTML.slice(0, 80))"
-    )
-    assert page.run(beyond) == []
-    assert page.run(_LOW_CONTRAST) == []
-    lightness = page.run("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)")
-    assert (max(lightness) < 60) == dark
+    assert_looks_right(page, width=width, dark=dark)
     page.close()
-
-
-# Texts whose contrast with the colour behind them is less than 4.5 (WCAG AA). Colours are painted to be compared: they
-# may be given in any form, and may be transparent.
-_LOW_CONTRAST = """
-(() => {
-  const pen = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
-  const painted = (colors) => {
-    pen.clearRect(0, 0, 1, 1);
-    for (const color of colors) { pen.fillStyle = color; pen.fillRect(0, 0, 1, 1); }
-    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
-  const bright = (rgb) => {
-    const [r, g, b] = rgb.map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const found = [];
-  for (const e of document.querySelectorAll("body *")) {
-    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-    if (!own || !e.getClientRects().length) continue;
-    const behind = [];
-    for (let each = e; each; each = each.parentElement) behind.unshift(getComputedStyle(each).backgroundColor);
-    const a = bright(painted(behind)), b = bright(painted([...behind, getComputedStyle(e).color]));
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) found.push(e.className + " " + e.textContent.slice(0, 20) + " " + contrast.toFixed(2));
-  }
-  return found.slice(0, 10);
-})()
-"""
 
 
 def test_decompressed_bytes_have_a_map_of_their_own(browser: Browser, compressed: Path) -> None:

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 
 from octavo import __version__
-from octavo.cli import demo, dump, explain, export, handover, import_, salvage
+from octavo.cli import demo, dump, explain, export, handover, import_, report, salvage
 from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, INTERRUPTED
 from octavo.errors import OctavoError
 
@@ -31,6 +31,7 @@ examples:
   octavo dump broken.log --resync                go on after damage
   octavo explain 00000000000000000000.log        what every byte of a batch means
   octavo salvage /data/orders-0 /safe/orders-0    make a valid partition of a damaged one
+  octavo report /var/lib/kafka/data --html r.html a page about a data directory
   octavo handover /var/lib/octavo                let Apache Kafka serve what Octavo wrote
   octavo export /var/lib/kafka/data /lake/events make a table of topics, each record once
   octavo import /lake/events /var/lib/octavo     make logs of a table again
@@ -75,6 +76,7 @@ def _run(argv: Sequence[str] | None) -> int:
     handover.add_to(commands)
     export.add_to(commands)
     import_.add_to(commands)
+    report.add_to(commands)
     try:
         arguments = parser.parse_args(argv)
     except SystemExit as told:  # for --help, --version or a wrong option: argparse has already printed its message

@@ -60,15 +60,18 @@ def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
     assert "Not now: Spark needs Java, 17 or later, and there is none on the PATH." in " ".join(done.stdout.split())
     assert all(rate > 0 for rate in rates)
     commands = [line.strip() for line in done.stdout.splitlines() if line.startswith(f"  {sys.executable}")]
-    assert len(commands) == 6
+    assert len(commands) == 7
     outcomes = [subprocess.run(command, shell=True, capture_output=True, text=True) for command in commands]
-    assert [outcome.returncode for outcome in outcomes] == [FINE] * 6
-    every, transaction, stopped, resynced, handed_over, _ = (outcome.stdout for outcome in outcomes)
+    assert [outcome.returncode for outcome in outcomes] == [FINE] * 7
+    every, transaction, explained, stopped, resynced, handed_over, _ = (outcome.stdout for outcome in outcomes)
     assert every.count("\n") == 42
     assert transaction.count('"isTransactional":true') == 3
+    assert "last_offset_delta   1 (last offset 40)" in explained
     assert (int(stopped), int(resynced)) == (100, 200)
     assert f"{tmp_path}/data: ready for Apache Kafka" in handed_over
     assert "5 topics, 8 partitions" in handed_over  # one of Kafka's own, for transactions
+    assert "producer_id" in (tmp_path / "batch.html").read_text("utf-8")
+    assert "no rule is broken" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_the_reason_is_told_if_spark_does_not_start(

@@ -14,7 +14,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="show what Octavo does, in under a minute",
         description="Builds batches in every format, shows one byte by byte, decodes, converts, damages and mends, "
         "sends a million records through Arrow, writes a log, crashes it and recovers it, sends in transactions, "
-        "compacts, asks the log by Spark SQL, writes the answer to it, exports it to a table, and imports that again.",
+        "compacts, asks the log by Spark SQL, writes the answer to it, exports it to a table, "
+        "imports that again, and leaves two pages to look at.",
     )
     parser.add_argument(
         "--dir",
@@ -28,7 +29,19 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the demo: show all its chapters, one after another."""
     from pathlib import Path
 
-    from octavo.cli.demo import bytes_, conversion, crash, damage, delivering, formats, keeping, logs, million, tables
+    from octavo.cli.demo import (
+        bytes_,
+        conversion,
+        crash,
+        damage,
+        delivering,
+        formats,
+        keeping,
+        logs,
+        million,
+        pages,
+        tables,
+    )
     from octavo.cli.demo.stage import Stage
 
     folder = logs.write(Path(arguments.dir) if arguments.dir else None)
@@ -44,5 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
     crash.show(stage, data)
     delivering.show(stage, data)
     tables.show(stage, data)
+    pages.show(stage, folder, data)
     logs.show(stage, folder, data)
     return FINE

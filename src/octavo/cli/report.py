@@ -1,0 +1,81 @@
+"""`octavo report`: write a page about a data directory."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Final
+
+from octavo.cli.exits import DAMAGE_FOUND, FINE
+
+_DESCRIPTION: Final = """\
+Writes one page about a data directory: topics and partitions with sizes, offsets, times, codecs and compression,
+how batches are filled, the segments over time, and the problems that `octavo verify` finds. Nothing is locked or
+changed, and a broker may be running.
+"""
+
+_EPILOG: Final = """\
+examples:
+  octavo report /var/lib/kafka/data --html report.html
+  octavo report /var/lib/kafka/data --html report.html --no-verify
+  octavo report /var/lib/kafka/data/orders-0 --html orders.html
+
+Without --no-verify every byte is read and checked, and the exit code is 1 if a problem was found.
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `octavo report` and its options to the parser."""
+    parser = commands.add_parser(
+        "report",
+        help="write a page about a data directory",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("directory", metavar="DIR", help="a data directory, or the folder of a partition")
+    parser.add_argument("--html", metavar="FILE", required=True, help="the page to write")
+    parser.add_argument(
+        "--no-verify", action="store_true", help="look at headers only, which is fast, and not for problems"
+    )
+    parser.add_argument(
+        "--processes",
+        metavar="N",
+        type=_processes,
+        help="how many to use (default: one for each core, if there is much)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page; return 1 if problems were found."""
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from octavo.cli.progress import progress
+    from octavo.inspect.pages.report_page import report_page
+    from octavo.inspect.pages.writing import check_target, write_page
+    from octavo.inspect.report.gathering import find_folders, gather, sizes_of
+
+    path, target = Path(arguments.directory), Path(arguments.html)
+    check_target(target)  # before much is read
+    sizes = sizes_of(find_folders(path))
+    done = 0
+    with progress(sum(sizes.values()), at_terminal=True) as show:
+
+        def advance(size: int) -> None:
+            nonlocal done
+            done += size
+            show(done)
+
+        summary = gather(path, sizes, verify=not arguments.no_verify, processes=arguments.processes, on_bytes=advance)
+    write_page(target, report_page(summary, f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"))
+    print(f"Written: {target}", file=sys.stderr)
+    has_problems = summary.problem_count or any(each.failure for each in summary.partitions)
+    return DAMAGE_FOUND if has_problems else FINE
+
+
+def _processes(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:6]) <= 256:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 256")
+    return int(text)

@@ -1,0 +1,152 @@
+"""Summarise one partition from the headers of its batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from octavo.errors import FormatError, OctavoError
+from octavo.inspect.kinds import open_regular
+from octavo.inspect.report.sampling import CompressionSample
+from octavo.inspect.report.summary import SIZES, FoundProblem, PartitionSummary, SegmentSummary
+from octavo.log.names import LOG, TopicPartition, base_offset_of
+from octavo.log.segment.damage import BatchSearch
+from octavo.log.segment.header_scan import scan_headers
+from octavo.log.storage import File
+from octavo.records.kernels import scan
+from octavo.records.kernels.batch_table import Table
+from octavo.records.layout import NO_TIMESTAMP, Attributes, Codec
+
+_CODEC: Final = int(Attributes.CODEC)
+_MOST_PROBLEMS: Final = 100  # that are kept for each partition
+
+OnBytes = Callable[[int], None]
+
+
+def survey_partition(folder: Path, *, verify: bool, on_bytes: OnBytes | None = None) -> PartitionSummary:
+    """Return the summary of a partition's folder. It raises nothing: what cannot be read is said in the summary.
+
+    verify: also look for problems, as `octavo verify` does, which reads every byte
+    on_bytes: called with the number of bytes that were looked at since the last call
+    """
+    summary = PartitionSummary(folder.name, TopicPartition.parse(folder.name))
+    tell = on_bytes or (lambda size: None)
+    try:
+        logs = _list(folder, summary)
+        sample = CompressionSample()
+        for path, base_offset in logs:
+            _survey_segment(path, base_offset, summary, sample)
+            if not verify:
+                tell(path.stat().st_size)
+        summary.sampled_in, summary.sampled_out = sample.size_in, sample.size_out
+        if verify:
+            _verify(folder, summary, tell)
+    except (OctavoError, OSError) as error:
+        summary.failure = str(error)
+    return summary
+
+
+def _list(folder: Path, summary: PartitionSummary) -> list[tuple[Path, int]]:
+    """Count the files of the folder; return its segments in the order of their base offsets."""
+    logs = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_file(follow_symlinks=False):
+                continue
+            summary.files += 1
+            summary.disk_size += entry.stat(follow_symlinks=False).st_size
+            base_offset = base_offset_of(entry.name)
+            if entry.name.endswith(LOG) and base_offset is not None:
+                logs.append((folder / entry.name, base_offset))
+    return sorted(logs, key=lambda log: log[1])
+
+
+def _survey_segment(path: Path, base_offset: int, summary: PartitionSummary, sample: CompressionSample) -> None:
+    file = open_regular(path)
+    size = file.size()
+    before = summary.batch_bytes
+    first_ms = last_ms = NO_TIMESTAMP
+    search = BatchSearch()
+
+    def pass_over(file: File, error: FormatError, end: int) -> int:
+        return search.next_batch(file, error.position, end)
+
+    for table, shift in scan_headers(file, 0, size, pass_over):
+        first, last = _add(table, summary)
+        first_ms = first if first_ms < 0 else min(first_ms, first) if first >= 0 else first_ms
+        last_ms = max(last_ms, last)
+        sample.take(file, table, shift)
+    if summary.start_offset is None:
+        summary.start_offset = base_offset
+    if summary.end_offset is None:
+        summary.end_offset = base_offset
+    summary.log_size += size
+    summary.unreadable += max(0, size - (summary.batch_bytes - before))
+    if first_ms >= 0:
+        summary.first_ms = first_ms if summary.first_ms < 0 else min(summary.first_ms, first_ms)
+    summary.last_ms = max(summary.last_ms, last_ms)
+    summary.add_segment(SegmentSummary(base_offset, size, first_ms, last_ms))
+
+
+def _add(table: Table, summary: PartitionSummary) -> tuple[int, int]:
+    """Add the batches of a table of headers to a summary; return their first and last timestamp."""
+    attributes, sizes = table[:, scan.ATTRIBUTES], table[:, scan.SIZE]
+    codecs = attributes & _CODEC
+    counts = _counts(table, summary)
+    summary.batches += len(table)
+    summary.batch_bytes += int(sizes.sum())
+    summary.records += int(counts.sum())
+    is_new = table[:, scan.MAGIC] == 2
+    summary.control_batches += int(((attributes & int(Attributes.CONTROL)) != 0)[is_new].sum())
+    summary.transactional_batches += int(((attributes & int(Attributes.TRANSACTIONAL)) != 0)[is_new].sum())
+    for codec in np.unique(codecs).tolist():
+        name = Codec(codec).name.lower() if codec < len(Codec) else "unknown"
+        summary.codec_bytes[name] += int(sizes[codecs == codec].sum())
+    for magic, count in zip(*np.unique(table[:, scan.MAGIC], return_counts=True), strict=True):
+        summary.magic_batches[int(magic)] += int(count)
+    _count_classes(sizes, summary.batch_sizes)
+    _count_classes(counts[counts > 0], summary.batch_records)
+    summary.end_offset = max(summary.end_offset or 0, int(table[-1, scan.LAST_OFFSET]) + 1)
+    # The base timestamp of a batch with a delete horizon is a time to come, and not one of its records.
+    is_horizon = is_new & ((attributes & int(Attributes.DELETE_HORIZON)) != 0)
+    firsts = np.where(is_horizon, table[:, scan.MAX_TIMESTAMP], table[:, scan.BASE_TIMESTAMP])
+    known = firsts[firsts >= 0]
+    last = int(table[:, scan.MAX_TIMESTAMP].max(initial=NO_TIMESTAMP))
+    return (int(known.min()) if len(known) else last), max(last, int(known.max(initial=NO_TIMESTAMP)))
+
+
+def _counts(table: Table, summary: PartitionSummary) -> Table:
+    """Return the number of records of each batch. For compressed messages of old formats it is taken from offsets."""
+    counts = np.maximum(table[:, scan.COUNT], 0)
+    is_wrapper = (table[:, scan.MAGIC] < 2) & ((table[:, scan.ATTRIBUTES] & _CODEC) != 0)
+    if is_wrapper.any():
+        lasts = table[:, scan.LAST_OFFSET]
+        before = np.concatenate(([(summary.end_offset or int(lasts[0])) - 1], lasts[:-1]))
+        counts = np.where(is_wrapper, np.maximum(lasts - before, 1), counts)
+    return counts
+
+
+def _count_classes(numbers: Table, classes: list[int]) -> None:
+    """Count numbers by the power of two below them."""
+    powers = np.minimum(np.log2(np.maximum(numbers, 1)).astype(np.int64), SIZES - 1)
+    for power, count in enumerate(np.bincount(powers, minlength=SIZES).tolist()):
+        classes[power] += count
+
+
+def _verify(folder: Path, summary: PartitionSummary, on_bytes: OnBytes) -> None:
+    """Find the problems of the partition, and keep the first of them."""
+    from octavo.inspect.verify import check_partition
+
+    problems = check_partition(folder, on_bytes=on_bytes)
+    for problem in islice(problems, _MOST_PROBLEMS):
+        rule = problem.rule
+        file = f"{folder.name}/{problem.file}"
+        summary.problems.append(
+            FoundProblem(file, problem.position, problem.offset, rule.name, problem.found, rule.means, rule.repair)
+        )
+    summary.problem_count = len(summary.problems) + sum(1 for _ in problems)

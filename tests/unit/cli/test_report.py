@@ -1,0 +1,64 @@
+"""`octavo report`: what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from octavo.cli import main
+from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
+from octavo.records import BatchBuilder
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    builder = BatchBuilder()
+    builder.append(b"k", b"v", timestamp_ms=1_700_000_000_000)
+    folder = tmp_path / "data" / "events-0"
+    folder.mkdir(parents=True)
+    (folder / "00000000000000000000.log").write_bytes(builder.build())
+    return folder.parent
+
+
+def test_a_page_is_written_and_nothing_else(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(data.rglob("*"))
+    target = tmp_path / "report.html"
+    assert main(["report", str(data), "--html", str(target)]) == FINE
+    page = target.read_text("utf-8")
+    assert "events-0" in page
+    assert "no rule is broken" in page
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", f"Written: {target}\n")
+    assert sorted(data.rglob("*")) == before
+
+
+def test_problems_are_in_the_page_and_in_the_exit_code(data: Path, tmp_path: Path) -> None:
+    segment = next(data.rglob("*.log"))
+    content = bytearray(segment.read_bytes())
+    content[-1] ^= 1
+    segment.write_bytes(content)
+    target = tmp_path / "report.html"
+    assert main(["report", str(data), "--html", str(target)]) == DAMAGE_FOUND
+    page = target.read_text("utf-8")
+    assert "<b>batch-crc</b>" in page
+    assert "1 problem" in page
+    assert main(["report", str(data), "--html", str(target), "--no-verify"]) == FINE
+    assert "not looked for" in target.read_text("utf-8")
+
+
+def test_it_is_refused_before_anything_is_read(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    segment = next(data.rglob("*.log"))
+    content = segment.read_bytes()
+    for arguments in (
+        [str(data), "--html", str(segment)],
+        [str(data), "--html", str(tmp_path / "no" / "page.html")],
+        [str(segment), "--html", str(tmp_path / "page.html")],
+        [str(tmp_path / "missing"), "--html", str(tmp_path / "page.html")],
+        [str(data), "--html", str(tmp_path / "page.html"), "--processes", "0"],
+        [str(data)],
+    ):
+        assert main(["report", *arguments]) == COULD_NOT_RUN
+        assert "Traceback" not in capsys.readouterr().err
+    assert segment.read_bytes() == content
+    assert not (tmp_path / "page.html").exists()
