@@ -115,7 +115,7 @@ def _lines(report: PartitionReport) -> Iterator[str]:
     if len(report.sources) > 1:
         leading = next(source for source in report.sources if source.leads)
         yield f"  leads     {leading.path}, with leader epoch {leading.last_epoch}"
-    lost = [f"offsets {_range(each)}" for each in report.lost]
+    lost = [f"offsets {_range(each)}{_count(each)}" for each in report.lost]
     yield from _several("lost", lost or ["nothing" if not report.has_lost else "no offsets of the log that leads"])
     yield from _several("damaged", [_damaged(each) for each in report.damage])
     yield from _several(
@@ -175,6 +175,10 @@ def _range(lost: LostOffsets) -> str:
     if lost.last_offset == lost.first_offset:
         return f"{lost.first_offset:,}"
     return f"{lost.first_offset:,} to {lost.last_offset:,}"
+
+
+def _count(lost: LostOffsets) -> str:
+    return "" if lost.last_offset is None else f" ({lost.last_offset - lost.first_offset + 1:,})"
 
 
 def _damaged(damage: DamagedBytes) -> str:

@@ -7,6 +7,6 @@ SalvageReport     what is kept, what is lost, and why; for each partition a `Par
 from __future__ import annotations
 
 from octavo.inspect.salvage.report import PartitionReport, SalvageReport
-from octavo.inspect.salvage.salvage import salvage
+from octavo.inspect.salvage.salvaging import salvage
 
 __all__ = ["PartitionReport", "SalvageReport", "salvage"]

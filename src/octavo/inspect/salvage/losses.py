@@ -116,9 +116,9 @@ class Losses:
         return (before[0].last if before else None), (behind[0].first_offset() if behind else None)
 
     def _is_lost(self, before: int | None, behind: int | None) -> bool:
-        """Return whether offsets between two others are lost."""
+        """Return whether offsets between two others are lost; if nothing is behind, the next offset."""
         first = 0 if before is None else before + 1
-        last = MAX_INT64 if behind is None else behind - 1
+        last = behind - 1 if behind is not None else MAX_INT64 if before is None else first
         at = bisect_right(self.lost, last, key=attrgetter("first_offset")) - 1
         if at < 0 or first > last:
             return False

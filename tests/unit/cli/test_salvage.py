@@ -1,0 +1,225 @@
+"""`octavo salvage`: exit codes, what it prints, what it refuses, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from octavo.cli import main
+from octavo.cli import salvage as command
+from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE, INTERRUPTED
+from octavo.inspect.salvage import salvage
+from octavo.log import Log
+from octavo.log.storage import File, Storage
+from tests.crash.storage import FastStorage
+from tests.permissions import run_obeying_permissions
+from tests.unit.cli.test_command import OCTAVO
+from tests.unit.inspect.salvage.damaging import batches_in, data_batch
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "source").mkdir()
+    log = Log.open(tmp_path / "source" / "events-0", storage=FastStorage())
+    random = Random(2)
+    for _ in range(10):
+        log.append(data_batch(random, 2))
+    log.close()
+    return tmp_path / "source" / "events-0"
+
+
+def damage(source: Path) -> None:
+    [path] = source.glob("*.log")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_sound_partition_is_copied_and_nothing_is_lost(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["salvage", str(source), str(tmp_path / "safe-0")]) == FINE
+    out, err = capsys.readouterr()
+    size = sum(map(len, batches_in(source).values()))
+    assert out.splitlines() == [
+        f"events-0 -> {tmp_path / 'safe-0'}",
+        f"  kept      10 batches, {size:,} bytes, 1 segment(s), offsets 0 to 19",
+        "  lost      nothing",
+    ]
+    assert err == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["safe-0", "source"]
+
+
+def test_what_is_lost_is_printed_and_the_exit_code_is_1(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(source)
+    assert main(["salvage", str(source), str(tmp_path / "safe-0")]) == DAMAGE_FOUND
+    out, _ = capsys.readouterr()
+    assert "  lost      offsets 8 to 9 (2)\n" in out or "  lost      offsets 10 to 11 (2)\n" in out
+    assert f"  damaged   {source / '00000000000000000000.log'} at byte " in out
+    assert "(lost): checksum is 0x" in out
+    assert main(["salvage", str(source), str(tmp_path / "again-0"), "--json"]) == DAMAGE_FOUND
+    report = json.loads(capsys.readouterr().out)
+    [partition] = report["partitions"]
+    assert report["hasLost"] is partition["hasLost"] is True
+    assert partition["lost"][0]["lastOffset"] == partition["lost"][0]["firstOffset"] + 1
+    [damaged] = partition["damage"]
+    assert damaged["file"] == str(source / "00000000000000000000.log")
+    assert damaged["offsetBehind"] == damaged["offsetBefore"] + 3
+    assert batches_in(tmp_path / "safe-0") == batches_in(tmp_path / "again-0")
+
+
+def test_what_cannot_be_used_is_refused_in_one_sentence(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [segment] = source.glob("*.log")
+    other = tmp_path / "other-1"
+    other.mkdir()
+    (other / segment.name).write_bytes(segment.read_bytes())
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "something").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    target = tmp_path / "safe-0"
+    cases: list[tuple[list[Path], str]] = [
+        ([tmp_path / "nothing", target], "there is no such folder"),
+        ([segment, target], "this is no folder"),
+        ([tmp_path / "pipe", target], "this is no folder"),
+        ([Path("/dev/null"), target], "this is no folder"),
+        ([tmp_path / "empty", target], "neither a segment"),
+        ([source, source, target], "twice"),
+        ([source, other, target], "different partitions"),
+        ([source, source.parent, target], "and not both"),
+        ([source, tmp_path / "full"], "something in it"),
+        ([source, segment], "neither in the source"),
+        ([source, source], "neither in the source"),
+        ([source, source / "inside"], "neither in the source"),
+        ([source, source.parent], "neither in the source"),
+        ([source, tmp_path / "pipe"], "there is a file of this name"),
+        ([source, tmp_path / "link"], "there is a file of this name"),
+        ([source, tmp_path / "no" / "folder"], "no folder in which to make it"),
+    ]
+    for arguments, words in cases:
+        assert main(["salvage", *map(str, arguments)]) == COULD_NOT_RUN, words
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert words in err
+        assert err.count("\n") == 1
+    assert not target.exists()
+    assert sorted(path.name for path in (tmp_path / "full").iterdir()) == ["something"]
+
+
+def test_a_folder_without_permission_is_refused(source: Path, tmp_path: Path) -> None:
+    source.chmod(0)
+    done = run_obeying_permissions([*OCTAVO, "salvage", str(source), str(tmp_path / "safe-0")])
+    source.chmod(0o755)
+    assert done.returncode == COULD_NOT_RUN
+    assert done.stderr.count("\n") == 1
+    assert "permission" in done.stderr
+    [segment] = source.glob("*.log")
+    segment.chmod(0)
+    done = run_obeying_permissions([*OCTAVO, "salvage", str(source), str(tmp_path / "safe-0")])
+    assert (done.returncode, done.stderr.count("\n")) == (COULD_NOT_RUN, 1)
+    assert not (tmp_path / "safe-0").exists()
+
+
+def test_pipes_and_folders_among_the_segments_are_ignored(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(source / "00000000000000000100.log")
+    (source / "00000000000000000200.log").mkdir()
+    assert main(["salvage", str(source), str(tmp_path / "safe-0")]) == FINE
+    assert "00000000000000000100.log: not part of the log" in capsys.readouterr().out
+    assert batches_in(tmp_path / "safe-0").keys() == set(range(0, 20, 2))
+
+
+class Interrupting(FastStorage):
+    """A disk at which Ctrl+C is pressed before the operation of a number."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+    def open_to_write(self, path: Path, *, create: bool = False) -> File:
+        self._count()
+        return super().open_to_write(path, create=create)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._count()
+        super().rename(source, target)
+
+    def sync_folder(self, path: Path) -> None:
+        self._count()
+
+
+def test_an_interruption_at_any_point_leaves_no_target_or_a_whole_one(source: Path, tmp_path: Path) -> None:
+    damage(source)
+    whole = salvage([source], tmp_path / "whole", storage=FastStorage())
+    expected = batches_in(tmp_path / "whole")
+    interrupted = 0
+    for number in range(1, 1000):
+        storage: Storage = Interrupting(number)
+        try:
+            done = salvage([source], tmp_path / "safe-0", storage=storage)
+        except KeyboardInterrupt:
+            interrupted += 1
+            left = sorted(path.name for path in tmp_path.iterdir())
+            if left == ["safe-0", "source", "whole"]:  # in the sync after the last step
+                assert batches_in(tmp_path / "safe-0") == expected
+                break
+            assert left == ["source", "whole"], number
+        else:
+            assert done.has_lost is whole.has_lost
+            break
+    assert interrupted > 10
+
+
+def test_sigterm_leaves_nothing(source: Path, tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from octavo.inspect.salvage import salvaging\n"
+        "def stop(*arguments):\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    raise AssertionError('it goes on')\n"
+        "salvaging.write_segments = stop\n"
+        "from octavo.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "salvage", str(source), str(tmp_path / "safe-0")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+
+
+def test_long_lists_are_shortened(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = Log.open(source, storage=FastStorage())
+    for _ in range(60):
+        log.append(data_batch(Random(1), 1))
+    log.close()
+    [path] = source.glob("*.log")
+    data = bytearray(path.read_bytes())
+    for number, batch in enumerate(batches_in(source).values()):
+        if number % 2:
+            data[data.index(batch) + 64] ^= 255
+    path.write_bytes(data)
+    assert main(["salvage", str(source), str(tmp_path / "safe-0")]) == DAMAGE_FOUND
+    out = capsys.readouterr().out
+    assert out.count("  lost      offsets") == command._SHOWN
+    assert "  lost      and 15 more (--json lists all)" in out
