@@ -26,8 +26,8 @@ from octavo.errors import OctavoError
 _EXAMPLES = """\
 examples:
   octavo demo                                    the whole of it in a minute
-  octavo dump 00000000000000000000.log           every record as a line of JSON
-  octavo dump *.log --binary text | jq .value    only what they say
+  octavo dump orders-0                           a partition: its segments, indexes, checkpoints
+  octavo dump *.log --binary text | jq .value    only what the records say
   octavo dump broken.log --resync                go on after damage
   octavo explain 00000000000000000000.log        what every byte of a batch means
   octavo salvage /data/orders-0 /safe/orders-0    make a valid partition of a damaged one

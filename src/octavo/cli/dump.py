@@ -1,144 +1,148 @@
-"""`octavo dump`: print the records of files as lines of JSON."""
+"""`octavo dump`: print what is in Kafka's files."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from octavo.cli.dump_options import DESCRIPTION, EPILOG, add_options, own_options, wanted_records
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
-from octavo.errors import FormatError, InvalidInput, Unreadable
+from octavo.cli.kafka_options import add_kafka_options, kafka_options, text_options
+from octavo.cli.tell import tell
+from octavo.errors import InvalidInput, OctavoError, Unreadable
 
 if TYPE_CHECKING:
-    from octavo.inspect import Dump
+    from octavo.cli.dump_forms import Form
 
-_DESCRIPTION: Final = """\
-Prints every record of Kafka's segment files, of any format that Kafka ever stored, as one JSON object a line:
-
-  topic, partition     from the folder <topic>-<partition> of a .log file, else null
-  offset, timestamp    the timestamp in milliseconds, -1 where there is none
-  timestampType        CreateTime, LogAppendTime or NoTimestampType
-  key, value           see --binary; null is not ""
-  headers              a list of [key, value]
-  producerId, producerEpoch, sequence, isTransactional, isControl, magic, compression
-  file, position       where the record's batch begins
-  control              what a control record says
-"""
-
-_EPILOG: Final = """\
-examples:
-  octavo dump orders-0/00000000000000000000.log
-  octavo dump orders-0/*.log --offsets 1000:2000 --binary text
-  octavo dump broken.log --resync > saved.jsonl
-
-Damage ends the dump of a file, after all records before it, with one sentence on standard error and exit code 1; with
---resync it is passed over and reported. A last batch that is not all there (a writer died, or the file
-is being written to) is told, and no damage. Exit code 2: a file could not be read, or is no segment.
-"""
+_KAFKAS: Final = (".log", ".checkpoint", ".index", ".timeindex", ".snapshot", ".txnindex")  # files that its tool prints
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `octavo dump` and its options to the parser."""
     parser = commands.add_parser(
         "dump",
-        help="print the records of segment files",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
+        help="print what is in segments, indexes, snapshots and checkpoints",
+        description=DESCRIPTION,
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a segment file, as Kafka wrote it")
-    parser.add_argument(
-        "--format", choices=["jsonl"], default="jsonl", help="jsonl, one object a record; there is no other yet"
-    )
-    parser.add_argument(
-        "--binary",
-        choices=["hex", "base64", "text"],
-        default="hex",
-        help='how keys and values are printed (default: hex). text is UTF-8, and {"hex": "ff00"} for what is not UTF-8',
-    )
-    parser.add_argument(
-        "--offsets",
-        metavar="A:B",
-        type=_offsets,
-        default=(None, None),
-        help="only offsets from A on and below B; either may be left out",
-    )
-    parser.add_argument("--no-verify", action="store_true", help="do not compare checksums")
-    parser.add_argument("--resync", action="store_true", help="go on after damage, with the next batch that is whole")
-    parser.set_defaults(run=run)
+    add_options(parser)
+    add_kafka_options(parser)
+    parser.set_defaults(run=run, print_usage=parser.print_usage)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Dump all files, in order; return the highest of their exit codes."""
-    return max([_dump(file, arguments) for file in arguments.files])
-
-
-def _dump(file: str, arguments: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from octavo.inspect import Binary, Dump
-
+    paths = [path for path in (*arguments.paths, *(arguments.files or "").split(",")) if path]
     try:
-        dump = Dump(
-            Path(file),
-            binary=Binary(arguments.binary),
-            verify=not arguments.no_verify,
-            resync=arguments.resync,
-            offsets=arguments.offsets,
-        )
-    except (Unreadable, InvalidInput) as error:
-        print(f"octavo: {error}", file=sys.stderr)
+        if not paths:
+            raise InvalidInput("there is no PATH: a file, a partition's folder or a data directory")
+        chosen = _format(arguments)
+    except InvalidInput as error:
+        arguments.print_usage(sys.stderr)
+        tell(str(error))
         return COULD_NOT_RUN
-    found = None
-    try:
-        _write_lines(dump)
-    except FormatError as error:
-        found = error
-    return _report(file, dump, found)
+    if arguments.follow:
+        from octavo.cli.dump_follow import follow
+
+        return follow(paths, _form(arguments, chosen))
+    if chosen == "kafka":
+        files, code = _expanded(paths, _is_kafkas)
+        return max(code, _print_text(files, arguments))
+    with _form(arguments, chosen) as form:
+        only_records = not form.reading.wanted.is_everything
+        files, code = _expanded(paths, _has_records if only_records else None)
+        for is_text, group in groupby(files, lambda file: chosen is None and _is_named_for_kafka(file)):
+            some = list(group)
+            code = max(code, _print_text(some, arguments) if is_text else form.print_all(some))
+    return code
 
 
-def _write_lines(dump: Dump) -> None:
-    """Write all lines up to damage, in UTF-8 regardless of the terminal's locale."""
-    from octavo.cli.progress import progress
+def _format(arguments: argparse.Namespace) -> str | None:
+    """Return the format; None for Kafka's text where its tool knows the kind of a file, and JSON elsewhere.
+
+    Raises `InvalidInput` for options that do not go together.
+    """
+    chosen: str | None = arguments.format
+    own, kafkas = own_options(arguments), kafka_options(arguments)
+    if kafkas and (own or chosen not in (None, "kafka")):
+        other = own[0] if own else f"--format {chosen}"
+        raise InvalidInput(f"{kafkas[0]} is an option of Kafka's tool, and does not go with {other}")
+    if chosen == "kafka" and own:
+        raise InvalidInput(f"Kafka's text has no place for {own[0]}: use another format")
+    if (chosen == "parquet") != (arguments.output is not None):
+        raise InvalidInput("--format parquet and --output FILE go together")
+    if arguments.follow and chosen == "parquet":
+        raise InvalidInput("a Parquet file cannot be followed: use --format jsonl or table")
+    if chosen is not None:
+        return chosen
+    if kafkas:
+        return "kafka"
+    if sys.stdout.isatty() and arguments.binary is None:
+        return "table"
+    return "jsonl" if own else None
+
+
+def _form(arguments: argparse.Namespace, chosen: str | None) -> Form:
+    from octavo.cli.dump_forms import JsonForm, ParquetForm, Reading, TableForm
+
+    reading = Reading(wanted_records(arguments), verify=not arguments.no_verify, resync=arguments.resync)
+    if chosen == "parquet":
+        return ParquetForm(reading, arguments.output)
+    if chosen == "table":
+        return TableForm(reading)
+    return JsonForm(reading, arguments.binary or "hex")
+
+
+def _expanded(paths: Iterable[str], wanted: Callable[[str], bool] | None) -> tuple[list[str], int]:
+    """Return the files below all paths, and an exit code. `wanted` chooses among the files of a folder."""
+    from octavo.inspect.listing import files_below
+
+    found: list[str] = []
+    code = FINE
+    for path in paths:
+        try:
+            below = [str(file) for file in files_below(Path(path))]
+        except OctavoError as error:
+            tell(str(error))
+            code = COULD_NOT_RUN
+            continue
+        is_folder = below != [str(Path(path))]
+        found += [file for file in below if wanted is None or wanted(file)] if is_folder else [path]
+    return found, code
+
+
+def _is_kafkas(file: str) -> bool:
+    """Return whether Kafka's tool prints files of this name."""
+    return file.endswith(_KAFKAS)
+
+
+def _is_named_for_kafka(file: str) -> bool:
+    """Return whether Kafka's tool prints a file, and does not fail because its name has no offset."""
+    from octavo.inspect.kinds import FileName, Kind
+
+    name = FileName.parse(Path(file).name)
+    return _is_kafkas(file) and (name.base_offset is not None or name.kind is Kind.METADATA_SNAPSHOT)
+
+
+def _has_records(file: str) -> bool:
+    from octavo.inspect.kinds import kind_of
+
+    return kind_of(Path(file)).has_batches
+
+
+def _print_text(files: Sequence[str], arguments: argparse.Namespace) -> int:
+    """Print files as Kafka's tool does; return the exit code."""
+    from octavo.inspect.kafka_text import print_files
 
     sys.stdout.flush()
-    with progress(dump.size) as advance:
-        try:
-            for block in dump.blocks():
-                _write(block)
-                advance(dump.position)
-        finally:
-            sys.stdout.buffer.flush()
-
-
-def _write(data: bytes | memoryview) -> None:
-    """Write all bytes to standard output. If PYTHONUNBUFFERED is set, one call may write only a part of them."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[sys.stdout.buffer.write(rest) :]
-
-
-def _report(file: str, dump: Dump, found: FormatError | None) -> int:
-    for position, size, error in dump.damage:
-        _say(file, f"damaged at byte {position}, {size} bytes passed over: {error.rule}")
-    if found is not None:
-        _say(file, f"damaged {found} (--resync goes on after it)")
-    if dump.torn_tail is not None:
-        left = dump.size - dump.torn_tail
-        _say(file, f"the last batch, at byte {dump.torn_tail}, is not all there: its {left} bytes are left out")
-    return DAMAGE_FOUND if found is not None or dump.damage else FINE
-
-
-def _say(file: str, text: str) -> None:
-    print(f"octavo: {file}: {text}", file=sys.stderr)
-
-
-def _offsets(text: str) -> tuple[int | None, int | None]:
-    """Parse a range of offsets: `A:B`, `A:` or `:B`."""
-    first, colon, behind = text.partition(":")
     try:
-        if not colon:
-            raise ValueError
-        return (int(first) if first else None, int(behind) if behind else None)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not A:B, like 1000:2000, 1000: or :2000") from None
+        is_damaged = print_files(files, text_options(arguments), sys.stdout.buffer, sys.stderr.buffer)
+    except Unreadable as error:
+        tell(str(error))
+        return COULD_NOT_RUN
+    return DAMAGE_FOUND if is_damaged else FINE

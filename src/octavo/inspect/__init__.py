@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from octavo.inspect.bytemap.field import Field
     from octavo.inspect.bytemap.locate import ByteMap, explain_file
     from octavo.inspect.bytemap.meanings import Role
-    from octavo.inspect.dump import Binary, Dump
+    from octavo.inspect.dump import Dump
+    from octavo.inspect.record_lines import Binary
 
 __all__ = ["Binary", "ByteMap", "Dump", "Field", "Role", "explain", "explain_file"]
 
@@ -31,6 +32,7 @@ if not TYPE_CHECKING:  # otherwise type checkers would accept every name as expo
             "bytemap.field": ("Field",),
             "bytemap.locate": ("ByteMap", "explain_file"),
             "bytemap.meanings": ("Role",),
-            "dump": ("Binary", "Dump"),
+            "dump": ("Dump",),
+            "record_lines": ("Binary",),
         },
     )

@@ -1,6 +1,6 @@
 """Print columns of records as lines of JSON, many records at a time.
 
-The lines are those of `octavo.inspect.dump`. No Python object is made for a record; control records are turned into
+The lines are those of `record_lines`. No Python object is made for a record; control records are turned into
 text once for each distinct content.
 """
 
@@ -22,7 +22,7 @@ from octavo.records.kernels import Kernels
 from octavo.records.kernels.printing import lines
 from octavo.records.layout import Codec, TimestampType
 
-COLUMNS: Final = tuple(name for name in FIELDS if name not in ("timestamp", "leaderEpoch"))
+COLUMNS: Final = tuple(name for name in FIELDS if name != "timestamp")
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 _ROOM: Final = 1 << 20
@@ -36,7 +36,6 @@ class LinePrinter:
     def __init__(self, topic: str | None, partition: int | None, file: str, form: int) -> None:
         """`form` is how bytes are printed (`kernels.printing.scalars`)."""
         self._form: Final = form
-        self._file: Final = file
         self._out: npt.NDArray[np.uint8] = np.empty(_ROOM, np.uint8)
         named = _ENCODE({"topic": topic, "partition": partition})[:-1]
         # The order is that of the constants in `lines`.
@@ -48,6 +47,7 @@ class LinePrinter:
             b'],"producerId":',
             b',"producerEpoch":',
             b',"sequence":',
+            f',"file":{_ENCODE(file)},"position":'.encode(),
         ]
         assert len(self._shared) == lines.SHARED_FRAGMENTS
 
@@ -73,6 +73,7 @@ class LinePrinter:
             (lines.PRODUCER_ID, "producerId"),
             (lines.PRODUCER_EPOCH, "producerEpoch"),
             (lines.SEQUENCE, "sequence"),
+            (lines.LEADER_EPOCH, "leaderEpoch"),
             (lines.POSITION, "position"),
         ):
             numbers[:, place] = _numpy(chunk, name)
@@ -104,10 +105,9 @@ class LinePrinter:
                 "isControl": bool(each >> 1 & 1),
                 "magic": each // 4 % 3,
                 "compression": _CODECS[each // 12],
-                "file": self._file,
             }
-            fragments.append(f',{_ENCODE(flags)[1:-1]},"position":'.encode())
-        numbers[:, lines.FILE_FRAGMENT] = fragment_of[combined]
+            fragments.append(f',{_ENCODE(flags)[1:-1]},"leaderEpoch":'.encode())
+        numbers[:, lines.FLAGS_FRAGMENT] = fragment_of[combined]
 
 
 def _numpy(chunk: pa.RecordBatch, name: str) -> npt.NDArray[Any]:

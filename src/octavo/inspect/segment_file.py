@@ -16,14 +16,17 @@ from octavo.inspect.kinds import FileName, Kind, open_regular
 from octavo.inspect.wanted import Wanted
 from octavo.log.names import LOG
 from octavo.records import Batch, Damage, Record, read_batches
-from octavo.records.kernels.scan import entry_extent
-from octavo.records.layout import MIN_INT64
+from octavo.records.kernels import rules
+from octavo.records.kernels.scan import MORE, TORN, entry_extent
+from octavo.records.layout import LOG_OVERHEAD, MAGIC_AT, MIN_INT64
 from octavo.records.offset_order import base_offset_at, is_misplaced, misplaced
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from octavo.records.arrow.reader import ArrowReader
+
+_PIECE: Final = 1 << 16  # bytes that are compared with zeros at a time
 
 
 class SegmentFile:
@@ -50,10 +53,12 @@ class SegmentFile:
                 f"{path} is {name.kind.value}, not a segment: the records are in files that end in {LOG}"
             )
         # The last offset of the previous batch; None if the file is not named like a segment.
+        self._is_named: Final = name.base_offset is not None
         is_segment = name.kind is Kind.SEGMENT and name.base_offset is not None and not name.renamed
         self.last_offset = name.base_offset - 1 if is_segment and name.base_offset is not None else None
         self.damage: Final[list[Damage]] = []
         self.torn_tail: int | None = None  # position of an incomplete batch at the end; known after the walk
+        self.zero_tail: int | None = None  # where zeros begin that fill the file to its end, as if allocated in advance
         self._map(0)
 
     def _map(self, position: int) -> None:
@@ -76,20 +81,32 @@ class SegmentFile:
         Raises `InvalidInput` if the file is shorter than what was read of it.
         """
         size = self._open.size()
+        if self.zero_tail is not None and size == self.size and not _is_zero(self._data, self.zero_tail, LOG_OVERHEAD):
+            self.zero_tail = None  # written to in the meantime
+            return True
         if size < self.position:
             raise InvalidInput(f"{self.path}: it was cut from {self.size:,} to {size:,} bytes while it was read")
         if size == self.size:
             return False
-        self.torn_tail = None
+        self.torn_tail = self.zero_tail = None
         self._map(self.position)
         return True
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the file is named after an offset, as Kafka's are, or begins with something like a batch."""
+        outcome, size, rule = entry_extent(self._data, 0, self.size)
+        begins_well = outcome == MORE or (
+            outcome == TORN and self.size > MAGIC_AT and rule != rules.ENTRY_MAGIC and size
+        )
+        return self._is_named or bool(begins_well)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the wanted batches. To get their records, call `records`.
 
         Without `resync`, this yields everything before the first damage, and then raises `FormatError`.
         """
-        for batch in self._reader:
+        while (batch := self._next_batch()) is not None:
             try:
                 behind = base_offset_at(self._data, batch.position + batch.size)
                 is_wanted = self.wanted.may_have(batch)
@@ -102,8 +119,30 @@ class SegmentFile:
             else:
                 if is_wanted:
                     yield batch
+        if self.zero_tail is not None:
+            return
         self.torn_tail = self._reader.torn_tail
         self._check_tail()
+
+    def _next_batch(self) -> Batch | None:
+        """Return the next batch; None at the end, or if only zeros follow."""
+        known = len(self.damage)
+        try:
+            batch = next(self._reader, None)
+        except FormatError:
+            if not self._ends_in_zeros(self.position):
+                raise
+            return None
+        if batch is None and len(self.damage) > known and self._ends_in_zeros(self.damage[-1].position):
+            self._reader.go_to(self.damage.pop().position, self.last_offset)
+        return batch
+
+    def _ends_in_zeros(self, position: int) -> bool:
+        """Return whether only zeros follow, from a position on; then remember that."""
+        if not _is_zero(self._data, position, self.size - position):
+            return False
+        self.zero_tail = position
+        return True
 
     def records(self, batch: Batch) -> Iterator[Record]:
         """Return the wanted records of a batch. Iterating raises `FormatError` at damage; call `pass_over` with it."""
@@ -128,6 +167,8 @@ class SegmentFile:
                     self._reader.position = reader.position
             except FormatError as error:
                 self._go_to(reader)
+                if self._ends_in_zeros(self.position):
+                    return
                 if not self._resync:
                     raise
                 if not self._pass_to_next(error):
@@ -175,7 +216,7 @@ class SegmentFile:
     def _pass_to_next(self, error: FormatError | None) -> bool:
         """Go to the next batch after damage, or after what looks like a torn tail. Returns whether there is one."""
         begin = self.position
-        batch = next(self._reader, None)
+        batch = self._next_batch()
         if batch is None:
             self.torn_tail = self._reader.torn_tail
             return False
@@ -199,6 +240,19 @@ class SegmentFile:
         found = next(read_batches(self._data, start=self.torn_tail, resync=True), None)
         if found is not None and (self.last_offset is None or found.last_offset > self.last_offset):
             raise Truncated(self.torn_tail, "a batch ends behind the file, and there are others behind its header")
+
+
+def _is_zero(data: mmap.mmap | bytes, position: int, size: int) -> bool:
+    """Return whether there are `size` bytes at `position`, and all of them are zero."""
+    end = position + size
+    if size <= 0 or end > len(data):
+        return False
+    while position < end:
+        piece = data[position : min(end, position + _PIECE)]
+        if any(piece):
+            return False
+        position += len(piece)
+    return True
 
 
 def _mapped(descriptor: int) -> mmap.mmap | bytes:

@@ -42,10 +42,10 @@ def test_a_command_line_that_says_nothing_is_refused(arguments: list[str], capsy
     assert told.out == ""
 
 
-def test_the_only_format_is_named_when_another_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["dump", "--format", "table", "file"])
+def test_the_formats_are_named_when_another_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dump", "--format", "xml", "file"]) == COULD_NOT_RUN
     assert "choose from" in (told := capsys.readouterr().err)
-    assert "jsonl" in told
+    assert [name for name in ("table", "kafka", "jsonl", "parquet") if name not in told] == []
 
 
 def test_help_imports_nothing_but_the_command() -> None:

@@ -66,6 +66,7 @@ def expected(batch: ReadBatch, record: ReadRecord, position: int, path: Path) ->
         "isControl": batch.control,
         "magic": batch.magic,
         "compression": batch.codec,
+        "leaderEpoch": batch.leader_epoch,
         "file": str(path),
         "position": position,
     }

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from octavo.errors import FormatError
-from octavo.inspect import Binary, Dump
-from octavo.inspect import dump as dumping
+from octavo.inspect import Binary, Dump, record_lines
 from octavo.inspect.json_lines import COLUMNS, LinePrinter
 from octavo.inspect.wanted import KeyRange
 from octavo.records import BatchBuilder, Codec, Header, to_arrow
@@ -44,7 +43,7 @@ EXTREMES = [0, 1, -1, 9, 10, -9, -10, 99, 100, 10**18, 10**18 - 1, MAX_INT64, MI
 @pytest.fixture
 def columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Print every file by compiled kernels, however small it is."""
-    monkeypatch.setattr(dumping, "_WORTH_COLUMNS", 0)
+    monkeypatch.setattr(record_lines, "_WORTH_COLUMNS", 0)
     monkeypatch.setenv("OCTAVO_KERNELS", "compiled")
 
 

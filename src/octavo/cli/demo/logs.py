@@ -50,8 +50,8 @@ def show(stage: Stage, folder: Path, data: Path) -> None:
     stage.command(f"{command} dump {place}/notebooks-0/*.log --binary text", "every record as JSON")
     stage.command(f"{command} dump {place}/notebooks-0/*.log --offsets 39:42", "a transaction and its commit")
     stage.command(f"{command} explain {place}/notebooks-0/*.log --offset 39", "every byte of that transaction")
-    stage.command(f"{command} dump {place}/broken-0/*.log | wc -l", "stops at the damage")
-    stage.command(f"{command} dump {place}/broken-0/*.log --resync | wc -l", "goes on after it")
+    stage.command(f"{command} dump {place}/broken-0/*.log --format jsonl | wc -l", "stops at the damage")
+    stage.command(f"{command} dump {place}/broken-0/*.log --format jsonl --resync | wc -l", "goes on after it")
     stage.command(f"{command} handover {shlex.quote(str(data))}", "how Apache Kafka goes on with the data directory")
     stage.command(f"{command} dump --help", "all that it can do")
 

@@ -21,11 +21,12 @@ from octavo.records.kernels.printing.scalars import (
 PRODUCER_ID = 0
 PRODUCER_EPOCH = 1
 SEQUENCE = 2
-POSITION = 3
-KEY_FRAGMENT = 4  # the fragment between timestamp and key, and so on
-FILE_FRAGMENT = 5  # between sequence and position
-LAST_FRAGMENT = 6  # after the position
-NUMBER_COLUMNS = 7
+LEADER_EPOCH = 3
+POSITION = 4
+KEY_FRAGMENT = 5  # the fragment between timestamp and key, and so on
+FLAGS_FRAGMENT = 6  # between sequence and leader epoch
+LAST_FRAGMENT = 7  # after the position
+NUMBER_COLUMNS = 8
 
 # Fragments that all rows have.
 BEFORE_OFFSET = 0
@@ -35,9 +36,10 @@ BEFORE_HEADERS = 3
 BEFORE_PRODUCER_ID = 4
 BEFORE_PRODUCER_EPOCH = 5
 BEFORE_SEQUENCE = 6
-SHARED_FRAGMENTS = 7
+BEFORE_POSITION = 7
+SHARED_FRAGMENTS = 8
 
-_NUMBERS_A_ROW = 6  # offset, timestamp, and the first four columns
+_NUMBERS_A_ROW = 7  # offset, timestamp, and the first five columns
 
 
 def put_fragment(out: Array, at: int, limits: Array, fragments: Array, number: int) -> int:
@@ -110,7 +112,9 @@ def print_lines(
         at = put_number(out, at, numbers[row, PRODUCER_EPOCH])
         at = put_fragment(out, at, limits, fragments, BEFORE_SEQUENCE)
         at = put_number(out, at, numbers[row, SEQUENCE])
-        at = put_fragment(out, at, limits, fragments, numbers[row, FILE_FRAGMENT])
+        at = put_fragment(out, at, limits, fragments, numbers[row, FLAGS_FRAGMENT])
+        at = put_number(out, at, numbers[row, LEADER_EPOCH])
+        at = put_fragment(out, at, limits, fragments, BEFORE_POSITION)
         at = put_number(out, at, numbers[row, POSITION])
         at = put_fragment(out, at, limits, fragments, numbers[row, LAST_FRAGMENT])
         row += 1

@@ -1,0 +1,156 @@
+"""Write records and entries to Parquet files: one table for records, and one for each other kind of file.
+
+`records` has the fields of a line of JSON (`record_lines`) as columns: keys, values and header values as bytes,
+and `control` as JSON. The timestamp is stored in milliseconds, so every one that Kafka stores is exact.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from octavo.errors import InvalidInput
+from octavo.inspect.control_rows import control_rows
+from octavo.inspect.descriptions import TIMESTAMP_TYPES
+from octavo.inspect.entries import fields_of, name_of, read_entries
+from octavo.inspect.json_lines import COLUMNS
+from octavo.inspect.kinds import Kind, kind_of, topic_and_partition
+from octavo.inspect.segment_file import SegmentFile
+from octavo.records.arrow.schema import FIELDS
+from octavo.records.layout import TimestampType
+
+RECORDS: Final = "records"
+
+_SUFFIX: Final = ".parquet"
+_UNFINISHED: Final = ".part"
+_ROWS: Final = 1 << 16  # entries that are collected before they are written
+_NAMES: Final = pa.dictionary(pa.int32(), pa.string())
+_BATCH_COLUMNS: Final = ("producerId", "producerEpoch", "sequence", "isTransactional", "isControl", "magic")
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field("topic", _NAMES),
+        pa.field("partition", pa.int32()),
+        FIELDS["offset"],
+        pa.field("timestamp", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("timestampType", _NAMES, nullable=False),
+        FIELDS["key"],
+        FIELDS["value"],
+        FIELDS["headers"],
+        *(FIELDS[name] for name in _BATCH_COLUMNS),
+        pa.field("compression", _NAMES, nullable=False),
+        FIELDS["leaderEpoch"],
+        pa.field("file", _NAMES, nullable=False),
+        FIELDS["position"],
+        pa.field("control", pa.string()),
+    ]
+)
+_TEXT: Final = ("kind", "topic", "name", "value", "file")
+
+
+class ParquetTables:
+    """Writes tables below `output`: a file if its name ends in `.parquet`, which has room for one table, else a folder.
+
+    A file appears under its name when it is complete; one that was there is replaced. A context manager: an error
+    leaves no file behind.
+    """
+
+    def __init__(self, output: Path) -> None:
+        """Raises `OSError` if the folder cannot be made."""
+        self._output: Final = output
+        self._is_file: Final = output.suffix == _SUFFIX
+        if not self._is_file:
+            output.mkdir(parents=True, exist_ok=True)
+        self._writers: Final[dict[str, pq.ParquetWriter]] = {}
+
+    def add_records(self, segment: SegmentFile) -> Iterator[None]:
+        """Write the wanted records of a file, some at each step. Raises `FormatError` at damage."""
+        topic, partition = topic_and_partition(segment.path)
+        writer = self._writer(RECORDS, _SCHEMA)
+        for chunk in segment.chunks(COLUMNS):
+            writer.write_batch(_records(chunk, topic, partition, str(segment.path)))
+            yield
+
+    def add_entries(self, path: Path) -> None:
+        """Write the entries of a file of another kind. Raises `Unreadable`, and `CorruptFile` at damage."""
+        kind = kind_of(path)
+        schema = _schema_of(kind)
+        writer = self._writer(name_of(kind), schema)
+        entries = read_entries(path)
+        while rows := list(islice(entries, _ROWS)):
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+
+    def _writer(self, table: str, schema: pa.Schema) -> pq.ParquetWriter:
+        if table not in self._writers:
+            if self._is_file and self._writers:
+                names = f"{next(iter(self._writers))} and {table}"
+                raise InvalidInput(f"{self._output} has room for one table, and there are {names}: name a folder")
+            self._writers[table] = pq.ParquetWriter(self._unfinished(table), schema, compression="zstd")
+        return self._writers[table]
+
+    def _path(self, table: str) -> Path:
+        return self._output if self._is_file else self._output / f"{table}{_SUFFIX}"
+
+    def _unfinished(self, table: str) -> Path:
+        path = self._path(table)
+        return path.with_name(path.name + _UNFINISHED)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for table, writer in self._writers.items():
+            if error is None:
+                writer.close()
+                self._unfinished(table).replace(self._path(table))
+            else:
+                with contextlib.suppress(OSError):
+                    writer.close()
+                self._unfinished(table).unlink(missing_ok=True)
+
+
+def _records(chunk: pa.RecordBatch, topic: str | None, partition: int | None, file: str) -> pa.RecordBatch:
+    rows = chunk.num_rows
+
+    def same(value: str | None) -> pa.Array:
+        names = pa.array([] if value is None else [value], pa.string())
+        which = pa.repeat(pa.scalar(None if value is None else 0, pa.int32()), rows)
+        return pa.DictionaryArray.from_arrays(which, names)
+
+    kinds = sorted(TimestampType)
+    kind_of_row = chunk.column("timestampType").to_numpy() - np.int32(kinds[0])
+    names = pa.array([TIMESTAMP_TYPES[kind] for kind in kinds], pa.string())
+    columns: dict[str, pa.Array] = {
+        **{name: chunk.column(name) for name in chunk.schema.names},
+        "topic": same(topic),
+        "partition": pa.repeat(pa.scalar(partition, pa.int32()), rows),
+        "timestamp": chunk.column("timestampMs").view(_SCHEMA.field("timestamp").type),
+        "timestampType": pa.DictionaryArray.from_arrays(pa.array(kind_of_row, pa.int32()), names),
+        "compression": chunk.column("compression").dictionary_encode(),
+        "file": same(file),
+        "control": _controls(chunk),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
+
+
+def _controls(chunk: pa.RecordBatch) -> pa.Array:
+    found = control_rows(chunk)
+    if found is None:
+        return pa.nulls(chunk.num_rows, pa.string())
+    which = np.full(chunk.num_rows, -1, np.int64)
+    which[found.rows] = found.which
+    return pa.array(found.texts, pa.string()).take(pa.array(which, mask=which < 0))
+
+
+def _schema_of(kind: Kind) -> pa.Schema:
+    types: dict[str, Any] = dict.fromkeys(_TEXT, pa.string())
+    return pa.schema([pa.field(name, types.get(name, pa.int64())) for name in fields_of(kind)])
