@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from octavo.cli.decoding_options import chosen_decoding
 from octavo.cli.dump_options import DESCRIPTION, EPILOG, add_options, own_options, wanted_records
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
 from octavo.cli.kafka_options import add_kafka_options, kafka_options, text_options
@@ -90,7 +91,13 @@ def _format(arguments: argparse.Namespace) -> str | None:
 def _form(arguments: argparse.Namespace, chosen: str | None) -> Form:
     from octavo.cli.dump_forms import JsonForm, ParquetForm, Reading, TableForm
 
-    reading = Reading(wanted_records(arguments), verify=not arguments.no_verify, resync=arguments.resync)
+    reading = Reading(
+        wanted_records(arguments),
+        verify=not arguments.no_verify,
+        resync=arguments.resync,
+        decoding=chosen_decoding(arguments),
+        decodes_internal_topics=not arguments.no_decode,
+    )
     if chosen == "parquet":
         return ParquetForm(reading, arguments.output)
     if chosen == "table":

@@ -14,6 +14,7 @@ from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
 from octavo.cli.progress import progress
 from octavo.cli.tell import tell
 from octavo.errors import FormatError, InvalidInput, Unreadable
+from octavo.inspect.decoding.record_decoding import RecordDecoding, decoding_of
 from octavo.inspect.entries import fields_of, has_entries, read_entries
 from octavo.inspect.kinds import Kind, kind_of
 from octavo.inspect.record_lines import Binary, RecordLines
@@ -33,6 +34,8 @@ class Reading(NamedTuple):
     wanted: Wanted
     verify: bool
     resync: bool
+    decoding: RecordDecoding | None = None  # as the options say
+    decodes_internal_topics: bool = True
 
     def open(self, file: str) -> SegmentFile:
         """Open a file of batches. Raises `Unreadable`, and `InvalidInput` if it has none."""
@@ -42,12 +45,17 @@ class Reading(NamedTuple):
             raise InvalidInput(f"{file}: this is no file of Kafka's: {what}")
         return segment
 
+    def decoding_of(self, path: Path) -> RecordDecoding | None:
+        """Return how the records of a file are decoded; None if they are not."""
+        return decoding_of(path, self.decoding) if self.decodes_internal_topics else self.decoding
+
 
 class Form(ABC):
     """A form of output. A context manager: leaving it ends the output."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading: Final = reading
+        self._decodings: dict[Path, RecordDecoding | None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -96,6 +104,12 @@ class Form(ABC):
         _report(segment, found, passed_over, is_growing=is_growing)
         return DAMAGE_FOUND if found is not None or len(segment.damage) > passed_over else FINE
 
+    def _decoding(self, segment: SegmentFile) -> RecordDecoding | None:
+        """Return how the records of an open file are decoded; what was found out about the last file is kept."""
+        if segment.path not in self._decodings:
+            self._decodings = {segment.path: self.reading.decoding_of(segment.path)}
+        return self._decodings[segment.path]
+
     @abstractmethod
     def write_records(self, segment: SegmentFile) -> Iterator[None]:
         """Write the wanted records of a file, some at each step. Raises `FormatError` at damage."""
@@ -113,7 +127,7 @@ class JsonForm(Form):
         self._binary: Final = Binary(binary)
 
     def write_records(self, segment: SegmentFile) -> Iterator[None]:
-        for block in RecordLines(segment, self._binary).blocks():
+        for block in RecordLines(segment, self._binary, self._decoding(segment)).blocks():
             _write(block)
             yield
 
@@ -145,7 +159,7 @@ class TableForm(Form):
             self._head(segment.path, what if segment.size else f"{what}: no record was written to it yet")
         for batch in segment.batches():
             try:
-                for line in self._table.batch(segment, batch):
+                for line in self._table.batch(segment, batch, self._decoding(segment)):
                     _write_text(line)
             except FormatError as error:
                 segment.pass_over(batch.position, error)
@@ -175,7 +189,7 @@ class ParquetForm(Form):
         from octavo.inspect.parquet_tables import ParquetTables
 
         super().__init__(reading)
-        self._tables: Final[ParquetTables] = ParquetTables(Path(output))
+        self._tables: Final[ParquetTables] = ParquetTables(Path(output), reading.decoding)
 
     def write_records(self, segment: SegmentFile) -> Iterator[None]:
         return self._tables.add_records(segment)

@@ -7,6 +7,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from octavo.cli.decoding_options import add_decoding_options, given_decoding_options
 from octavo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ A line of JSON is a record:
   producerId, producerEpoch, sequence, isTransactional, isControl, magic, compression, leaderEpoch
   file, position       where the record's batch begins
   control              what a control record says
+  decodedKey, decodedValue, decodeError    in internal topics of Kafka, and with --value-format and --key-format
 
 or an entry of another file: kind, topic, partition, its fields, file.
 """
@@ -61,6 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("table", "kafka", "jsonl", "parquet"), help="see above")
     parser.add_argument("--output", metavar="FILE", help="for parquet: a file FILE.parquet, or a folder for all tables")
     _add_own(parser.add_argument_group("records to print"))
+    add_decoding_options(parser)
 
 
 def _add_own(group: argparse._ArgumentGroup) -> None:
@@ -105,7 +108,7 @@ def own_options(arguments: argparse.Namespace) -> list[str]:
         "--follow": arguments.follow,
         "--output": arguments.output is not None,
     }
-    return [name for name, is_given in given.items() if is_given]
+    return [name for name, is_given in (given | given_decoding_options(arguments)).items() if is_given]
 
 
 def wanted_records(arguments: argparse.Namespace) -> Wanted:

@@ -17,6 +17,7 @@ from typing import Final
 
 from octavo.errors import FormatError
 from octavo.inspect.control import control_content
+from octavo.inspect.decoding.record_decoding import NOT_DECODED, DecodedRecord, RecordDecoding, decoded_records
 from octavo.inspect.descriptions import time_of
 from octavo.inspect.segment_file import SegmentFile
 from octavo.records import Batch, Record, read_control
@@ -69,30 +70,36 @@ class TableWriter:
         """Return the line above everything in a file."""
         return self._paint("bold", fit(str(path), self._width, keep_end=True)) + "\n" + self._paint("dim", what)
 
-    def batch(self, segment: SegmentFile, batch: Batch) -> Iterator[str]:
-        """Yield the lines of a batch and its records."""
+    def batch(self, segment: SegmentFile, batch: Batch, decoding: RecordDecoding | None = None) -> Iterator[str]:
+        """Yield the lines of a batch and its records. What is decoded stands in place of the bytes."""
         yield self._paint("dim", fit(_about(batch), self._width))
         offset_width = max(8, len(str(batch.last_offset)))
         room = self._width - offset_width - _TIME_WIDTH - 3 * len(_GAP)
         key_width = max(6, room // 4)
-        for record in segment.records(batch):
+        for record, decoded in _records(segment, batch, decoding):
             line = [
                 self._paint("cyan", f"{record.offset:>{offset_width}}"),
                 self._paint("dim", f"{_to_the_millisecond(record.timestamp_ms):<{_TIME_WIDTH}}"),
-                *self._content(record, batch, key_width, room - key_width),
+                *self._content(record, decoded, batch, key_width, room - key_width),
             ]
             yield _GAP.join(line)
+            if decoded.error is not None:
+                problem = fit(printable(f"cannot be decoded: {decoded.error}"), self._width - offset_width - len(_GAP))
+                yield " " * offset_width + _GAP + self._paint("red", problem)
             yield from self._headers(record, offset_width)
 
-    def _content(self, record: Record, batch: Batch, key_width: int, value_width: int) -> Iterator[str]:
+    def _content(
+        self, record: Record, decoded: DecodedRecord, batch: Batch, key_width: int, value_width: int
+    ) -> Iterator[str]:
         if batch.is_control:
             content = control_content(read_control(record, position=batch.position))
             kind = content.pop("type")
             fields = " ".join(f"{name}={value}" for name, value in content.items())
             yield self._paint("magenta", fit(f"{kind} {fields}", key_width + len(_GAP) + value_width))
             return
-        yield self._bytes(record.key, key_width, "green", padded=True)
-        yield self._bytes(record.value, value_width, None, padded=False)
+        key, value = (text if text is None else text.encode() for text in (decoded.key, decoded.value))
+        yield self._bytes(record.key if key is None else key, key_width, "green", padded=True)
+        yield self._bytes(record.value if value is None else value, value_width, None, padded=False)
 
     def _bytes(self, data: bytes | None, width: int, style: str | None, *, padded: bool) -> str:
         from rich.cells import cell_len
@@ -142,6 +149,15 @@ class TableWriter:
 def _to_the_millisecond(timestamp_ms: int) -> str:
     time = time_of(timestamp_ms)
     return f"{time}.000" if len(time) == _TIME_WIDTH - len(".000") and time[0].isdecimal() else time
+
+
+def _records(
+    segment: SegmentFile, batch: Batch, decoding: RecordDecoding | None
+) -> Iterable[tuple[Record, DecodedRecord]]:
+    records = segment.records(batch)
+    if decoding is None or batch.is_control:
+        return ((record, NOT_DECODED) for record in records)
+    return decoded_records(decoding, records)
 
 
 def is_number(text: str) -> bool:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from octavo.cli.decoding_options import given_schema
 from octavo.cli.exits import DAMAGE_FOUND, FINE
 from octavo.cli.spark_job import (
     add_spark_options,
@@ -164,18 +163,18 @@ def _decoder(arguments: argparse.Namespace) -> ValueDecoder | None:
     """Return the decoder of values; None if there is none, or its schema is to be inferred."""
     if arguments.value_format is None:
         return None
-    from octavo.values import schema_text, value_decoder
+    from octavo.values import value_decoder
     from octavo.values.formats import find_format
 
     told = (arguments.schema, arguments.schema_folder, arguments.message)
     format_ = find_format(arguments.value_format)
     if not any(told) and (format_.needs or format_.takes):
         return None
-    schema = arguments.schema
-    if schema is not None and os.path.isfile(schema):  # noqa: PTH113 - a text that is too long for a name is no file
-        schema = schema_text(Path(schema), arguments.value_format)
     return value_decoder(
-        arguments.value_format, schema=schema, schema_folder=arguments.schema_folder, message=arguments.message
+        arguments.value_format,
+        schema=given_schema(arguments.schema, arguments.value_format),
+        schema_folder=arguments.schema_folder,
+        message=arguments.message,
     )
 
 

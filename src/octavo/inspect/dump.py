@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from octavo.inspect.decoding.record_decoding import RecordDecoding
 from octavo.inspect.record_lines import Binary, RecordLines
 from octavo.inspect.segment_file import SegmentFile
 from octavo.inspect.wanted import EVERYTHING, KeyRange, Range, Wanted
@@ -20,6 +21,7 @@ class Dump(Iterable[str]):
     offsets, timestamps: the first, and the one after the last; None for no limit. Timestamps are in milliseconds.
         Batches outside the offsets are not decoded
     keys: only records whose key is in one of these ranges
+    decoding: decode keys and values, too (`octavo.inspect.decoding`)
 
     In a file that is named like a segment, batches whose offsets do not increase are damage, too.
 
@@ -38,10 +40,11 @@ class Dump(Iterable[str]):
         offsets: Range = EVERYTHING,
         timestamps: Range = EVERYTHING,
         keys: Iterable[KeyRange] = (),
+        decoding: RecordDecoding | None = None,
     ) -> None:
         wanted = Wanted(offsets, timestamps, tuple(keys))
         self._segment: Final = SegmentFile(path, wanted=wanted, verify=verify, resync=resync)
-        self._lines: Final = RecordLines(self._segment, binary)
+        self._lines: Final = RecordLines(self._segment, binary, decoding)
 
     @property
     def size(self) -> int:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from octavo.inspect.control_rows import control_rows
+from octavo.inspect.decoding.record_decoding import RecordDecoding
 from octavo.inspect.descriptions import TIMESTAMP_TYPES
 from octavo.records.arrow.flat_columns import columns_of
 from octavo.records.arrow.schema import FIELDS
@@ -33,9 +34,12 @@ _END: Final = b"}\n"
 class LinePrinter:
     """Prints chunks of records (`to_arrow` with `COLUMNS`) of one file."""
 
-    def __init__(self, topic: str | None, partition: int | None, file: str, form: int) -> None:
+    def __init__(
+        self, topic: str | None, partition: int | None, file: str, form: int, decoding: RecordDecoding | None = None
+    ) -> None:
         """`form` is how bytes are printed (`kernels.printing.scalars`)."""
         self._form: Final = form
+        self._decoding: Final = decoding
         self._out: npt.NDArray[np.uint8] = np.empty(_ROOM, np.uint8)
         named = _ENCODE({"topic": topic, "partition": partition})[:-1]
         # The order is that of the constants in `lines`.
@@ -84,11 +88,23 @@ class LinePrinter:
         self._put_flags(chunk, numbers, fragments)
         numbers[:, lines.LAST_FRAGMENT] = len(fragments)
         fragments.append(_END)
+        if self._decoding is not None:
+            self._put_decoded(self._decoding, chunk, numbers, fragments)
         controls = control_rows(chunk)
         if controls is not None:
             numbers[controls.rows, lines.LAST_FRAGMENT] = len(fragments) + controls.which
             fragments += [f',"control":{text}'.encode() + _END for text in controls.texts]
         return numbers, fragments
+
+    @staticmethod
+    def _put_decoded(
+        decoding: RecordDecoding, chunk: pa.RecordBatch, numbers: npt.NDArray[np.int64], fragments: list[bytes]
+    ) -> None:
+        """Add a fragment for every record that is decoded: all but control records."""
+        rows = np.flatnonzero(~_numpy(chunk, "isControl"))
+        keys, values = (chunk.column(name).take(pa.array(rows)).to_pylist() for name in ("key", "value"))
+        numbers[rows, lines.LAST_FRAGMENT] = np.arange(len(fragments), len(fragments) + len(rows))
+        fragments += [record.members.encode() + _END for record in decoding.decode(keys, values)]
 
     def _put_flags(self, chunk: pa.RecordBatch, numbers: npt.NDArray[np.int64], fragments: list[bytes]) -> None:
         """Add a fragment for every combination of a batch's flags that occurs."""

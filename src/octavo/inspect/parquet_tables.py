@@ -1,7 +1,8 @@
 """Write records and entries to Parquet files: one table for records, and one for each other kind of file.
 
 `records` has the fields of a line of JSON (`record_lines`) as columns: keys, values and header values as bytes,
-and `control` as JSON. The timestamp is stored in milliseconds, so every one that Kafka stores is exact.
+and `control` as JSON; so are `decodedKey` and `decodedValue`, which are there if records are decoded. The timestamp is
+stored in milliseconds, so every one that Kafka stores is exact.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from octavo.errors import InvalidInput
 from octavo.inspect.control_rows import control_rows
+from octavo.inspect.decoding.record_decoding import RecordDecoding
 from octavo.inspect.descriptions import TIMESTAMP_TYPES
 from octavo.inspect.entries import fields_of, name_of, read_entries
 from octavo.inspect.json_lines import COLUMNS
@@ -52,6 +55,7 @@ _SCHEMA: Final = pa.schema(
         pa.field("control", pa.string()),
     ]
 )
+_DECODED: Final = [pa.field(name, pa.string()) for name in ("decodedKey", "decodedValue", "decodeError")]
 _TEXT: Final = ("kind", "topic", "name", "value", "file")
 
 
@@ -62,9 +66,10 @@ class ParquetTables:
     leaves no file behind.
     """
 
-    def __init__(self, output: Path) -> None:
+    def __init__(self, output: Path, decoding: RecordDecoding | None = None) -> None:
         """Raises `OSError` if the folder cannot be made."""
         self._output: Final = output
+        self._decoding: Final = decoding
         self._is_file: Final = output.suffix == _SUFFIX
         if not self._is_file:
             output.mkdir(parents=True, exist_ok=True)
@@ -73,9 +78,14 @@ class ParquetTables:
     def add_records(self, segment: SegmentFile) -> Iterator[None]:
         """Write the wanted records of a file, some at each step. Raises `FormatError` at damage."""
         topic, partition = topic_and_partition(segment.path)
-        writer = self._writer(RECORDS, _SCHEMA)
+        schema = _SCHEMA if self._decoding is None else pa.schema([*_SCHEMA, *_DECODED])
+        writer = self._writer(RECORDS, schema)
         for chunk in segment.chunks(COLUMNS):
-            writer.write_batch(_records(chunk, topic, partition, str(segment.path)))
+            rows = _records(chunk, topic, partition, str(segment.path))
+            if self._decoding is not None:
+                decoded = _decoded(self._decoding, chunk)
+                rows = pa.RecordBatch.from_arrays([*rows.columns, *decoded], schema=schema)
+            writer.write_batch(rows)
             yield
 
     def add_entries(self, path: Path) -> None:
@@ -140,6 +150,14 @@ def _records(chunk: pa.RecordBatch, topic: str | None, partition: int | None, fi
         "control": _controls(chunk),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
+
+
+def _decoded(decoding: RecordDecoding, chunk: pa.RecordBatch) -> list[pa.Array]:
+    """Return the columns of `_DECODED`, which are null in control records."""
+    rows = pc.if_else(chunk.column("isControl"), None, np.arange(chunk.num_rows))
+    keys, values = (chunk.column(name).take(rows).to_pylist() for name in ("key", "value"))
+    found = decoding.decode(keys, values)
+    return [pa.array([record[at] for record in found], pa.string()) for at in range(len(_DECODED))]
 
 
 def _controls(chunk: pa.RecordBatch) -> pa.Array:

@@ -8,6 +8,7 @@
     producerId, producerEpoch, sequence, isTransactional, isControl, magic, compression, leaderEpoch
     file, position      the path as it was given, and the byte at which the record's batch begins
     control             only in control records: the name of the type, and the fields that Kafka stores for it
+    decodedKey, decodedValue, decodeError   only if records are decoded: JSON, or null; and why one cannot be decoded
 
 The file is mapped into memory, so that no more memory is needed than for the largest batch. A batch without records has
 no line. Large files are printed by compiled kernels, without an object for each record.
@@ -24,6 +25,7 @@ from typing import Final
 
 from octavo.errors import FormatError
 from octavo.inspect.control import control_text
+from octavo.inspect.decoding.record_decoding import DecodedRecord, RecordDecoding, decoded_records
 from octavo.inspect.descriptions import TIMESTAMP_TYPES
 from octavo.inspect.kinds import topic_and_partition
 from octavo.inspect.segment_file import SegmentFile
@@ -55,8 +57,9 @@ class RecordLines(Iterable[str]):
     `resync`.
     """
 
-    def __init__(self, segment: SegmentFile, binary: Binary) -> None:
+    def __init__(self, segment: SegmentFile, binary: Binary, decoding: RecordDecoding | None = None) -> None:
         self._segment: Final = segment
+        self._decoding: Final = decoding
         self._binary: Final = binary
         self._bytes_as_json: Final = _BYTES_AS_JSON[binary]
 
@@ -106,7 +109,8 @@ class RecordLines(Iterable[str]):
         from octavo.inspect.json_lines import COLUMNS, LinePrinter
 
         topic, partition = topic_and_partition(self._segment.path)
-        printer = LinePrinter(topic, partition, str(self._segment.path), list(Binary).index(self._binary))
+        form = list(Binary).index(self._binary)
+        printer = LinePrinter(topic, partition, str(self._segment.path), form, self._decoding)
         for chunk in self._segment.chunks(COLUMNS):
             yield from printer.print(compiled, chunk)
 
@@ -133,14 +137,22 @@ class RecordLines(Iterable[str]):
             }
         ).removeprefix("{")
         as_json, is_control = self._bytes_as_json, batch.is_control
-        for record in self._segment.records(batch):
+        for record, decoded in self._records(batch):
             offset, timestamp_ms, key, value, headers, sequence = record
             end = f'{behind[:-1]},"control":{control_text(record, batch.position)}}}' if is_control else behind
+            if decoded is not None:
+                end = f"{behind[:-1]}{decoded.members}}}"
             yield (
                 f'{before}{offset},"timestamp":{timestamp_ms}{timestamp_type}'
                 f'{"null" if key is None else as_json(key)},"value":{"null" if value is None else as_json(value)},'
                 f'"headers":{self._headers(record) if headers else "[]"}{producer}{sequence}{end}\n'
             )
+
+    def _records(self, batch: Batch) -> Iterable[tuple[Record, DecodedRecord | None]]:
+        records = self._segment.records(batch)
+        if self._decoding is None or batch.is_control:
+            return ((record, None) for record in records)
+        return decoded_records(self._decoding, records)
 
     def _headers(self, record: Record) -> str:
         as_json = self._bytes_as_json

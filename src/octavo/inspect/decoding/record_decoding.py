@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from octavo.errors import FormatError
 from octavo.inspect.decoding.value_formats import Decode, to_json
 from octavo.inspect.kinds import Kind, kind_of, topic_and_partition
+from octavo.records import Record
+
+_AT_ONCE: Final = 512  # records that are decoded together
 
 INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
@@ -26,6 +30,9 @@ class DecodedRecord(NamedTuple):
         """The members of a JSON object that say this, each after a comma."""
         text = f',"decodedKey":{self.key or "null"},"decodedValue":{self.value or "null"}'
         return text if self.error is None else f'{text},"decodeError":{to_json(self.error)}'
+
+
+NOT_DECODED: Final = DecodedRecord(None, None, None)
 
 
 class RecordDecoding:
@@ -58,6 +65,29 @@ class InternalDecoding(RecordDecoding):
         """Decode the records of a batch, or of many."""
         found = (self._decode(key, value) for key, value in zip(keys, values, strict=True))
         return [DecodedRecord(_text(key), _text(value), error) for key, value, error in found]
+
+
+def decoded_records(decoding: RecordDecoding, records: Iterable[Record]) -> Iterator[tuple[Record, DecodedRecord]]:
+    """Yield records with what is decoded of them, many of which are decoded at a time.
+
+    Raises `FormatError` where `records` does, after all records before that.
+    """
+    some: list[Record] = []
+    try:
+        for record in records:
+            some.append(record)
+            if len(some) == _AT_ONCE:
+                yield from _decoded(decoding, some)
+                some = []
+    except FormatError:
+        yield from _decoded(decoding, some)
+        raise
+    yield from _decoded(decoding, some)
+
+
+def _decoded(decoding: RecordDecoding, records: list[Record]) -> Iterable[tuple[Record, DecodedRecord]]:
+    decoded = decoding.decode([record.key for record in records], [record.value for record in records])
+    return zip(records, decoded, strict=True)
 
 
 def decoding_of(path: Path, chosen: RecordDecoding | None = None) -> RecordDecoding | None:
