@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 
 from octavo import __version__
-from octavo.cli import demo, dump, explain, export, handover, import_, report, salvage
+from octavo.cli import demo, dump, explain, export, handover, import_, report, salvage, verify
 from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, INTERRUPTED
 from octavo.errors import OctavoError
 
@@ -30,6 +30,7 @@ examples:
   octavo dump *.log --binary text | jq .value    only what the records say
   octavo dump broken.log --resync                go on after damage
   octavo explain 00000000000000000000.log        what every byte of a batch means
+  octavo verify /var/lib/kafka/data              find whatever is wrong, also while a broker is running
   octavo salvage /data/orders-0 /safe/orders-0    make a valid partition of a damaged one
   octavo report /var/lib/kafka/data --html r.html a page about a data directory
   octavo handover /var/lib/octavo                let Apache Kafka serve what Octavo wrote
@@ -71,6 +72,7 @@ def _run(argv: Sequence[str] | None) -> int:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     dump.add_to(commands)
     explain.add_to(commands)
+    verify.add_to(commands)
     demo.add_to(commands)
     salvage.add_to(commands)
     handover.add_to(commands)

@@ -10,5 +10,6 @@ from __future__ import annotations
 from octavo.inspect.verify.directory import check_directory, partition_folders
 from octavo.inspect.verify.partition import check_partition
 from octavo.inspect.verify.problem import Problem, Rule, all_rules
+from octavo.inspect.verify.single_file import check_file
 
-__all__ = ["Problem", "Rule", "all_rules", "check_directory", "check_partition", "partition_folders"]
+__all__ = ["Problem", "Rule", "all_rules", "check_directory", "check_file", "check_partition", "partition_folders"]

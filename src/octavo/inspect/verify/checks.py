@@ -10,10 +10,13 @@ from octavo.inspect.verify.directory_identity import check_identity
 from octavo.inspect.verify.kraft import MetadataLog, check_bootstrap, check_metadata_folder
 from octavo.inspect.verify.leader_epochs import LeaderEpochs
 from octavo.inspect.verify.leftovers import check_file_names, check_folder_names
+from octavo.inspect.verify.offset_index import OffsetIndexCheck
 from octavo.inspect.verify.partition import BatchCheck, FolderCheck
 from octavo.inspect.verify.producer_checks import ProducerChecks
 from octavo.inspect.verify.remote_log import check_remote_offsets, check_remote_snapshot
 from octavo.inspect.verify.replicas import difference as _difference  # noqa: F401 - declares rules
+from octavo.inspect.verify.sequences import SequenceCheck
+from octavo.inspect.verify.time_index import TimeIndexCheck
 from octavo.inspect.verify.topic_ids import check_topic_id, check_topic_ids
 
 # Each is called with a `PartitionFolder` before any batch is read.
@@ -24,8 +27,15 @@ FOLDER_CHECKS: Final[list[FolderCheck]] = [
     check_remote_snapshot,
 ]
 
-# Each is made once for a partition folder, and is shown the batches of all its segments.
+# Each is made once for a partition folder, and is shown the batches of all its segments. The first ones need no more
+# than one segment.
+SEGMENT_CHECKS: Final[list[type[BatchCheck]]] = [
+    OffsetIndexCheck,
+    TimeIndexCheck,
+    SequenceCheck,
+]
 BATCH_CHECKS: Final[list[type[BatchCheck]]] = [
+    *SEGMENT_CHECKS,
     ProducerChecks,
     LeaderEpochs,
     LogBounds,

@@ -7,6 +7,7 @@ was deleted, or is part of another segment now: the folder is listed again, and 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ from octavo.inspect.verify.batch_columns import BASE_OFFSET, LAST_OFFSET, LEADER
 from octavo.inspect.verify.batch_rules import FAULTS
 from octavo.inspect.verify.examiner import Examiner
 from octavo.inspect.verify.folder import Gone, Identity
+from octavo.inspect.verify.leftovers import is_doomed
 from octavo.inspect.verify.partition import BatchCheck, PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.inspect.verify.tail import TailKind
@@ -60,15 +62,23 @@ ZEROS: Final = Rule.declare(
     means="A segment ends in zeros, as if it was preallocated, though nobody is writing it: readers stop before them.",
     repair="Remove `.kafka_cleanshutdown`, so that Kafka cuts the zeros at the next start, or use `octavo salvage`.",
 )
+_MOST: Final = 1000  # problems of one rule and segment that are listed
 _UNFINISHED: Final = {TailKind.TORN: TORN, TailKind.ZEROS: ZEROS}
 
 
-def walk_segments(folder: PartitionFolder, checks: Sequence[BatchCheck]) -> Iterator[Problem]:
-    """Yield the problems of all segments, and show their sound batches to `checks`."""
-    walk = _Walk(folder, checks)
-    before = -1
+def walk_segments(
+    folder: PartitionFolder, checks: Sequence[BatchCheck], *, only: int | None = None
+) -> Iterator[Problem]:
+    """Yield the problems of all segments, and show their sound batches to `checks`.
+
+    only: the base offset of the one segment to read
+    """
+    walk = _Walk(folder, checks, is_alone=only is not None)
+    before = -1 if only is None else only - 1
     while (base_offset := next((base for base in folder.segments if base > before), None)) is not None:
         before = base_offset
+        if only is not None and base_offset != only:
+            break
         entry = folder.files[file_name(base_offset, LOG)]
         try:
             with folder.open_file(entry.name) as file:
@@ -85,8 +95,9 @@ def walk_segments(folder: PartitionFolder, checks: Sequence[BatchCheck]) -> Iter
 class _Walk:
     """One walk through the segments of a partition."""
 
-    def __init__(self, folder: PartitionFolder, checks: Sequence[BatchCheck]) -> None:
+    def __init__(self, folder: PartitionFolder, checks: Sequence[BatchCheck], *, is_alone: bool) -> None:
         self.end_offset = 0
+        self._is_alone = is_alone
         self._folder = folder
         self._checks = checks
         self._examiner = Examiner()
@@ -96,18 +107,20 @@ class _Walk:
 
     def through(self, base_offset: int, file: File) -> Iterator[Problem]:
         """Yield the problems of one segment."""
-        folder, name, size = self._folder, file.path.name, file.size()
+        folder, name = self._folder, file.path.name
         behind = next((base for base in folder.segments if base > base_offset), None)
         segment = SegmentData(base_offset, folder.files[name], is_last=behind is None, next_base_offset=behind)
-        if size > MAX_INT32:
-            yield SIZE.broken(name, position=MAX_INT32, found=f"{size} bytes")
         for check in self._checks:
             yield from check.begin(segment)
-        places = _Places(segment, name)
+        size = file.size()  # after indexes were read: what these name is there
+        if size > MAX_INT32:
+            yield SIZE.broken(name, position=MAX_INT32, found=f"{size} bytes")
+        places, listed = _Places(segment, name), Counter[Rule]()
         position = 0
         for table, problems in self._examiner.examine(file, name, size, no_gaps=self._no_gaps, epoch=self._epoch):
             segment.is_sound &= not problems
-            yield from problems
+            listed.update(problem.rule for problem in problems)
+            yield from (problem for problem in problems if listed[problem.rule] <= _MOST)
             if len(table):
                 yield from self._gap(segment, name, table)
                 yield from places.look_at(table)
@@ -139,7 +152,9 @@ class _Walk:
         tail = self._examiner.tail
         if tail is None:
             return
-        may_be_unfinished = segment.is_last and not self._folder.beside.is_clean
+        beside = self._folder.beside  # if nothing is known of it, the folder may be a copy that was made meanwhile
+        is_open = beside.is_open or is_doomed(self._folder) or not (beside.is_known or self._is_alone)
+        may_be_unfinished = segment.is_last and is_open
         if may_be_unfinished and tail.kind is not TailKind.DAMAGED:
             return
         segment.is_sound = False

@@ -1,0 +1,208 @@
+"""`octavo verify`: check every file of a data directory."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Final
+
+from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from octavo.inspect.verify.problem import Problem
+    from octavo.inspect.verify.tasks import Checked, Task
+
+_DESCRIPTION: Final = """\
+Checks segments, partition folders and data directories: every checksum, length, offset, record, index, snapshot and
+checkpoint, each by itself and against the others. One line for each problem: the file, the position in it, the offset,
+the rule that is broken, what that means, and what would repair it.
+
+Nothing is changed and nothing is locked. A broker may be running: what it is in the middle of is not a problem.
+docs/verify.md lists all rules.
+"""
+
+_EPILOG: Final = """\
+examples:
+  octavo verify /var/lib/kafka/data                     everything in a data directory
+  octavo verify /var/lib/kafka/data/events-0 --json     one partition; each problem as a line of JSON
+  octavo verify 00000000000000000000.log                one segment, with its indexes
+
+Exit codes: 0 no problems, 1 problems found, 2 something could not be checked.
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `octavo verify` and its options to the parser."""
+    parser = commands.add_parser(
+        "verify",
+        help="check every file of a data directory",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a file, a partition folder or a data directory")
+    parser.add_argument("--json", action="store_true", help="print each problem as a line of JSON")
+    parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes that check (default: one for each core)")
+    parser.add_argument("--ignore", metavar="RULE", action="append", default=[], help="do not report this rule")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check all paths; print problems, and a summary on standard error."""
+    from pathlib import Path
+
+    _check_names(arguments.ignore)
+    tasks, refused = _tasks(list(map(Path, arguments.paths)))
+    report = _Report(arguments.json, is_held=sys.stderr.isatty() and sys.stdout.isatty())
+    report.refused = refused
+    if tasks:
+        _check(tasks, arguments.jobs or _cores(), arguments.ignore, report)
+        report.summarise()
+    return report.exit_code
+
+
+def _check(tasks: list[Task], jobs: int, ignore: list[str], report: _Report) -> None:
+    from octavo.cli.progress import progress
+    from octavo.inspect.verify.tasks import check_all
+
+    with progress(sum(task.size for task in tasks), at_terminal=True) as advance:
+        for checked in check_all(tasks, jobs=jobs, ignore=ignore, on_progress=advance):
+            report.take(checked)
+    report.flush()
+
+
+def _tasks(paths: list[Path]) -> tuple[list[Task], int]:
+    """Return what is to be checked, and how many paths there are at which there is nothing to check."""
+    from octavo.errors import OctavoError
+    from octavo.inspect.kinds import reason_of
+    from octavo.inspect.verify.tasks import find_tasks
+
+    tasks: list[Task] = []
+    refused = 0
+    for path in paths:
+        try:
+            tasks += find_tasks(path)
+        except OctavoError as error:
+            _say(str(error))
+            refused += 1
+        except (OSError, ValueError) as error:  # ValueError: a null character in the path
+            _say(f"{path}: {reason_of(error)}")
+            refused += 1
+    return tasks, refused
+
+
+class _Report:
+    """Prints problems and counts them."""
+
+    def __init__(self, as_json: bool, *, is_held: bool) -> None:
+        self.refused = 0  # paths and partitions that could not be checked
+        self._as_json = as_json
+        self._is_held = is_held  # lines wait until the progress bar, which is on the same terminal, is gone
+        self._lines: list[str] = []
+        self._checked: list[Task] = []
+        self._problems = 0
+        self._files: set[str] = set()
+        self._started = _now()
+
+    @property
+    def exit_code(self) -> int:
+        """The code for what was found."""
+        if self.refused:
+            return COULD_NOT_RUN
+        return DAMAGE_FOUND if self._problems else FINE
+
+    def take(self, checked: Checked) -> None:
+        """Print the problems of a task."""
+        if checked.error is not None:
+            _say(checked.error)
+            self.refused += 1
+        else:
+            self._checked.append(checked.task)
+        self._problems += len(checked.problems)
+        self._files.update(problem.file for problem in checked.problems)
+        lines = _json_lines(checked.problems) if self._as_json else map(_line, checked.problems)
+        self._lines += lines
+        if not self._is_held:
+            self.flush()
+
+    def flush(self) -> None:
+        """Print what was held back."""
+        for line in self._lines:
+            print(line)
+        self._lines.clear()
+        sys.stdout.flush()
+
+    def summarise(self) -> None:
+        """Say on standard error how much was checked, and how many problems there are."""
+        tasks = self._checked
+        if not tasks:
+            return
+        size, seconds = sum(task.size for task in tasks), max(_now() - self._started, 1e-3)
+        found = "no problems"
+        if self._problems:
+            found = f"{_count(self._problems, 'problem')} in {_count(len(self._files), 'file')}"
+        partitions = sum(task.what.value == "partition" for task in tasks)
+        what = _count(partitions, "partition") if partitions else _count(len(tasks), "file")
+        _say(f"{found}; {what}, {size / 1e6:,.1f} MB in {seconds:,.1f} s ({size / 1e6 / seconds:,.0f} MB/s)")
+
+
+def _line(problem: Problem) -> str:
+    where = [_printable(problem.file)]
+    if problem.position is not None:
+        where.append(f"position {problem.position}")
+    if problem.offset is not None:
+        where.append(f"offset {problem.offset}")
+    found = f" ({_printable(problem.found)})" if problem.found else ""
+    return f"{', '.join(where)}: {problem.rule.name}{found}: {problem.rule.means} {problem.rule.repair}"
+
+
+def _json_lines(problems: Iterable[Problem]) -> list[str]:
+    import json
+
+    return [json.dumps(problem.as_json()) for problem in problems]
+
+
+def _printable(text: str) -> str:
+    """Escape what could end a line, or is no text at all: names of files may have any bytes."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def _check_names(ignore: list[str]) -> None:
+    from octavo.errors import InvalidInput
+    from octavo.inspect.verify.problem import all_rules
+
+    if ignore:
+        unknown = set(ignore) - {rule.name for rule in all_rules()}
+        if unknown:
+            raise InvalidInput(f"there is no rule {', '.join(sorted(unknown))}; docs/verify.md lists them")
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes from 1 to 1024")
+    return int(text)
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _now() -> float:
+    import time
+
+    return time.monotonic()
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _say(text: str) -> None:
+    print(f"octavo: {_printable(text)}", file=sys.stderr)
