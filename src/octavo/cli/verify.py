@@ -29,6 +29,7 @@ examples:
   octavo verify /var/lib/kafka/data                     everything in a data directory
   octavo verify /var/lib/kafka/data/events-0 --json     one partition; each problem as a line of JSON
   octavo verify 00000000000000000000.log                one segment, with its indexes
+  octavo verify --replicas /node1/data /node2/data      and where the replicas of each partition differ first
 
 Exit codes: 0 no problems, 1 problems found, 2 something could not be checked.
 """
@@ -46,6 +47,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a file, a partition folder or a data directory")
     parser.add_argument("--json", action="store_true", help="print each problem as a line of JSON")
     parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes that check (default: one for each core)")
+    parser.add_argument("--replicas", action="store_true", help="also compare the paths, which are replicas")
     parser.add_argument("--ignore", metavar="RULE", action="append", default=[], help="do not report this rule")
     parser.set_defaults(run=run)
 
@@ -60,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     report.refused = refused
     if tasks:
         _check(tasks, arguments.jobs or _cores(), arguments.ignore, report)
-        report.summarise()
+    if tasks and arguments.replicas:
+        _compare(arguments.paths, arguments.ignore, report)
+    report.summarise()
     return report.exit_code
 
 
@@ -71,6 +75,13 @@ def _check(tasks: list[Task], jobs: int, ignore: list[str], report: _Report) -> 
     with progress(sum(task.size for task in tasks), at_terminal=True) as advance:
         for checked in check_all(tasks, jobs=jobs, ignore=ignore, on_progress=advance):
             report.take(checked)
+    report.flush()
+
+
+def _compare(paths: list[str], ignore: list[str], report: _Report) -> None:
+    from octavo.inspect.verify.replicas import compare_replicas
+
+    report.print([problem for problem in compare_replicas(paths) if problem.rule.name not in ignore])
     report.flush()
 
 
@@ -121,10 +132,13 @@ class _Report:
             self.refused += 1
         else:
             self._checked.append(checked.task)
-        self._problems += len(checked.problems)
-        self._files.update(problem.file for problem in checked.problems)
-        lines = _json_lines(checked.problems) if self._as_json else map(_line, checked.problems)
-        self._lines += lines
+        self.print(checked.problems)
+
+    def print(self, problems: list[Problem]) -> None:
+        """Print problems, unless lines are held back."""
+        self._problems += len(problems)
+        self._files.update(problem.file for problem in problems)
+        self._lines += _json_lines(problems) if self._as_json else map(_line, problems)
         if not self._is_held:
             self.flush()
 

@@ -13,6 +13,7 @@ import pytest
 from octavo.cli import main
 from octavo.inspect.verify import looks
 from tests.golden.directories import unpack
+from tests.golden.files import load
 from tests.permissions import run_obeying_permissions
 from tests.unit.inspect.verify.planted_batches import BEFORE, at_offset, write_log
 
@@ -123,3 +124,15 @@ def test_names_of_files_cannot_break_lines(tmp_path: Path, capsys: pytest.Captur
     write_log(tmp_path / "in\nside" / "bad-0", BEFORE[:-1] + b"\1" + at_offset(200, BEFORE), 100)
     assert main(["verify", str(tmp_path / "in\nside")]) == 1
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_replicas_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for node, after in (("one", BEFORE), ("two", load("v2-idempotent").data)):
+        write_log(tmp_path / node / "events-0", BEFORE + at_offset(106, after), 100)
+    paths = [str(tmp_path / "one"), str(tmp_path / "two")]
+    assert main(["verify", *paths]) == 0
+    assert main(["verify", "--replicas", *paths]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "offset 106: replica-diverged" in line
+    assert main(["verify", "--replicas", *paths, "--ignore", "replica-diverged"]) == 0
+    assert main(["verify", "--replicas", paths[0]]) == 2

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from octavo.inspect.verify import all_rules
+from octavo.inspect.verify.replicas import difference
 from tests.unit.inspect.verify import (
     test_batch_rules,
     test_directory_rules,
@@ -14,6 +15,7 @@ from tests.unit.inspect.verify import (
     test_producer_rules,
     test_segment_rules,
 )
+from tests.unit.inspect.verify.planting import rules_of
 
 PAGE: Final = Path(__file__).resolve().parents[4] / "docs" / "verify.md"
 ROW: Final = re.compile(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
@@ -24,7 +26,8 @@ def planted() -> set[str]:
     modules = (test_batch_rules, test_directory_rules, test_kraft_rules, test_producer_rules)
     faults = {fault.rule for module in modules for fault in module.FAULTS}
     segments = {fault.rule for fault in test_segment_rules.INDEXES} | {case[0] for case in test_segment_rules.SEGMENTS}
-    return faults | segments | {"batch-size"}  # which has a test of its own in `test_batch_rules`
+    others = {"batch-size"} | rules_of(difference)  # tested in `test_batch_rules`, and in `replicas/test_replicas`
+    return faults | segments | others
 
 
 def test_every_rule_has_a_planted_fault() -> None:
