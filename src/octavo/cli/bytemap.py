@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -17,17 +19,17 @@ _STYLES: Final = {
     Role.OFFSET: "cyan",
     Role.LENGTH: "yellow",
     Role.CONTROL: "magenta",
-    Role.TIME: "blue",
+    Role.TIME: "bright_blue",
     Role.PRODUCER: "bright_magenta",
     Role.KEY: "green",
-    Role.VALUE: "bright_green",
-    Role.PACKED: "bright_blue",
+    Role.VALUE: "default",
+    Role.PACKED: "default",
     Role.UNREAD: "dim",
 }
 _BROKEN: Final = "bold red"
 _KEEP: Final = 3  # rows of a long field that are shown before its middle is left out
 _GAP: Final = 8  # bytes after which a row has a wider gap
-_FIELD_COLUMN: Final = 22  # the width of the names, with their indent
+_FIELD_COLUMN: Final = 20  # the width of the names, with their indent
 _MOST_HEX: Final = 8  # bytes of a field that are shown beside its name
 
 
@@ -92,15 +94,18 @@ def _field_lines(field: Field, at_width: int, width: int, explained: set[tuple[s
 
 def wrapped(said: Text, width: int, first: Text | None = None) -> Iterable[Text]:
     """Yield text in lines of at most `width` columns. `first` is put before it, and further lines are indented."""
-    from rich.console import Console
-
     first = first if first is not None else Text()
     indent = len(first)
-    console = Console(width=max(width, indent + 20))
-    lines = said.wrap(console, max(width - indent, 20), overflow="fold")
+    lines = said.wrap(_console(), max(width - indent, 20), overflow="fold")
     for number, line in enumerate(lines or [Text()]):
         line.rstrip()
         yield first + line if number == 0 else Text(" " * indent) + line
+
+
+@cache
+def _console() -> Console:
+    """Return a console for what asks for one and prints nothing."""
+    return Console()
 
 
 def style_of(field: Field) -> str:

@@ -66,7 +66,7 @@ def test_the_whole_of_it_runs_and_its_commands_work(tmp_path: Path) -> None:
     every, transaction, explained, stopped, resynced, handed_over, _ = (outcome.stdout for outcome in outcomes)
     assert every.count("\n") == 42
     assert transaction.count('"isTransactional":true') == 3
-    assert "last_offset_delta   1 (last offset 40)" in explained
+    assert "last_offset_delta 1 (last offset 40)" in explained
     assert (int(stopped), int(resynced)) == (100, 200)
     assert f"{tmp_path}/data: ready for Apache Kafka" in handed_over
     assert "5 topics, 8 partitions" in handed_over  # one of Kafka's own, for transactions

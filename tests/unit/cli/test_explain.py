@@ -92,7 +92,7 @@ def test_each_field_is_told_with_bytes_name_value_and_meaning(
 ) -> None:
     assert main(["explain", str(segment)]) == FINE
     said = capsys.readouterr().out
-    assert "43  0000000000000007    producer_id         7\n" in said
+    assert "43  0000000000000007    producer_id       7\n" in said
     assert said.count("Who sent the batch") == 1
     assert said.count("Milliseconds after the batch's base timestamp.") == 1  # and not for each record
     assert "12 not shown one by one" in said
