@@ -1,7 +1,18 @@
 """Octavo: Kafka's log, in Python.
 
-The package itself imports nothing. Programs import only the packages that they need (`octavo.records`, `octavo.log`,
-`octavo.spark`, `octavo.inspect`), so that small programs start fast.
+The package itself imports next to nothing. Programs import only the packages that they need (`octavo.records`,
+`octavo.log`, `octavo.spark`, `octavo.inspect`), so that small programs start fast. `octavo.serve` starts a broker.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from octavo.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from octavo.server.serving import serve
+
+__all__ = ["serve"]
 __version__ = "0.1.0"
+__getattr__, __dir__ = on_demand(globals(), {"server.serving": ("serve",)})

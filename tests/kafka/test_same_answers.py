@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from octavo.broker.config import BrokerConfig
 from octavo.broker.wire import api_keys as keys
 from octavo.errors import ErrorCode
 from octavo.server.serving import serve
@@ -34,7 +33,7 @@ def test_all_questions_are_answered_as_kafka_answers_them(new_broker: NewBroker,
     kafka = new_broker(tmp_path / "kafka", settings={"auto.create.topics.enable": "false"})
     kafka.format()
     kafka.start()
-    config = BrokerConfig(auto_create_topics=False)
+    config = {"auto.create.topics.enable": "false"}
     asked = list(questions())
     assert len(asked) > 500
     found: list[str] = []

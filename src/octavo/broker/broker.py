@@ -39,15 +39,21 @@ class Broker:
     """A broker on an open data directory."""
 
     def __init__(
-        self, directory: DataDirectory, config: BrokerConfig, *, say: Callable[[str], object] = _to_stderr
+        self,
+        directory: DataDirectory,
+        config: BrokerConfig,
+        *,
+        properties: Mapping[str, str] | None = None,
+        say: Callable[[str], object] = _to_stderr,
     ) -> None:
+        """`properties`: what the broker was started with, by Kafka's names."""
         self.directory: Final = directory
         self.config: Final = config
         self.say: Final = say  # tells the operator what happened
-        self.sessions: Final = FetchSessions(config.fetch_session_slots, time.monotonic)
+        self.sessions: Final = FetchSessions(config.max_incremental_fetch_session_cache_slots, time.monotonic)
         self.features_epoch: Final = 0
         self.node_id: Final = directory.node_id
-        self.properties: Final[Mapping[str, str]] = {}  # what the broker was started with, by Kafka's names
+        self.properties: Final = {} if properties is None else properties
         self._changing: Final = threading.Lock()  # held while topics and the image change
         self._waits: Final[dict[Log, set[Wait]]] = {}
         self._woken: list[Wait] = []

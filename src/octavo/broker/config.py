@@ -1,20 +1,117 @@
-"""The settings of a broker that handlers and connections use, with Kafka's defaults."""
+"""The settings of a broker: `BrokerConfig` has those that are honoured, by Kafka's names and with Kafka's defaults.
+
+A file of settings is that of an Apache Kafka (`server.properties`). Its settings are of four kinds:
+
+    honoured          fields of `BrokerConfig`, the defaults of topics (`log.retention.ms`), and those that say where
+                      the broker is (`listeners`, `advertised.listeners`, `log.dirs`)
+    without effect    Kafka has them, and they mean nothing here: there is a warning
+    refused           Kafka has them, and ignoring them would be unsafe
+    unknown           an error, which suggests the nearest
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from octavo.errors import InvalidConfig
+from octavo.log.config.broker_defaults import STAND_INS
+from octavo.log.config.nearest_name import nearest_name
+from octavo.log.config.options import Options, option
+from octavo.log.config.values import Switch, int32, int64
+from octavo.records.layout import MAX_INT32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """The settings of a broker. The comment behind each is Kafka's name."""
+    """The settings that are honoured. A field has Kafka's name, with `_` in place of `.`."""
 
-    auto_create_topics: bool = True  # auto.create.topics.enable
-    num_partitions: int = 1  # num.partitions
-    fetch_max_bytes: int = 57_671_680  # fetch.max.bytes
-    fetch_session_slots: int = 1000  # max.incremental.fetch.session.cache.slots
-    request_max_bytes: int = 104_857_600  # socket.request.max.bytes
-    idle_s: float = 600.0  # connections.max.idle.ms
-    max_connections: int = 0x7FFFFFFF  # max.connections
-    max_connections_per_ip: int = 0x7FFFFFFF  # max.connections.per.ip
-    delete_topics: bool = True  # delete.topic.enable
+    # Topics.
+    auto_create_topics_enable: bool = option(True, Switch())
+    delete_topic_enable: bool = option(True, Switch())
+    num_partitions: int = option(1, int32(1))
+    max_request_partition_size_limit: int = option(2000, int32(1))
+
+    # Fetching.
+    fetch_max_bytes: int = option(57_671_680, int32(1024))
+    max_incremental_fetch_session_cache_slots: int = option(1000, int32(0))
+
+    # Connections.
+    socket_request_max_bytes: int = option(104_857_600, int32(1))
+    socket_listen_backlog_size: int = option(50, int32(1))
+    connections_max_idle_ms: int = option(600_000, int64())
+    max_connections: int = option(MAX_INT32, int32(0))
+    max_connections_per_ip: int = option(MAX_INT32, int32(0))
+
+    # Work in the background.
+    log_retention_check_interval_ms: int = option(300_000, int64(1))
+    log_initial_task_delay_ms: int = option(30_000, int64(0))
+    log_cleaner_enable: bool = option(True, Switch())
+    log_cleaner_dedupe_buffer_size: int = option(134_217_728, int64())
+
+    def __post_init__(self) -> None:
+        _OPTIONS.check(self)
+
+
+_OPTIONS: Final = Options(BrokerConfig, "broker")
+
+# Settings that are read elsewhere.
+LISTENERS: Final = "listeners"
+ADVERTISED: Final = "advertised.listeners"
+LOG_DIRS: Final = ("log.dirs", "log.dir")
+_PLACES: Final = {LISTENERS, ADVERTISED, *LOG_DIRS}
+_OF_TOPICS: Final = {name for names in STAND_INS.values() for name in names}
+
+_UNSAFE: Final = "it would protect the broker, and that is not done here"
+_REFUSED: Final = {
+    "sasl.": _UNSAFE,
+    "ssl.": _UNSAFE,
+    "authorizer.class.name": _UNSAFE,
+    "super.users": _UNSAFE,
+    "principal.builder.class": _UNSAFE,
+    "delegation.token.": _UNSAFE,
+    "security.": _UNSAFE,
+    "connections.max.reauth.ms": _UNSAFE,
+    "create.topic.policy.class.name": "policies in Java cannot be asked",
+    "alter.config.policy.class.name": "policies in Java cannot be asked",
+    "client.quota.callback.class": "quotas are not kept here",
+}
+_REMOTE: Final = "remote.log.storage.system.enable"
+
+
+class Settings(NamedTuple):
+    """What a file of settings says."""
+
+    config: BrokerConfig
+    properties: Mapping[str, str]  # all of it, by Kafka's names
+    warnings: list[str]
+
+
+def read_settings(properties: Mapping[str, str]) -> Settings:
+    """Sort settings by their kinds. Raises `InvalidConfig`."""
+    honoured, warnings = {}, []
+    for name, value in properties.items():
+        if name in _OPTIONS.names:
+            honoured[name] = value
+        elif name not in _PLACES and name not in _OF_TOPICS:
+            warning = _judge(name, value)
+            if warning is not None:
+                warnings.append(warning)
+    return Settings(BrokerConfig(**_OPTIONS.read(honoured)), dict(properties), warnings)
+
+
+def _judge(name: str, value: str) -> str | None:
+    """Return a warning for a setting that has no effect. Raises `InvalidConfig` for one that is refused or unknown."""
+    from octavo.broker.kafka_settings import KAFKA_SETTINGS, PREFIXES
+
+    for refused, why in _REFUSED.items():
+        if name == refused or (refused.endswith(".") and name.startswith(refused)):
+            raise InvalidConfig(name, value, why)
+    if name == _REMOTE and value.strip().lower() != "false":
+        raise InvalidConfig(name, value, "there is no remote storage here")
+    if name in KAFKA_SETTINGS or name.startswith(PREFIXES):
+        return f"{name} has no effect"
+    near = nearest_name(name, {*KAFKA_SETTINGS, *_OPTIONS.names, *_OF_TOPICS, *_PLACES})
+    hint = "" if near is None else f"; is {near} meant?"
+    raise InvalidConfig(name, value, f"Kafka has no broker configuration of this name{hint}")

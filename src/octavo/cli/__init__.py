@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 
 from octavo import __version__
-from octavo.cli import demo, dump, explain, export, handover, import_, report, salvage, verify
+from octavo.cli import demo, dump, explain, export, handover, import_, report, salvage, serve, verify
 from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, INTERRUPTED
 from octavo.errors import OctavoError
 
@@ -33,6 +33,7 @@ examples:
   octavo verify /var/lib/kafka/data              find whatever is wrong, also while a broker is running
   octavo salvage /data/orders-0 /safe/orders-0    make a valid partition of a damaged one
   octavo report /var/lib/kafka/data --html r.html a page about a data directory
+  octavo serve --data /var/lib/octavo            be a broker for Kafka clients
   octavo handover /var/lib/octavo                let Apache Kafka serve what Octavo wrote
   octavo export /var/lib/kafka/data /lake/events make a table of topics, each record once
   octavo import /lake/events /var/lib/octavo     make logs of a table again
@@ -76,6 +77,7 @@ def _run(argv: Sequence[str] | None) -> int:
     demo.add_to(commands)
     salvage.add_to(commands)
     handover.add_to(commands)
+    serve.add_to(commands)
     export.add_to(commands)
     import_.add_to(commands)
     report.add_to(commands)

@@ -144,7 +144,7 @@ class Reactor:
             client.setblocking(False)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection = Connection(
-                client, peer, listener.advertised, self._pool, self._config.request_max_bytes, time.monotonic()
+                client, peer, listener.advertised, self._pool, self._config.socket_request_max_bytes, time.monotonic()
             )
             self._connections[connection.descriptor] = connection
             self._peers[peer] += 1
@@ -259,7 +259,8 @@ class Reactor:
 
     def _close_idle(self, now: float) -> None:
         self._next_idle_check = now + _IDLE_CHECK_S
-        idle = [each for each in self._connections.values() if now - each.used_at > self._config.idle_s]
+        limit_s = self._config.connections_max_idle_ms / 1000
+        idle = [each for each in self._connections.values() if 0 <= limit_s < now - each.used_at]
         for connection in idle:
             self._close(connection)
 

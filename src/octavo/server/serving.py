@@ -7,23 +7,33 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from octavo.broker.broker import Broker
-from octavo.broker.config import BrokerConfig
+from octavo.broker.config import ADVERTISED, LISTENERS, LOG_DIRS, Settings, read_settings
+from octavo.errors import InvalidConfig, InvalidInput
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.server.reactor import Listener, Reactor, run_in_thread
 
 LOOPBACK: Final = "127.0.0.1"
+_ALL_INTERFACES: Final = ("0.0.0.0", "::")
+_PLAINTEXT: Final = "PLAINTEXT"
 _WORKERS: Final = 2
-_BACKLOG: Final = 50
-_CHECKPOINT_INTERVAL_MS: Final = 400
+_CHECKPOINT_INTERVAL_MS: Final = 400  # so that a reader of the directory lags less than a second
 _BACKGROUND_INTERVAL_S: Final = 0.2
+
+
+class Address(NamedTuple):
+    """Where a broker listens, and what clients are told."""
+
+    host: str
+    port: int
+    advertised: tuple[str, int] | None = None  # None: where it listens
 
 
 class Server:
@@ -32,18 +42,30 @@ class Server:
     def __init__(
         self,
         directory: DataDirectory,
+        addresses: Sequence[Address],
+        settings: Settings,
         *,
-        listen: Sequence[tuple[str, int]],
-        config: BrokerConfig,
+        say: Callable[[str], object] | None = None,
         temporary: Path | None = None,
     ) -> None:
+        """Do not call this; use `serve`."""
+        config = settings.config
         self.directory: Final = directory
+        self.warnings: Final = settings.warnings  # settings that have no effect
         self._temporary: Final = temporary
+        self._listeners: Final = _listen(addresses, config.socket_listen_backlog_size)
         self._workers: Final = ThreadPoolExecutor(_WORKERS, thread_name_prefix="octavo-worker")
-        self._listeners: Final = [_listen(host, port) for host, port in listen]
-        self.broker: Final = Broker(directory, config)
+        told = {} if say is None else {"say": say}
+        self.broker: Final = Broker(directory, config, properties=settings.properties, **told)
         self._reactor: Final = Reactor(self.broker, self._listeners, self._workers)
-        self._background: Final = Background(directory, checkpoint_interval_ms=_CHECKPOINT_INTERVAL_MS)
+        self._background: Final = Background(
+            directory,
+            retention_check_interval_ms=config.log_retention_check_interval_ms,
+            initial_delay_ms=config.log_initial_task_delay_ms,
+            checkpoint_interval_ms=_CHECKPOINT_INTERVAL_MS,
+            compaction=config.log_cleaner_enable,
+            map_memory=config.log_cleaner_dedupe_buffer_size,
+        )
         self._background.start(_BACKGROUND_INTERVAL_S)
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
         self._is_closed = False
@@ -51,7 +73,7 @@ class Server:
     @property
     def bootstrap_servers(self) -> str:
         """The addresses of the broker, as clients want them."""
-        return ",".join(f"{host}:{port}" for host, port in (each.advertised for each in self._listeners))
+        return ",".join(f"{_bracketed(host)}:{port}" for host, port in (each.advertised for each in self._listeners))
 
     def close(self) -> None:
         """Stop serving, and close the directory, with the mark of a clean shutdown."""
@@ -80,30 +102,97 @@ class Server:
 def serve(
     data: str | os.PathLike[str] | None = None,
     *,
-    host: str = LOOPBACK,
-    port: int = 0,
-    config: BrokerConfig | None = None,
+    listen: str | None = None,
+    config: Mapping[str, str] | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Server:
     """Serve a data directory to Kafka clients, in threads of this process.
 
-    data: the directory; without one, a temporary directory that is removed in the end
-    port: 0 for any that is free; `Server.bootstrap_servers` tells which
+    data: the directory; without one, `log.dirs` of the configuration, or a temporary directory that is removed again
+    listen: `HOST:PORT`; without it, `listeners` of the configuration, or a free port of the loopback interface.
+        `Server.bootstrap_servers` tells which
+    config: settings by the names that Kafka has for them (`server.properties`)
+    say: called with a sentence when something happens that an operator has to know; without it, that goes to stderr
 
-    Raises what `DataDirectory.open` raises, and `OSError` if the address cannot be used.
+    Raises `InvalidConfig` and `InvalidInput`, what `DataDirectory.open` raises, and `OSError` if the address cannot be
+    used.
     """
-    temporary = Path(tempfile.mkdtemp(prefix="octavo-")) if data is None else None
-    directory = DataDirectory.open(Path(data) if data is not None else temporary / "data")  # type: ignore[operator] # one of the two is there
+    settings = read_settings({} if config is None else config)
+    addresses = _addresses(listen, settings.properties)
+    folders, temporary = _folders(data, settings.properties)
     try:
-        return Server(directory, listen=[(host, port)], config=config or BrokerConfig(), temporary=temporary)
+        # Without settings the directory knows best; with them they are those of a broker.
+        directory = DataDirectory.open(folders, broker_config=settings.properties or None)
+        try:
+            return Server(directory, addresses, settings, say=say, temporary=temporary)
+        except BaseException:
+            directory.close()
+            raise
     except BaseException:
-        directory.close()
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
-def _listen(host: str, port: int) -> Listener:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    listening.setblocking(False)
-    return Listener(listening, (host, listening.getsockname()[1]))
+def _folders(data: str | os.PathLike[str] | None, properties: Mapping[str, str]) -> tuple[list[Path], Path | None]:
+    if data is not None:
+        return [Path(data)], None
+    named = next((properties[name] for name in LOG_DIRS if name in properties), None)
+    if named is not None:
+        return [Path(each.strip()) for each in named.split(",")], None
+    temporary = Path(tempfile.mkdtemp(prefix="octavo-"))
+    return [temporary / "data"], temporary
+
+
+def _addresses(listen: str | None, properties: Mapping[str, str]) -> list[Address]:
+    if listen is not None:
+        return [Address(*parse_address(listen))]
+    named = properties.get(LISTENERS)
+    if named is None:
+        return [Address(LOOPBACK, 0)]
+    advertised = dict(_endpoints(ADVERTISED, properties.get(ADVERTISED, "")))
+    return [Address(*place, advertised.get(name)) for name, place in _endpoints(LISTENERS, named)]
+
+
+def _endpoints(setting: str, text: str) -> list[tuple[str, tuple[str, int]]]:
+    """Parse `PLAINTEXT://HOST:PORT,...`; without a host it is all interfaces. Raises `InvalidConfig`."""
+    endpoints = []
+    for each in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, place = each.partition("://")
+        if not separator or name.upper() != _PLAINTEXT:
+            raise InvalidConfig(setting, text, f"only {_PLAINTEXT}://HOST:PORT is served")
+        try:
+            endpoints.append((name, parse_address(place if not place.startswith(":") else f"0.0.0.0{place}")))
+        except InvalidInput as error:
+            raise InvalidConfig(setting, text, str(error)) from None
+    return endpoints
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Return the host and port of `HOST:PORT`, `[IPv6]:PORT` or `PORT` alone. Raises `InvalidInput`."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or LOOPBACK
+    if not port.isdecimal() or int(port) > 0xFFFF:
+        raise InvalidInput(f"{text!r} is no address: it must be HOST:PORT, like {LOOPBACK}:9092")
+    return host, int(port)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _listen(addresses: Sequence[Address], backlog: int) -> list[Listener]:
+    listeners: list[Listener] = []
+    try:
+        for host, port, advertised in addresses:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            listening = socket.create_server((host, port), family=family, backlog=backlog)
+            listening.setblocking(False)
+            # Clients come back to what they are told, and nobody can connect to all interfaces.
+            told = socket.gethostname() if host in _ALL_INTERFACES else host
+            listeners.append(Listener(listening, advertised or (told, listening.getsockname()[1])))
+    except BaseException:
+        for listener in listeners:
+            listener.socket.close()
+        raise
+    return listeners

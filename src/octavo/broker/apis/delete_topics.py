@@ -38,7 +38,7 @@ def delete_topics(broker: Broker, request: Request) -> Later:
 
 def _one(broker: Broker, version: int, asked: Struct) -> dict[str, Any]:
     name, topic_id = asked.name, asked.topic_id
-    if not broker.config.delete_topics:
+    if not broker.config.delete_topic_enable:
         code = ErrorCode.TOPIC_DELETION_DISABLED if version >= _HAS_OWN_ERROR else ErrorCode.INVALID_REQUEST
         return _result(name, topic_id, code, "Topic deletion is disabled.")
     if name is not None and topic_id != _NO_ID:

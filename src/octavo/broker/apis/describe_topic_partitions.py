@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from octavo.broker.answers import Parts
 from octavo.broker.apis.metadata import NOT_ASKED, TOPIC_OPERATIONS, partition_content
@@ -15,8 +15,6 @@ from octavo.log.names import topic_name_problem
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
-
-_MAX_PARTITIONS: Final = 2000  # max.request.partition.size.limit
 
 
 def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
@@ -31,7 +29,7 @@ def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
         return _answer(request, refused, None)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-    left = max(1, min(asked.response_partition_limit, _MAX_PARTITIONS))
+    left = max(1, min(asked.response_partition_limit, broker.config.max_request_partition_size_limit))
     found: list[dict[str, Any]] = []
     next_cursor = None
     for name in names:

@@ -40,7 +40,7 @@ def metadata(broker: Broker, request: Request) -> Parts | Later:
 
 def _to_create(broker: Broker, asked: Struct) -> list[str]:
     """Return the names of topics to create before answering."""
-    if not (broker.config.auto_create_topics and asked.allow_auto_topic_creation):
+    if not (broker.config.auto_create_topics_enable and asked.allow_auto_topic_creation):
         return []
     if any(topic.topic_id != _NO_ID for topic in asked.topics):
         return []

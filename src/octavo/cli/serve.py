@@ -1,0 +1,86 @@
+"""`octavo serve`: serve a data directory to Kafka clients."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from typing import Final
+
+from octavo.cli.exits import FINE
+from octavo.errors import InvalidInput
+
+_DESCRIPTION: Final = """\
+Serves a data directory to Kafka clients, as a broker of a cluster of one. Clients produce, fetch and administer topics.
+Consumer groups and transactions are not served yet.
+
+The directory is the one that Apache Kafka would keep: the other commands and Spark read it while clients write, and
+`octavo handover` lets Kafka take it over. The broker listens on the loopback interface unless told otherwise: it does
+not know who its clients are.
+"""
+
+_EPILOG: Final = """\
+examples:
+  octavo serve --data /var/lib/octavo
+  octavo serve --data /var/lib/octavo --listen 0.0.0.0:9092
+  octavo serve --config server.properties
+  octavo serve                                   a temporary directory and a free port, to try things
+
+It stops at SIGINT and SIGTERM, and marks the directory as cleanly shut down. Exit codes: 0 stopped, 2 could not run.
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `octavo serve` and its options to the parser."""
+    parser = commands.add_parser(
+        "serve",
+        help="serve a data directory to Kafka clients",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", metavar="DIR", help="the data directory; it is created if it is missing")
+    parser.add_argument("--listen", metavar="HOST:PORT", help="where to listen (default: 127.0.0.1, a free port)")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="settings with the names that Kafka has for them; --data and --listen replace its log.dirs and listeners",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal says that it is enough."""
+    from octavo.server.serving import serve
+
+    config = _read(arguments.config) if arguments.config is not None else {}
+    stop = threading.Event()
+    before = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with serve(arguments.data, listen=arguments.listen, config=config, say=_say) as server:
+            for warning in server.warnings:
+                _say(warning)
+            folders = ", ".join(map(str, server.directory.folders))
+            print(f"serving {folders} at {server.bootstrap_servers}", flush=True)
+            stop.wait()
+            _say("stopping")
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    return FINE
+
+
+def _read(path: str) -> dict[str, str]:
+    from pathlib import Path
+
+    from octavo.log.files.properties import read_properties
+
+    try:
+        return read_properties(Path(path).read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _say(message: str) -> None:
+    print(f"octavo: {message}", file=sys.stderr, flush=True)

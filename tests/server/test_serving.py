@@ -1,0 +1,100 @@
+"""Starting and stopping a broker, in a program and by the command."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+import octavo
+from octavo.errors import DirectoryLocked, InvalidConfig, InvalidInput
+from octavo.log import DataDirectory
+from octavo.log.names import CLEAN_SHUTDOWN
+
+PATIENCE_S = 30
+
+
+def produce(address: str, topic: str, *values: bytes) -> None:
+    producer = Producer({"bootstrap.servers": address})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(PATIENCE_S) == 0
+
+
+def consume(address: str, topic: str, count: int) -> list[bytes | None]:
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "none", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    messages = consumer.consume(count, PATIENCE_S)
+    consumer.close()
+    return [message.value() for message in messages]
+
+
+def test_what_was_produced_is_there_after_a_restart(tmp_path: Path) -> None:
+    with octavo.serve(tmp_path / "data") as broker:
+        produce(broker.bootstrap_servers, "events", b"one", b"two")
+        with pytest.raises(DirectoryLocked):
+            octavo.serve(tmp_path / "data")
+    assert (tmp_path / "data" / CLEAN_SHUTDOWN).exists()
+    with octavo.serve(tmp_path / "data") as broker:
+        assert consume(broker.bootstrap_servers, "events", 2) == [b"one", b"two"]
+    with DataDirectory.open(tmp_path / "data") as data:
+        assert data.log("events", 0).end_offset == 2
+
+
+def test_a_temporary_directory_is_removed() -> None:
+    with octavo.serve() as broker:
+        produce(broker.bootstrap_servers, "events", b"one")
+        (folder,) = broker.directory.folders
+        assert folder.exists()
+    assert not folder.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        ({"num.partition": "3"}, "is num.partitions meant?"),
+        ({"num.partitions": "0"}, "num.partitions cannot be '0'"),
+        ({"sasl.enabled.mechanisms": "PLAIN"}, "it would protect the broker"),
+        ({"remote.log.storage.system.enable": "true"}, "there is no remote storage here"),
+        ({"listeners": "SASL_SSL://:9092"}, "only PLAINTEXT://HOST:PORT is served"),
+        ({"listeners": "PLAINTEXT://here"}, "is no address"),
+        ({"log.retention.ms": "soon"}, "log.retention.ms cannot be"),
+    ],
+)
+def test_settings_that_cannot_be_honoured_are_refused(config: dict[str, str], sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match=sentence.replace("?", r"\?")):
+        octavo.serve(tmp_path / "data", config=config)
+    assert not (tmp_path / "data").exists() or not list((tmp_path / "data").glob("*-0"))
+
+
+def test_settings_are_honoured(tmp_path: Path) -> None:
+    config = {"num.partitions": "3", "log.retention.ms": "1234", "num.io.threads": "8"}
+    with octavo.serve(tmp_path / "data", config=config) as broker:
+        assert broker.warnings == ["num.io.threads has no effect"]
+        produce(broker.bootstrap_servers, "events", b"one")
+        assert len(broker.directory.topics["events"].partitions) == 3
+        assert broker.directory.log("events", 0).config.retention_ms == 1234
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="is no address"):
+        octavo.serve(listen="here")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_serves_until_it_is_told_to_stop(how: signal.Signals, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "octavo.cli", "serve", "--data", str(tmp_path / "data")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().rstrip().rpartition(" ")[2]
+        produce(address, "events", b"one")
+        assert consume(address, "events", 1) == [b"one"]
+        process.send_signal(how)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert errors == "octavo: stopping\n"
+    assert (tmp_path / "data" / CLEAN_SHUTDOWN).exists()
