@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from octavo.log.files.meta_properties import write_uuid
+
+_NO_DEFAULT: Final = object()  # which no content is equal to
+
+
+class _Member(NamedTuple):
+    """A field as a member of a JSON object."""
+
+    field: str
+    name: str
+    left_out: object  # the content with which it is left out
+    convert: Callable[[Any, int], Any] | None  # takes content and version; None if the content is JSON already
 
 
 def message_json(message: Any, version: int) -> dict[str, Any]:
@@ -14,14 +27,12 @@ def message_json(message: Any, version: int) -> dict[str, Any]:
 
     Names are in camel case, uuids and bytes are text in base64. A tagged field that has its default is left out.
     """
+    kind: Any = type(message)
     node = {}
-    for each in fields(message):
-        content = getattr(message, each.name)
-        since, until = each.metadata["since"], each.metadata["until"]
-        if (since and version < since) or (until is not None and version > until):
-            continue
-        if each.metadata["tag"] is None or content != each.default:
-            node[camel_case(each.name)] = _content(each.metadata["kafka_type"], content, version)
+    for field, name, left_out, convert in _members(kind, version):
+        content = getattr(message, field)
+        if left_out is _NO_DEFAULT or content != left_out:
+            node[name] = content if convert is None or content is None else convert(content, version)
     return node
 
 
@@ -31,17 +42,29 @@ def camel_case(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _content(kafka_type: str, content: Any, version: int) -> Any:
-    if content is None:
-        return None
-    if kafka_type == "struct":
-        return message_json(content, version)
-    if kafka_type == "[]":
-        return [message_json(item, version) for item in content]
+@lru_cache(maxsize=1024)  # there are fewer kinds and versions, unless versions are made up
+def _members(kind: type[Any], version: int) -> tuple[_Member, ...]:
+    members = []
+    for each in fields(kind):
+        since, until = each.metadata["since"], each.metadata["until"]
+        if (since and version < since) or (until is not None and version > until):
+            continue
+        left_out = _NO_DEFAULT if each.metadata["tag"] is None else each.default
+        members.append(_Member(each.name, camel_case(each.name), left_out, _converter(each.metadata["kafka_type"])))
+    return tuple(members)
+
+
+def _converter(kafka_type: str) -> Callable[[Any, int], Any] | None:
     if kafka_type.startswith("[]"):
-        return [_content(kafka_type[2:], item, version) for item in content]
-    if kafka_type == "uuid":
-        return write_uuid(content)
-    if kafka_type == "bytes":
-        return b64encode(content).decode()
-    return content
+        convert = message_json if kafka_type == "[]" else _converter(kafka_type[2:])
+        if convert is None:
+            return lambda items, version: list(items)
+        return lambda items, version: [convert(item, version) for item in items]
+    return _CONVERTERS.get(kafka_type)
+
+
+_CONVERTERS: Final[dict[str, Callable[[Any, int], Any]]] = {
+    "struct": message_json,
+    "uuid": lambda uuid, version: write_uuid(uuid),
+    "bytes": lambda data, version: b64encode(data).decode(),
+}
