@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from octavo.records import BatchBuilder
+from octavo.records import BatchBuilder, Codec
 from octavo.records.layout import BATCH_HEADER, Attributes
 from tests.golden import files as golden
 from tests.golden.directories import unpack
@@ -78,6 +78,22 @@ def test_every_file_with_every_option_is_printed_as_by_kafka(kafka_broker: Judge
     runs = [Run([str(path)], options) for path in _files(directory) for options in _options(path)]
     assert {Path(run.files[0]).suffix for run in runs} >= set(_KINDS)
     assert differences(kafka_broker, runs) == []
+
+
+def test_kernels_print_what_objects_print(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [
+        Run([str(path)], options)
+        for path in _files(directory)
+        if path.suffix in (".log", ".checkpoint")
+        for options in _LOG_OPTIONS[:5]
+    ]
+    runs += damaged_runs(directory, tmp_path, 16, 300)
+    printed = []
+    for mode in ("interpreted", "compiled"):
+        monkeypatch.setenv("OCTAVO_KERNELS", mode)
+        printed.append([ask_octavo(run) for run in runs])
+    from_objects, by_kernels = printed
+    assert by_kernels == from_objects
 
 
 def test_several_files_are_printed_as_by_kafka_with_its_reports_in_its_order(
@@ -207,6 +223,17 @@ def test_options_that_lead_nowhere_end_the_run_as_with_kafka(
 def test_a_negative_size_of_messages_ends_the_run_as_with_kafka(kafka_broker: Judge, directory: Path) -> None:
     index = next(path for path in _files(directory) if path.suffix == ".index" and path.stat().st_size)
     assert differences(kafka_broker, [Run([str(index)], ["--max-message-size", "-1"])]) == []
+
+
+def test_a_batch_that_java_has_no_memory_for_ends_the_run(tmp_path: Path) -> None:
+    builder = BatchBuilder(codec=Codec.GZIP)
+    builder.append(None, b"", timestamp_ms=0)
+    data = bytearray(builder.build())
+    data[BATCH_HEADER.at("record_count")] = 0x7F
+    (tmp_path / "0.log").write_bytes(data)
+    printed, is_damaged = ask_octavo(Run([str(tmp_path / "0.log")], ["--deep-iteration"]))
+    assert printed.err == b'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space\n'
+    assert is_damaged
 
 
 def test_control_records_are_printed_as_by_kafka_whatever_is_in_them(kafka_broker: Judge, tmp_path: Path) -> None:

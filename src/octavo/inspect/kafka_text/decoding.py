@@ -16,6 +16,10 @@ from octavo.records.text import read_text
 class Parser(Protocol):
     """Turns the key and the value of a record into text."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether keys and values are printed as they are, in UTF-8."""
+
     def parse(self, record: TextRecord | TextMessage) -> tuple[str | None, str | None]:
         """Return the texts of key and value, None for one that is not printed. Raises what Kafka's tool throws."""
 
@@ -26,6 +30,7 @@ class ClassParser:
     def __init__(self, key: Callable[[bytes], str], value: Callable[[bytes], str]) -> None:
         self._key = key
         self._value = value
+        self.is_plain: Final = key is read_text and value is read_text
 
     def parse(self, record: TextRecord | TextMessage) -> tuple[str | None, str | None]:
         key = record.key
@@ -36,6 +41,8 @@ class ClassParser:
 
 class TopicParser:
     """Decodes the records of one of Kafka's internal topics."""
+
+    is_plain: Final = False
 
     def __init__(self, decoder: RecordDecoder) -> None:
         from octavo.inspect.kafka_json import RECORD_DECODERS

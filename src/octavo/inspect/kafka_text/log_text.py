@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from octavo.inspect.kafka_text.control_text import control_text
 from octavo.inspect.kafka_text.decoding import Parser
 from octavo.inspect.kafka_text.file_records import FileBatch, FileRecords
 from octavo.inspect.kafka_text.java_names import JavaFile, snapshot_id
 from octavo.inspect.kafka_text.messages import TextMessage, check_inner, read_messages
-from octavo.inspect.kafka_text.records import TextRecord, read_records
+from octavo.inspect.kafka_text.records import TextRecord, read_records, sound_records
 from octavo.inspect.kafka_text.run import Run
 from octavo.inspect.kafka_text.streams import checked_codec
 from octavo.records.checksum import covered_from, crc32c
+from octavo.records.kernels import kernels
 from octavo.records.kernels.machine import wrap64
 from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MAX_INT32, NO_SEQUENCE, Attributes
 from octavo.records.sequence import increment_sequence
+
+if TYPE_CHECKING:
+    from octavo.inspect.kafka_text.fast_records import RecordPrinter
 
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _BOOTSTRAP: Final = "bootstrap.checkpoint"
@@ -31,6 +35,9 @@ class LogText:
         self.output: Final = run.output
         self.reports: Final = run.reports
         self.parser: Final = parser
+        self._has_fast_text: Final = not run.options.prints_data or parser.is_plain
+        self._printer: RecordPrinter | None = None
+        self._last_offset = -1  # that the printer has printed
 
     def print(self, file: JavaFile) -> None:
         """Print a segment or a KRaft snapshot. Raises what Kafka's tool throws, after what it prints before."""
@@ -103,7 +110,8 @@ class LogText:
         """Print the records of a batch, and return the offset of the last."""
         data = batch.load()
         if batch.magic >= 2:
-            return self._print_records_v2(file, data, is_control, last_offset)
+            is_printed = not is_control and self._print_fast(file, data, last_offset)
+            return self._last_offset if is_printed else self._print_records_v2(file, data, is_control, last_offset)
         outer = TextMessage(data[LOG_OVERHEAD:], batch.offset)
         timestamp_type = outer.timestamp_type
         is_wrapper = bool(outer.codec)
@@ -120,6 +128,32 @@ class LogText:
                 self._print_contents(message)
             self.output.line("")
         return last_offset
+
+    def _print_fast(self, file: JavaFile, data: memoryview, last_offset: int) -> bool:
+        """Print the records of a batch by a kernel, and return whether that was possible."""
+        if not self._has_fast_text or len(data) < BATCH_HEADER.size:
+            return False
+        chosen = kernels(len(data))
+        if not chosen.compiled and not chosen.is_waiting:
+            return False
+        if self._printer is None:
+            from octavo.inspect.kafka_text.fast_records import RecordPrinter
+
+            metadata = not self.options.skip_record_metadata
+            self._printer = RecordPrinter(metadata=metadata, contents=self.options.prints_data)
+        header = BATCH_HEADER.read(data)
+        records = sound_records(header, data)
+        if records is None:
+            return False
+        pieces = self._printer.print(chosen, header, records, last_offset)
+        if pieces is None:
+            return False
+        for lines in pieces:
+            for offset, following in lines.gaps:
+                self.reports.gap(file, offset, following)
+            self.output.write_bytes(lines.text)
+        self._last_offset = self._printer.last_offset
+        return True
 
     def _print_records_v2(self, file: JavaFile, data: memoryview, is_control: bool, last_offset: int) -> int:
         timestamp_type = _timestamp_type(data[_ATTRIBUTES_AT])

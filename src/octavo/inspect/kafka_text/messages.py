@@ -100,6 +100,8 @@ def read_messages(outer: TextMessage) -> list[TextMessage]:
     """Return the message, or those that are in it if it is a wrapper. Raises what Kafka throws."""
     if not outer.codec:
         return [outer]
+    if outer.magic not in (0, 1):
+        raise Throwable(INVALID_RECORD, f"Invalid wrapper magic found in legacy deep record iterator {outer.magic}")
     if outer.codec == Codec.ZSTD:
         raise Throwable(
             INVALID_RECORD, f"Invalid wrapper compressionType found in legacy deep record iterator {outer.magic}"

@@ -62,20 +62,38 @@ def _uncompressed(header: BatchHeader, data: memoryview) -> Iterator[TextRecord]
         yield record
 
 
-def _compressed(header: BatchHeader, body: memoryview) -> list[TextRecord]:
-    stream = _inflated(header, body)
+def _compressed(header: BatchHeader, body: memoryview) -> Iterator[TextRecord]:
+    """Yield the records after all of them were read once: Kafka prints none of a batch that is damaged anywhere."""
+    for _ in _from_stream(header, body):
+        pass
+    yield from _from_stream(header, body)
+
+
+def _from_stream(header: BatchHeader, body: memoryview) -> Iterator[TextRecord]:
+    records = _decompressed(header, body)
+    codec = header.attributes & Attributes.CODEC
+    # Streams that the fast libraries refuse are decompressed as Java does it.
+    is_sound = records is not None
+    stream = Stream.of(records or b"") if is_sound else open_stream(codec, bytes(body), header.magic, BATCH_HEADER.size)
     count = _count(header)
     check_heap(count * _POINTER)
-    return [_read_from_stream(header, stream, number == count - 1) for number in range(count)]
+    for number in range(count):
+        yield _read_from_stream(header, stream, number == count - 1)
 
 
-def _inflated(header: BatchHeader, body: memoryview) -> Stream:
-    """Decompress with the fast libraries, and only if they fail as Java does it."""
-    codec = header.attributes & Attributes.CODEC
+def sound_records(header: BatchHeader, data: memoryview) -> memoryview | None:
+    """Return the bytes of all records of a batch, decompressed; None if it has none or they do not decompress."""
+    if header.record_count <= 0:
+        return None
+    body = data[BATCH_HEADER.size :]
+    return _decompressed(header, body) if header.attributes & Attributes.CODEC else body
+
+
+def _decompressed(header: BatchHeader, body: memoryview) -> memoryview | None:
     try:
-        return Stream.of(decompress(codec, body))
+        return decompress(header.attributes & Attributes.CODEC, body)
     except FormatError:
-        return open_stream(codec, bytes(body), header.magic, BATCH_HEADER.size)
+        return None
 
 
 def _read_from_stream(header: BatchHeader, stream: Stream, is_last: bool) -> TextRecord:

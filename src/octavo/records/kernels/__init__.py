@@ -128,6 +128,12 @@ class Kernels:
         return self._made(lines.print_lines)
 
     @property
+    def print_records(self) -> Kernel:
+        from octavo.records.kernels.printing import text
+
+        return self._made(text.print_records)
+
+    @property
     def checks_fast(self) -> bool:
         """Whether these kernels compute checksums faster than one library call per batch."""
         if not self.compiled:

@@ -47,6 +47,7 @@ from octavo.records.kernels.inflation import lz4 as inflate_lz4
 from octavo.records.kernels.inflation import snappy as inflate_snappy
 from octavo.records.kernels.printing import lines as print_lines
 from octavo.records.kernels.printing import scalars as print_scalars
+from octavo.records.kernels.printing import text as print_text
 from octavo.records.kernels.shredding import avro as shred_avro
 from octavo.records.kernels.shredding import json as shred_json
 from octavo.records.kernels.shredding import scalars as shred_scalars
@@ -106,6 +107,7 @@ _INLINED: Final[frozenset[Any]] = frozenset(
         shred_json.put_scalar,
         print_lines.put_fragment,
         print_scalars.put_digits,
+        print_text.put_utf8,
         verify_numbers.take_int,
         verify_numbers.take_long,
         verify_records.check_record,
@@ -145,7 +147,7 @@ _OF_COMPACTION = (
     compaction_filter,
 )
 _OF_SHREDDING = (shred_tree, shred_scalars, shred_skip, shred_json, shred_avro)
-_OF_PRINTING = (print_scalars, print_lines)
+_OF_PRINTING = (print_scalars, print_lines, print_text)
 _OF_VERIFICATION = (
     verify_numbers,
     verify_records,

@@ -34,6 +34,7 @@ GROUPS: Final = (
     ("shredding.json.shred",),
     ("shredding.avro.shred_avro",),
     ("printing.lines.print_lines",),
+    ("printing.text.print_records",),
 )
 _LOOK_AGAIN_S: Final = 0.02  # seconds after which the cache may have a kernel that it did not have
 

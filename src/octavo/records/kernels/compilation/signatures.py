@@ -18,6 +18,7 @@ from octavo.records.kernels.compaction.filter import filter_batches
 from octavo.records.kernels.compilation.options import CHECKED
 from octavo.records.kernels.inflation.inflate import inflate
 from octavo.records.kernels.printing.lines import print_lines
+from octavo.records.kernels.printing.text import print_records
 from octavo.records.kernels.shredding.avro import shred_avro
 from octavo.records.kernels.shredding.json import shred
 from octavo.records.kernels.shredding.tree import Tree
@@ -61,6 +62,7 @@ SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     shred_avro: _INT(_BYTES_IN, _INT32_IN, _BYTES_IN, _INT, _TABLE, _TREE, _TABLE, _BYTES),
     shred: _INT(_BYTES_IN, _INT32_IN, _BYTES_IN, _TREE, _TABLE, _BYTES),
     print_lines: types.UniTuple(_INT, 3)(_ROWS, _TABLE, _INT64_IN, _BYTES_IN, _INT, _INT, _BYTES),
+    print_records: types.UniTuple(_INT, 3)(_BYTES_IN, _INT64_IN, _INT64_IN, _BYTES_IN, _BYTES, _TABLE),
     fill: types.UniTuple(_INT, 3)(
         _BYTES_IN, _BYTES_IN, _TABLE, _INT64_IN, _INT, _INT, _INT64_IN, _INT64, _INT64, _TABLE
     ),
