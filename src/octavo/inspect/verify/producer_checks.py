@@ -126,4 +126,5 @@ class ProducerChecks:
         problems, entries = producer_snapshots.check_form(name, data, offset)
         yield from problems
         if entries is not None and replay is not None:
+            replay.reach(offset)
             yield from producer_snapshots.check_against_log(name, entries, offset, replay)

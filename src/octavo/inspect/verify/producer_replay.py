@@ -149,8 +149,10 @@ class ProducerReplay:
         return whole_from
 
     def reach(self, offset: int) -> None:
-        """Note that there is no batch up to `offset`, where the next segment or the log's end is."""
-        if self._next_offset is not None and offset > self._next_offset:
+        """Note that there is no further batch below `offset`, where a snapshot was taken or the next segment begins."""
+        if self._next_offset is None:
+            self.whole_from = max(self.whole_from, offset)
+        elif offset > self._next_offset:
             self.whole_from, self._next_offset = offset, offset
 
     def _previous(self, rows: Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -213,7 +213,7 @@ def _check_entry(
             LAST_BATCH, f"offset {entry.last_offset} with sequence {entry.last_sequence}, but the log has {what}"
         )
     elif is_exact:
-        yield from (broken(rule, found) for rule, found in _wrong_details(entry, producer))
+        yield from (broken(rule, found) for rule, found in _wrong_details(entry, producer, whole_from))
 
 
 def _is_last_batch(entry: SnapshotEntry, producer: Producer, whole_from: int, is_exact: bool) -> bool:
@@ -224,10 +224,9 @@ def _is_last_batch(entry: SnapshotEntry, producer: Producer, whole_from: int, is
     if marker is not None and marker.offset == producer.last_event == entry.last_offset:
         # Release 0.11 counted a marker as a batch with the sequence of the last record.
         return entry.offset_delta == 0 and (batch is None or entry.last_sequence == batch.last_sequence)
-    if batch is None:
-        return producer.data is None and entry.last_offset < whole_from
-    if not is_exact and entry.last_offset < batch.last_offset:
-        return False
+    last_known = -1 if producer.data is None else producer.data.last_offset
+    if batch is None or entry.last_offset > last_known:  # then compaction must have removed it
+        return last_known < entry.last_offset < whole_from
     delta = batch.last_offset - batch.base_offset
     return (
         entry.last_offset == batch.last_offset
@@ -236,22 +235,22 @@ def _is_last_batch(entry: SnapshotEntry, producer: Producer, whole_from: int, is
     )
 
 
-def _wrong_details(entry: SnapshotEntry, producer: Producer) -> Iterator[tuple[Rule, str]]:
+def _wrong_details(entry: SnapshotEntry, producer: Producer, whole_from: int) -> Iterator[tuple[Rule, str]]:
     batch, marker = producer.last_batch, producer.marker
-    if marker is not None:
+    if marker is not None and marker.offset >= whole_from:
         allowed = {marker.coordinator_epoch}
         if marker.offset != producer.last_event:
             allowed.add(-1)  # forgotten after the marker, and met again
         if entry.coordinator_epoch not in allowed:
-            yield (
-                COORDINATOR_EPOCH,
-                f"coordinator epoch {entry.coordinator_epoch}, but its last marker has {marker.coordinator_epoch}",
-            )
+            found = f"coordinator epoch {entry.coordinator_epoch}, but its last marker has {marker.coordinator_epoch}"
+            yield COORDINATOR_EPOCH, found
+    if entry.last_offset >= 0 and (batch is None or batch.last_offset != entry.last_offset or not batch.is_whole):
+        return  # its timestamp is not known any more
     # Until release 2.5, markers did not count, and a producer without a batch had no timestamp.
-    times = {-1} if batch is None else {batch.max_timestamp}
+    times = {-1 if batch is None or entry.last_offset < 0 else batch.max_timestamp}
     if marker is not None:
         times.add(marker.timestamp)
-    if entry.timestamp not in times and (batch is None or batch.is_whole) and (batch is not None or marker is not None):
+    if entry.timestamp not in times:
         yield TIMESTAMP, f"timestamp {entry.timestamp}, but its last batch has {max(times)}"
 
 
