@@ -12,6 +12,7 @@ from typing import Final
 
 from octavo.inspect.verify.batch_columns import Table
 from octavo.inspect.verify.directory import DirectoryFolder
+from octavo.inspect.verify.log_end import LogEnd
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.inspect.verify.surroundings import (
@@ -132,35 +133,32 @@ class LogBounds:
 
     def __init__(self, folder: PartitionFolder) -> None:
         self._folder = folder
-        self._end_offset: int | None = None
-        self._is_sound = True
+        self._end = LogEnd(folder)
 
     def begin(self, segment: SegmentData) -> tuple[Problem, ...]:
         """Nothing is known yet."""
         return ()
 
     def batches(self, table: Table) -> tuple[Problem, ...]:
-        """The batches themselves do not matter."""
+        """Note the batches."""
+        self._end.note(table)
         return ()
 
     def end(self, segment: SegmentData) -> tuple[Problem, ...]:
-        """Remember the end of the last segment."""
-        self._end_offset = max(segment.base_offset, segment.end_offset)
-        self._is_sound = self._is_sound and segment.is_sound
+        """Note the end of a segment."""
+        self._end.end(segment)
         return ()
 
     def finish(self) -> Iterator[Problem]:
-        """Compare. The end of a damaged log is not known."""
-        if self._end_offset is None or not self._is_sound:
-            return
+        """Compare."""
         beside = self._folder.beside
         offsets = (beside.recovery_point, beside.log_start, beside.high_watermark, beside.cleaner_offset)
         for name, offset in zip(CHECKPOINTS, offsets, strict=True):
             if name == HIGH_WATERMARKS and beside.is_open:
                 continue  # after a truncation it is written some seconds later
-            if offset is not None and offset > self._end_offset:
+            if offset is not None and self._end.is_before(offset):
                 position = _position_in(self._folder.path.absolute().parent / name, self._folder.partition)
-                found = f"{offset}, but the log ends at {self._end_offset}"
+                found = f"{offset}, but the log ends at {self._end.offset}"
                 yield _BEYOND_END[name].broken(f"../{name}", position=position, offset=offset, found=found)
 
 

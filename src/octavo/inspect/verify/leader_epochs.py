@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from octavo.inspect.verify.batch_columns import BASE_OFFSET, LEADER_EPOCH, MAGIC, Table
+from octavo.inspect.verify.log_end import LogEnd
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.inspect.verify.text_lines import MAX_SIZE, Line, read_checkpoint
@@ -61,8 +62,7 @@ class LeaderEpochs:
         self._epochs = np.array([line.number(0) for line in self._lines], np.int64)
         self._starts = np.array([line.number(1) for line in self._lines], np.int64)
         self._seen: set[tuple[int, int]] = set()
-        self._end_offset = 0
-        self._is_sound = True
+        self._end = LogEnd(folder)
 
     def _read(self) -> list[Line]:
         """Return the entries if they can be compared with anything."""
@@ -87,6 +87,7 @@ class LeaderEpochs:
 
     def batches(self, table: Table) -> Iterator[Problem]:
         """Compare the epoch of each batch with the one that the checkpoint has for its offset."""
+        self._end.note(table)
         if not len(self._lines):
             return
         entry = np.searchsorted(self._starts, table[:, BASE_OFFSET], side="right") - 1
@@ -104,18 +105,17 @@ class LeaderEpochs:
                 yield DATA.broken(LEADER_EPOCHS, position=line.position, offset=offset, found=found)
 
     def end(self, segment: SegmentData) -> tuple[Problem, ...]:
-        """Remember the end of the last segment."""
-        self._end_offset = max(segment.base_offset, segment.end_offset)
-        self._is_sound = self._is_sound and segment.is_sound
+        """Note the end of a segment."""
+        self._end.end(segment)
         return ()
 
     def finish(self) -> Iterator[Problem]:
         """Report what is wrong with the file itself, and epochs after the end of a log that was closed."""
         yield from self._problems
-        if not self._is_sound or not self._folder.beside.is_clean:
+        if not self._folder.beside.is_clean:
             return
         for line in self._lines:
             start = int(line.words[1])
-            if start > self._end_offset:
-                found = f"epoch {line.words[0]} begins at {start}, and the log ends at {self._end_offset}"
+            if self._end.is_before(start):
+                found = f"epoch {line.words[0]} begins at {start}, and the log ends at {self._end.offset}"
                 yield BEYOND_END.broken(LEADER_EPOCHS, position=line.position, offset=start, found=found)

@@ -9,6 +9,7 @@ import numpy as np
 
 from octavo.inspect.verify import producer_snapshots, transaction_index
 from octavo.inspect.verify.batch_columns import BASE_OFFSET, Table
+from octavo.inspect.verify.log_end import LogEnd
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem
 from octavo.inspect.verify.producer_replay import Aborted, Marker, ProducerReplay
@@ -30,7 +31,7 @@ class ProducerChecks:
             for name in folder.files
             if name.endswith(SNAPSHOT) and (offset := base_offset_of(name)) is not None
         ]
-        self._end_offset = 0
+        self._end = LogEnd(folder)
         self._begin_segment([])
 
     def _begin_segment(self, entries: list[IndexEntry]) -> None:
@@ -57,6 +58,7 @@ class ProducerChecks:
 
     def batches(self, table: Table) -> Iterable[Problem]:
         """Replay batches, and stop at the offset of each snapshot to compare it."""
+        self._end.note(table)
         if self._replay is None:
             return
         bases = table[:, BASE_OFFSET]
@@ -93,7 +95,7 @@ class ProducerChecks:
             entries = transaction_index.read_entries(data)
             form = transaction_index.check_form(name, len(data), entries, segment.base_offset, segment.next_base_offset)
             yield from (problem for problem in form if not self._is_unfinished(problem, segment))
-        self._end_offset = segment.end_offset
+        self._end.end(segment)
         if not segment.is_sound:
             self._replay, self._is_damaged = None, True
         if self._replay is None:
@@ -112,10 +114,10 @@ class ProducerChecks:
     def finish(self) -> Iterator[Problem]:
         """Compare the snapshots at the end of the log."""
         for offset, name in self._snapshots:
-            is_beyond = offset > self._end_offset
+            is_beyond = offset > self._end.offset
             yield from self._check_snapshot(offset, name, None if is_beyond else self._replay)
-            if is_beyond and self._folder.beside.is_clean and not self._is_damaged:
-                found = f"the log ends at {self._end_offset}"
+            if self._end.is_before(offset) and self._folder.beside.is_clean:
+                found = f"the log ends at {self._end.offset}"
                 yield producer_snapshots.BEYOND_END.broken(name, offset=offset, found=found)
 
     def _check_snapshot(self, offset: int, name: str, replay: ProducerReplay | None) -> Iterator[Problem]:
