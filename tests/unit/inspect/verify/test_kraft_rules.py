@@ -72,6 +72,8 @@ def cut_log(directory: Path) -> None:
     for path in (*folder.glob("*.checkpoint"), *folder.glob("00000000000000000000.*")):
         path.unlink()
     (folder / "00000000000000000012.log").write_bytes(b"".join(batches_of(data)[3:]))
+    for ending in ("index", "timeindex"):
+        (folder / f"00000000000000000012.{ending}").touch()
 
 
 FAULTS: Final = [
