@@ -113,7 +113,18 @@ def find_format(name: str) -> ValueFormat:
 def _made(name: str, given: dict[str, str]) -> ValueDecoder:
     format_ = find_format(name)
     format_.check(name, given)
-    return format_.decoder(**{each: given[each] for each in PARAMETERS if each in given})
+    told = {each: given[each] for each in PARAMETERS if each in given}
+    if name in _OWN:
+        return format_.decoder(**told)
+    try:
+        decoder: Any = format_.decoder(**told)
+    except InvalidInput:
+        raise
+    except Exception as error:  # whatever a plug-in raises
+        raise InvalidInput(f"the plug-in for the format {name!r} makes no decoder: {error!r}") from error
+    if not isinstance(decoder, ValueDecoder):
+        raise InvalidInput(f"what the plug-in for the format {name!r} makes is no octavo.values.ValueDecoder")
+    return decoder
 
 
 def _package(point: EntryPoint) -> str:

@@ -1,13 +1,21 @@
-"""The records of `__consumer_offsets` and `__transaction_state`, in all versions."""
+"""The records of the coordinators' topics, in all versions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
+from random import Random
+from typing import Any, Final
 from uuid import UUID
 
 import pytest
 
 from octavo.errors import BadLength, BadRecord, FormatError, InvalidInput, Unsupported
 from octavo.schemas.consumer_offsets.offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
+from octavo.schemas.consumer_offsets.serde import KINDS as GROUP_KINDS
+from octavo.schemas.consumer_offsets.serde import read_group_key
+from octavo.schemas.share_group_state import KINDS as SHARE_KINDS
+from octavo.schemas.transaction_state import KINDS as TRANSACTION_KINDS
 from octavo.schemas.transaction_state import (
     PartitionsSchema,
     TransactionLogKey,
@@ -15,7 +23,17 @@ from octavo.schemas.transaction_state import (
     TransactionState,
     read_transaction_key,
 )
-from octavo.schemas.versioned import read_value, write_key, write_value
+from octavo.schemas.versioned import (
+    CoordinatorKey,
+    UnknownKey,
+    UnknownValue,
+    read_any_key,
+    read_value,
+    read_value_of,
+    write_key,
+    write_value,
+)
+from tests.messages import coordinator_records
 
 OFFSET_KEY = OffsetCommitKey(group="g", topic="t", partition=3)
 OFFSET_VALUE = OffsetCommitValue(offset=7, metadata="m", commit_timestamp=9)
@@ -120,3 +138,51 @@ def test_what_a_version_cannot_hold_is_refused() -> None:
         write_value(OffsetCommitValue(offset=1, metadata="", commit_timestamp=0, topic_id=UUID(int=1)), 3)
     with pytest.raises(InvalidInput, match="longer than"):
         write_key(OffsetCommitKey(group="g" * 40_000, topic="t", partition=0))
+
+
+KINDS: Final[list[Mapping[int, type[CoordinatorKey[Any]]]]] = [GROUP_KINDS, SHARE_KINDS, TRANSACTION_KINDS]
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_every_record_in_every_version_is_read_as_it_was_written(
+    kinds: Mapping[int, type[CoordinatorKey[Any]]],
+) -> None:
+    for key, value, version in coordinator_records(kinds, 1, 3):
+        assert read_any_key(kinds, write_key(key)) == key
+        assert read_value_of(key, write_value(value, version)) == value
+
+
+def test_every_type_of_kafka_4_3_is_known() -> None:
+    assert sorted(GROUP_KINDS) == sorted({*range(24)} - {9, 18})
+    assert sorted(SHARE_KINDS) == [0, 1]
+    assert sorted(TRANSACTION_KINDS) == [0]
+
+
+def test_what_a_later_kafka_writes_is_kept_as_it_is() -> None:
+    key = read_group_key(b"\x00\x63abc")
+    assert key == UnknownKey(type=99, body=b"abc")
+    assert read_value_of(key, b"\x00\x01def") == UnknownValue(version=1, body=b"def")
+    assert read_value_of(OFFSET_KEY, b"\x00\x05def") == UnknownValue(version=5, body=b"def")
+    assert read_value_of(key, None) is None
+    assert read_value_of(OFFSET_KEY, None) is None
+
+
+def test_a_key_tells_the_type_of_its_value() -> None:
+    value = read_value_of(OFFSET_KEY, write_value(OFFSET_VALUE, 4))
+    assert isinstance(value, OffsetCommitValue)
+    assert value.offset == 7
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_no_cut_and_no_flipped_byte_raises_anything_else(kinds: Mapping[int, type[CoordinatorKey[Any]]]) -> None:
+    random = Random(5)
+    for key, value, version in coordinator_records(kinds, 6, 1):
+        key_data, value_data = write_key(key), write_value(value, version)
+        for _ in range(40):
+            at, flipped = random.randrange(len(value_data)), random.randrange(1, 256)
+            damaged = value_data[:at] + bytes([value_data[at] ^ flipped]) + value_data[at + 1 :]
+            for data in (damaged, value_data[:at]):
+                with suppress(FormatError):
+                    read_value_of(key, data)
+            with suppress(FormatError):
+                read_any_key(kinds, key_data[: random.randrange(len(key_data))])

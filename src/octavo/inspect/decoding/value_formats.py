@@ -13,6 +13,8 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from octavo.errors import InvalidInput
+
 if TYPE_CHECKING:
     from octavo.values import ValueDecoder
 
@@ -58,10 +60,18 @@ class _Columns:
     def decode(self, contents: Sequence[bytes | None]) -> Decoded:
         import pyarrow as pa
 
+        from octavo.values import FORMATS
+
         column = pa.array(contents, pa.binary())
-        decoded = self._decoder.decode(column)
-        rows = decoded.columns.to_pylist()
-        errors = decoded.errors.to_pylist()
+        try:
+            decoded = self._decoder.decode(column)
+            rows, errors = decoded.columns.to_pylist(), decoded.errors.to_pylist()
+        except Exception as error:
+            if self._decoder.format in FORMATS:
+                raise
+            raise InvalidInput(f"the plug-in for the format {self._decoder.format!r} fails: {error!r}") from error
+        if not len(rows) == len(errors) == len(contents):
+            raise InvalidInput(f"the plug-in for the format {self._decoder.format!r} loses values, or adds some")
         texts = [
             None
             if content is None or (error is not None and all(item is None for item in row.values()))

@@ -104,3 +104,24 @@ def test_a_format_of_another_package_works_too(tmp_path: Path, monkeypatch: pyte
         ['{"size":3}', None],
         [None, "the value is loud"],
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("def decode(self, values):", "def decode(self, values):\n        1 / 0", "fails: ZeroDivisionError"),
+        ("raw = values.to_pylist()", "raw = values.to_pylist()[1:]", "loses values, or adds some"),
+        ("return LengthDecoder(message)", "return message", "is no octavo.values.ValueDecoder"),
+        ("return LengthDecoder(message)", "return 1 / 0", "makes no decoder: ZeroDivisionError"),
+    ],
+)
+def test_a_plugin_that_fails_gets_one_sentence(
+    before: str, after: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "octavo_test_length")
+    module = tmp_path / "octavo_test_length.py"
+    module.write_text(module.read_text().replace(before, after))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "octavo_test_length", raising=False)
+    with pytest.raises(InvalidInput, match=problem):
+        format_decoder("length", message="size")([b"a", b"b"])
