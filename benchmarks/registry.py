@@ -58,6 +58,12 @@ def _spark_write(repeat: int, quick: bool) -> Outcome:
     return spark_write.run(repeat=repeat, quick=quick)
 
 
+def _inspect(repeat: int, quick: bool) -> Outcome:
+    from benchmarks import inspect, jvm
+
+    return Outcome(inspect.run(repeat=repeat, quick=quick), {"kafka": jvm.version()})
+
+
 def _codecs(repeat: int, quick: bool) -> Outcome:
     from benchmarks import codecs
 
@@ -84,5 +90,6 @@ BENCHMARKS: Final = {
     "spark_read": Benchmark("Spark reads a log, against ready-made batches and its own Kafka connector", _spark_read),
     "spark_export": Benchmark("logs become tables, against Spark's Kafka connector and pyarrow alone", _spark_export),
     "spark_write": Benchmark("Spark writes a log, against its own Kafka connector and Apache Kafka", _spark_write),
+    "inspect": Benchmark("dump and verify files, against reading, checksums and Apache Kafka's own tool", _inspect),
     "codecs": Benchmark("compress and decompress, by every library that could do it", _codecs),
 }
