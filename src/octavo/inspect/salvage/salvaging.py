@@ -150,7 +150,7 @@ class _Job:
         report.batches = sum(run.count for run in chain.runs)
         report.bytes = sum(run.size for run in chain.runs)
         report.doubtful_transactions = doubtful(folder, losses.lost)
-        self._open(folder, report, chain.runs)
+        self._open(folder, report, report.bytes + sum(len(segment.filler) for segment in segments))
         self._note_start(partition, leader, report)
         self._storage.rename(folder, result / partition.folder)
         shutil.rmtree(folder.parent)
@@ -175,7 +175,7 @@ class _Job:
         is_compacted |= chain.has_gaps
         return Replica(number, folder, files.logs, chain, damage, left_out, epochs, is_compacted, ignored=files.ignored)
 
-    def _open(self, folder: Path, report: PartitionReport, runs: Sequence[Run]) -> None:
+    def _open(self, folder: Path, report: PartitionReport, size: int) -> None:
         """Open the new log as after a crash, which rebuilds what is not in the segments, and close it again."""
         done = 0
 
@@ -193,8 +193,8 @@ class _Job:
         )
         try:
             recovery = log.recovery
-            if recovery.cuts or recovery.damaged or recovery.removed or recovery.bytes_checked != report.bytes:
-                raise BadDirectory(runs[0].file.path.parent, f"it was changed while it was read ({recovery})")
+            if recovery.cuts or recovery.damaged or recovery.removed or recovery.bytes_checked != size:
+                raise BadDirectory(report.sources[0].path, f"a source was changed while it was read ({recovery})")
             report.open_transactions = end_open(log, abort=self._abort_open, now_ms=self._clock())
             if report.open_transactions and not self._abort_open:
                 report.read_committed_stops_at = report.open_transactions[0].first_offset

@@ -11,6 +11,7 @@ from octavo.inspect.salvage.lineage import Replica
 from octavo.inspect.salvage.run import Run
 from octavo.log.names import LOG, file_name
 from octavo.log.storage import File, Storage
+from octavo.records import empty_batch
 from octavo.records.layout import BATCH_HEADER, MAX_INT32
 
 _BLOCK: Final = 4 << 20  # bytes
@@ -22,13 +23,15 @@ class TargetSegment(NamedTuple):
 
     base_offset: int
     runs: list[Run]
+    filler: bytes = b""  # an empty batch after the runs, with offsets of which nothing is left
 
 
 def plan_segments(runs: Sequence[Run], leader: Replica) -> list[TargetSegment]:
     """Divide runs among segments, as far as possible as the replica that leads has them.
 
-    A segment gets the name that the source's file has, if its batches agree with that. There is always a segment. An
-    empty one at the end keeps offsets that were lost there from being used again.
+    A segment gets the name that the source's file has, if its batches agree with that. There is always a segment. If a
+    file is named after offsets that are lost at the end, these are not used again. An empty batch has them, as after a
+    compaction: a reader whose offset no batch has at or after it would wait for the end of the log for ever.
     """
     largest = max([_SEGMENT_SIZE, *(file.size for file in leader.files)])
     segments: list[TargetSegment] = []
@@ -44,9 +47,13 @@ def plan_segments(runs: Sequence[Run], leader: Replica) -> list[TargetSegment]:
         segments[-1].runs.append(run)
         size += run.size
     if not runs:
-        segments.append(TargetSegment(leader.files[0].named if leader.files else 0, []))
-    elif (end_offset := leader.named_end(runs[-1].last + 1)) > runs[-1].last + 1:
-        segments.append(TargetSegment(end_offset, []))
+        return [TargetSegment(leader.files[0].named if leader.files else 0, [])]
+    first, end_offset = runs[-1].last + 1, leader.named_end(runs[-1].last + 1)
+    if first < end_offset:
+        filler = empty_batch(base_offset=first, last_offset=end_offset - 1, leader_epoch=max(runs[-1].leader_epoch, 0))
+        if end_offset - segments[-1].base_offset > MAX_INT32:
+            segments.append(TargetSegment(first, []))
+        segments[-1] = segments[-1]._replace(filler=filler)
     return segments
 
 
@@ -68,6 +75,8 @@ def write_segments(
         size = 0
         for run in segment.runs:
             size += _copy(run, target, size, room, on_bytes)
+        if segment.filler:
+            target.write_at([segment.filler], size)
         target.begin_sync()
         target.close()
 

@@ -18,7 +18,7 @@ from octavo.inspect.salvage.order import CONTRARY, DOUBLED, UNCONFIRMED, heavies
 from octavo.log import Log
 from octavo.records import BatchBuilder, Codec
 from tests.crash.storage import FastStorage
-from tests.unit.inspect.salvage.damaging import Batches, batches_in, check_salvaged, data_batch
+from tests.unit.inspect.salvage.damaging import Batches, batches_in, check_salvaged, data_batch, is_filler, last_offset
 
 RECORDS = 3  # in each batch
 
@@ -222,10 +222,15 @@ def test_output_of_an_interrupted_compaction_fills_what_its_input_lacks(source: 
     assert report.sources[0].ignored_files == ["00000000000000000000.log.cleaned", "00000000000000000000.log.deleted"]
 
 
-def test_an_empty_last_segment_keeps_offsets_from_being_used_again(source: Path) -> None:
+def test_offsets_that_are_lost_at_the_end_are_not_used_again(source: Path) -> None:
+    before = batches_in(source)
     (source / "00000000000000000070.log").write_bytes(b"")
     report, result = salvaged(source)
-    assert (report.end_offset, len(result)) == (70, 20)
+    filler = result.pop(60)
+    assert result == before
+    assert is_filler(filler)
+    assert last_offset(filler) == 69
+    assert (report.end_offset, report.batches) == (70, 20)
     assert [(each.first_offset, each.last_offset) for each in report.lost] == [(60, 69)]
 
 
