@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from octavo.errors import FormatError
 from octavo.inspect.control import control_text
 from octavo.records import Record
+from octavo.records.arrow.numbers import from_numpy, to_numpy
 
 
 class ControlRows(NamedTuple):
@@ -28,10 +29,10 @@ def control_rows(chunk: pa.RecordBatch) -> ControlRows | None:
     is_control = chunk.column("isControl")
     if not is_control.true_count:
         return None
-    rows = np.flatnonzero(is_control.to_numpy(zero_copy_only=False))
-    taken = pa.array(rows)
+    rows = np.flatnonzero(to_numpy(is_control))
+    taken = from_numpy(rows.astype(np.int64), pa.int64())
     keys, values = (chunk.column(name).take(taken).dictionary_encode() for name in ("key", "value"))
-    key_of, value_of = (pc.fill_null(each.indices, -1).to_numpy().astype(np.int64) for each in (keys, values))
+    key_of, value_of = (to_numpy(pc.fill_null(each.indices, -1)).astype(np.int64) for each in (keys, values))
     contents = key_of * (len(values.dictionary) + 1) + value_of
     _, firsts, which = np.unique(contents, return_index=True, return_inverse=True)
     texts = []

@@ -18,6 +18,7 @@ from octavo.inspect.control_rows import control_rows
 from octavo.inspect.decoding.record_decoding import RecordDecoding
 from octavo.inspect.descriptions import TIMESTAMP_TYPES
 from octavo.records.arrow.flat_columns import columns_of
+from octavo.records.arrow.numbers import from_numpy, to_numpy
 from octavo.records.arrow.schema import FIELDS
 from octavo.records.kernels import Kernels
 from octavo.records.kernels.printing import lines
@@ -101,8 +102,8 @@ class LinePrinter:
         decoding: RecordDecoding, chunk: pa.RecordBatch, numbers: npt.NDArray[np.int64], fragments: list[bytes]
     ) -> None:
         """Add a fragment for every record that is decoded: all but control records."""
-        rows = np.flatnonzero(~_numpy(chunk, "isControl"))
-        keys, values = (chunk.column(name).take(pa.array(rows)).to_pylist() for name in ("key", "value"))
+        rows = np.flatnonzero(_numpy(chunk, "isControl") == 0)
+        keys, values = (chunk.column(name).take(from_numpy(rows, pa.int64())).to_pylist() for name in ("key", "value"))
         numbers[rows, lines.LAST_FRAGMENT] = np.arange(len(fragments), len(fragments) + len(rows))
         fragments += [record.members.encode() + _END for record in decoding.decode(keys, values)]
 
@@ -110,7 +111,7 @@ class LinePrinter:
         """Add a fragment for every combination of a batch's flags that occurs."""
         codecs = chunk.column("compression").dictionary_encode()
         codec_numbers = np.array([_CODECS.index(name) for name in codecs.dictionary.to_pylist()], np.int64)
-        codec = codec_numbers[codecs.indices.to_numpy()]
+        codec = codec_numbers[to_numpy(codecs.indices)]
         magic = _numpy(chunk, "magic").astype(np.int64)
         combined = ((codec * 3 + magic) * 2 + _numpy(chunk, "isControl")) * 2 + _numpy(chunk, "isTransactional")
         fragment_of = np.zeros(len(_CODECS) * 12, np.int64)
@@ -127,5 +128,4 @@ class LinePrinter:
 
 
 def _numpy(chunk: pa.RecordBatch, name: str) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = chunk.column(name).to_numpy(zero_copy_only=False)
-    return array
+    return to_numpy(chunk.column(name))

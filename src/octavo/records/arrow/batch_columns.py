@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from octavo.records.arrow.numbers import from_numpy
 from octavo.records.arrow.schema import FIELDS
 from octavo.records.arrow.sink import Int64s
 from octavo.records.kernels import scan
@@ -76,30 +77,23 @@ def _column(name: str, table: Int64s, counts: Int64s, offsets: Int64s) -> pa.Arr
     match name:
         case "timestampType":
             kinds = np.where(table[:, scan.MAGIC] == 0, int(TimestampType.NONE), attributes >> 3 & 1)
-            return _array(spread(kinds.astype(np.int32)), pa.int32())
+            return from_numpy(spread(kinds.astype(np.int32)), pa.int32())
         case "sequence":
             base = spread(table[:, scan.BASE_SEQUENCE])
             delta = offsets - spread(table[:, scan.BASE_OFFSET])
             # 0 follows the largest sequence. No writer writes a negative delta; Java's 32 bits give this result.
             after = np.where(delta < 0, base + delta + 2**31, (base + delta) & MAX_SEQUENCE)
-            return _array(np.where(base < 0, NO_SEQUENCE, after).astype(np.int32), pa.int32())
+            return from_numpy(np.where(base < 0, NO_SEQUENCE, after).astype(np.int32), pa.int32())
         case "isTransactional":
             return _truths(spread((flags & Attributes.TRANSACTIONAL) != 0))
         case "isControl":
             return _truths(spread((flags & Attributes.CONTROL) != 0))
         case "compression":
-            codes = _array(spread((attributes & Attributes.CODEC).astype(np.int8)), pa.int8())
+            codes = from_numpy(spread((attributes & Attributes.CODEC).astype(np.int8)), pa.int8())
             return pa.DictionaryArray.from_arrays(codes, _codec_names()).dictionary_decode()
         case _:
             kind = FIELDS[name].type
-            return _array(spread(table[:, _TABLE_COLUMNS[name]].astype(f"i{kind.bit_width // 8}")), kind)
-
-
-# `pa.array` is avoided: it imports pandas, if installed, to check whether its argument is a pandas object.
-
-
-def _array(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+            return from_numpy(spread(table[:, _TABLE_COLUMNS[name]].astype(f"i{kind.bit_width // 8}")), kind)
 
 
 def _truths(values: npt.NDArray[np.bool_]) -> pa.Array:
@@ -108,4 +102,6 @@ def _truths(values: npt.NDArray[np.bool_]) -> pa.Array:
 
 @cache
 def _codec_names() -> pa.Array:
-    return pa.array([codec.name.lower() for codec in Codec], pa.string())
+    names = [codec.name.lower().encode() for codec in Codec]
+    ends = np.cumsum([0, *map(len, names)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(names), pa.py_buffer(ends), pa.py_buffer(b"".join(names)))

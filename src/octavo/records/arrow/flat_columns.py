@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from octavo.errors import InvalidInput
+from octavo.records.arrow.numbers import to_numpy
 from octavo.records.arrow.schema import FIELDS
 from octavo.records.kernels import encode_input
 from octavo.records.layout import NO_TIMESTAMP
@@ -91,7 +92,7 @@ def integers(batch: pa.RecordBatch, name: str) -> Int64s | None:
             array = array.cast(_INT64)
         except pa.ArrowException as error:
             raise InvalidInput(f"column {name!r} holds a number that is too large: {error}") from None
-    return _aligned(array.to_numpy(zero_copy_only=False))
+    return _aligned(to_numpy(array))
 
 
 def _aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -160,13 +161,13 @@ def _timestamps(batch: pa.RecordBatch) -> tuple[Int64s, bool]:
     if not pa.types.is_timestamp(array.type):
         raise InvalidInput(f"column 'timestamp' is {array.type}, not a timestamp")
     if array.type.unit == "us" and not array.null_count:  # as `to_arrow` returns them; the kernel converts them
-        return _aligned(array.view(_INT64).to_numpy()), True
+        return _aligned(to_numpy(array.view(_INT64))), True
     return _milliseconds(array), False
 
 
 def _milliseconds(array: pa.Array) -> Int64s:
     """Convert timestamps of any unit to milliseconds, rounded down; a null is Kafka's -1."""
-    numbers: Int64s = array.view(_INT64).fill_null(0).to_numpy()
+    numbers: Int64s = to_numpy(array.view(_INT64).fill_null(0))
     if array.type.unit == "s":
         if len(numbers) and (numbers.max() > _MAX_SECONDS or numbers.min() < -_MAX_SECONDS):
             raise InvalidInput("column 'timestamp' holds a time too far away for milliseconds")
@@ -174,7 +175,7 @@ def _milliseconds(array: pa.Array) -> Int64s:
     else:
         numbers = numbers // _PER_MS[array.type.unit]
     if array.null_count:
-        numbers = np.where(pc.is_null(array).to_numpy(zero_copy_only=False), NO_TIMESTAMP, numbers)
+        numbers = np.where(to_numpy(pc.is_null(array)) != 0, NO_TIMESTAMP, numbers)
     return numbers
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from octavo.errors import InvalidInput
 from octavo.records.arrow.flat_columns import FlatColumns, Int64s, column, integers
+from octavo.records.arrow.numbers import to_numpy
 from octavo.records.compression import compress
 from octavo.records.fields import check_range
 from octavo.records.kernels import encode_input
@@ -226,7 +227,7 @@ def _codecs(batch: pa.RecordBatch) -> Int64s | None:
         if not isinstance(name, str) or name.upper() not in Codec.__members__:
             raise InvalidInput(f"there is no codec {name!r}")
         numbers.append(int(Codec[name.upper()]))
-    codecs: Int64s = np.array(numbers, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
+    codecs: Int64s = np.array(numbers, np.int64)[to_numpy(encoded.indices)]
     return codecs
 
 

@@ -86,7 +86,10 @@ def print_lines(
     at = 0
     needed = 0
     while row < len(rows.offsets):
-        needed = len(fragments) + _NUMBERS_A_ROW * LARGEST_NUMBER
+        needed = limits[SHARED_FRAGMENTS] + _NUMBERS_A_ROW * LARGEST_NUMBER
+        for column in range(KEY_FRAGMENT, NUMBER_COLUMNS):
+            number = numbers[row, column]
+            needed += limits[number + 1] - limits[number]
         needed += room_for(rows.keys, row) + room_for(rows.values, row)
         if len(rows.header_ends):
             for header in range(rows.header_ends[row], rows.header_ends[row + 1]):
