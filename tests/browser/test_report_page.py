@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from octavo.inspect.pages.report_page import report_page
-from octavo.inspect.report.gathering import find_folders, gather, sizes_of
+from octavo.inspect.report.gathering import find_partitions, gather
 from octavo.inspect.report.summary import DirectorySummary, FoundProblem, PartitionSummary, SegmentSummary
 from octavo.log.names import TopicPartition, file_name
 from octavo.records import BatchBuilder, Codec
@@ -42,7 +42,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     content = bytearray(damaged.read_bytes())
     content[100] ^= 1
     damaged.write_bytes(content)
-    summary = gather(data, sizes_of(find_folders(data)), verify=True)
+    summary = gather(data, find_partitions(data), verify=True)
     page = folder / "page.html"
     page.write_text(report_page(summary, "2026-01-01 00:00 UTC"), "utf-8")
     return page

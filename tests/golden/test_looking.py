@@ -10,7 +10,7 @@ from octavo.inspect import ByteMap, explain_file
 from octavo.inspect.kinds import Kind, kind_of
 from octavo.inspect.pages.explain_page import explain_page
 from octavo.inspect.pages.report_page import report_page
-from octavo.inspect.report.gathering import find_folders, gather, sizes_of
+from octavo.inspect.report.gathering import find_partitions, gather
 from octavo.records import read_batches
 from tests.golden.directories import Name, unpack
 
@@ -62,7 +62,7 @@ def test_a_page_is_made_of_each_kind_of_file(directory: Path) -> None:
 
 
 def test_the_numbers_of_the_report_are_those_of_the_batches(directory: Path) -> None:
-    summary = gather(directory, sizes_of(find_folders(directory)), verify=False)
+    summary = gather(directory, find_partitions(directory), verify=False)
     assert len(summary.partitions) > 10
     for each in summary.partitions:
         assert each.failure is None
@@ -81,7 +81,7 @@ def test_the_numbers_of_the_report_are_those_of_the_batches(directory: Path) -> 
 @pytest.mark.parametrize("name", ["closed", "crashed"])
 def test_a_sound_directory_is_reported_sound(name: Name, tmp_path: Path) -> None:
     folder = unpack(name, tmp_path)
-    summary = gather(folder, sizes_of(find_folders(folder)), verify=True)
+    summary = gather(folder, find_partitions(folder), verify=True)
     assert [each.failure for each in summary.partitions if each.failure] == []
     assert summary.problems == []
     assert "no rule is broken" in report_page(summary, "")

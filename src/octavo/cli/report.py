@@ -39,10 +39,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--no-verify", action="store_true", help="look at headers only, which is fast, and not for problems"
     )
     parser.add_argument(
-        "--processes",
+        "--jobs",
         metavar="N",
-        type=_processes,
-        help="how many to use (default: one for each core, if there is much)",
+        type=_jobs,
+        help="processes that read (default: one for each core, if there is much)",
     )
     parser.set_defaults(run=run)
 
@@ -55,27 +55,27 @@ def run(arguments: argparse.Namespace) -> int:
     from octavo.cli.progress import progress
     from octavo.inspect.pages.report_page import report_page
     from octavo.inspect.pages.writing import check_target, write_page
-    from octavo.inspect.report.gathering import find_folders, gather, sizes_of
+    from octavo.inspect.report.gathering import find_partitions, gather
 
     path, target = Path(arguments.directory), Path(arguments.html)
     check_target(target)  # before much is read
-    sizes = sizes_of(find_folders(path))
+    partitions = find_partitions(path)
     done = 0
-    with progress(sum(sizes.values()), at_terminal=True) as show:
+    with progress(sum(task.size for task in partitions), at_terminal=True) as show:
 
         def advance(size: int) -> None:
             nonlocal done
             done += size
             show(done)
 
-        summary = gather(path, sizes, verify=not arguments.no_verify, processes=arguments.processes, on_bytes=advance)
+        summary = gather(path, partitions, verify=not arguments.no_verify, jobs=arguments.jobs, on_bytes=advance)
     write_page(target, report_page(summary, f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"))
     print(f"Written: {target}", file=sys.stderr)
     has_problems = summary.problem_count or any(each.failure for each in summary.partitions)
     return DAMAGE_FOUND if has_problems else FINE
 
 
-def _processes(text: str) -> int:
+def _jobs(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:6]) <= 256:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 256")
     return int(text)

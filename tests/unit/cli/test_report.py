@@ -55,7 +55,7 @@ def test_it_is_refused_before_anything_is_read(data: Path, tmp_path: Path, capsy
         [str(data), "--html", str(tmp_path / "no" / "page.html")],
         [str(segment), "--html", str(tmp_path / "page.html")],
         [str(tmp_path / "missing"), "--html", str(tmp_path / "page.html")],
-        [str(data), "--html", str(tmp_path / "page.html"), "--processes", "0"],
+        [str(data), "--html", str(tmp_path / "page.html"), "--jobs", "0"],
         [str(data)],
     ):
         assert main(["report", *arguments]) == COULD_NOT_RUN

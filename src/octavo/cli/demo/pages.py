@@ -11,7 +11,7 @@ from octavo.inspect import explain_file
 from octavo.inspect.pages.explain_page import explain_page
 from octavo.inspect.pages.report_page import report_page
 from octavo.inspect.pages.writing import write_page
-from octavo.inspect.report.gathering import find_folders, gather, sizes_of
+from octavo.inspect.report.gathering import find_partitions, gather
 
 _OFFSET: Final = 39  # of a transaction in the log of notebooks
 
@@ -22,7 +22,7 @@ def show(stage: Stage, folder: Path, data: Path) -> None:
     (segment,) = (folder / "notebooks-0").glob("*.log")
     batch, report = folder / "batch.html", folder / "report.html"
     write_page(batch, explain_page(explain_file(segment, offset=_OFFSET)))
-    summary = gather(data, sizes_of(find_folders(data)), verify=True)
+    summary = gather(data, find_partitions(data), verify=True)
     write_page(report, report_page(summary, f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"))
     stage.say("One file each, which needs no network. Point at bytes or fields, or use the arrow keys.")
     stage.command(str(batch), "every byte of a batch, through its compression")

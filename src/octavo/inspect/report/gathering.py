@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from functools import partial
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from octavo.errors import BadDirectory
+from octavo.errors import BadDirectory, LogError
 from octavo.inspect.report.summary import DirectorySummary, FoundProblem, PartitionSummary
-from octavo.inspect.report.survey import survey_partition
-from octavo.log.names import LOG, base_offset_of
+from octavo.inspect.report.survey import found_problem, survey_partition
+from octavo.inspect.verify import check_directory
+from octavo.inspect.verify.tasks import Task, What, find_tasks
 
 _WORTH_PROCESSES: Final = 256 << 20  # bytes; a process takes half a second to start
 _MOST_PROBLEMS: Final = 1_000  # of the directory's own files
@@ -22,94 +24,79 @@ _MOST_PROBLEMS: Final = 1_000  # of the directory's own files
 OnBytes = Callable[[int], None]
 
 
-def find_folders(path: Path) -> list[Path]:
-    """Return the folders of partitions in a data directory; for the folder of one partition, that one.
+def find_partitions(path: Path) -> list[Task]:
+    """Return the partitions of a data directory; for the folder of one partition, that one.
 
-    Raises `BadDirectory` if there is none, and `OSError` if `path` cannot be listed.
+    Raises `BadDirectory` if `path` is neither, and `OSError` if it cannot be listed.
     """
-    from octavo.inspect.verify import partition_folders
-
     if not path.is_dir():
         raise BadDirectory(path, "this is no directory" if path.exists() else "there is no such directory")
-    folders = partition_folders(path)
-    if folders:
-        return folders
-    with os.scandir(path) as entries:
-        if any(entry.name.endswith(LOG) and base_offset_of(entry.name) is not None for entry in entries):
-            return [path]
-    raise BadDirectory(path, "there is no folder of a partition in it, such as events-0")
-
-
-def sizes_of(folders: list[Path]) -> dict[Path, int]:
-    """Return how many bytes the segments of each partition have."""
-    return {folder: sum(_log_sizes(folder)) for folder in folders}
+    return [task for task in find_tasks(path) if task.what is What.PARTITION]
 
 
 def gather(
-    path: Path, sizes: dict[Path, int], *, verify: bool, processes: int | None = None, on_bytes: OnBytes | None = None
+    path: Path,
+    partitions: list[Task],
+    *,
+    verify: bool,
+    jobs: int | None = None,
+    on_bytes: OnBytes | None = None,
 ) -> DirectorySummary:
-    """Summarise the partitions whose sizes are given.
+    """Summarise the partitions that `find_partitions` has found. One that was deleted meanwhile is left out.
 
     verify: also look for problems, as `octavo verify` does, which reads every byte
-    processes: how many to use; by default one for each core if there is much to read
+    jobs: how many processes to use; by default one for each core if there is much to read
     on_bytes: called with the number of bytes that were looked at since the last call
     """
-    count = processes if processes is not None else _processes_for(sum(sizes.values()))
+    count = jobs if jobs is not None else _jobs_for(sum(task.size for task in partitions))
     if count > 1:
-        partitions = list(_by_processes(sizes, count, verify=verify, on_bytes=on_bytes))
+        summaries = list(_by_processes(partitions, count, verify=verify, on_bytes=on_bytes))
     else:
-        partitions = [survey_partition(folder, verify=verify, on_bytes=on_bytes) for folder in sizes]
-    order = {folder.name: number for number, folder in enumerate(sizes)}
-    partitions.sort(key=lambda each: order[each.folder])
-    own = list(_own_problems(path)) if verify and path not in sizes else []
-    return DirectorySummary(path, partitions, verify, own)
+        summaries = [survey_partition(task.path, task.beside, verify=verify, on_bytes=on_bytes) for task in partitions]
+    order = {task.path.name: number for number, task in enumerate(partitions)}
+    there = sorted((each for each in summaries if not each.is_gone), key=lambda each: order[each.folder])
+    is_partition = [task.path for task in partitions] == [path]
+    own = list(_own_problems(path)) if verify and not is_partition else []
+    return DirectorySummary(path, there, verify, own)
 
 
 def _own_problems(path: Path) -> Iterator[FoundProblem]:
-    from octavo.inspect.verify import check_directory
-
-    for problem in islice(check_directory(path), _MOST_PROBLEMS):
-        rule = problem.rule
-        yield FoundProblem(
-            problem.file, problem.position, problem.offset, rule.name, problem.found, rule.means, rule.repair
-        )
+    return (found_problem(problem, problem.file) for problem in islice(check_directory(path), _MOST_PROBLEMS))
 
 
 def _by_processes(
-    sizes: dict[Path, int], count: int, *, verify: bool, on_bytes: OnBytes | None
+    partitions: list[Task], count: int, *, verify: bool, on_bytes: OnBytes | None
 ) -> Iterator[PartitionSummary]:
     """Yield the summaries as they are finished. The largest partitions come first, so that none is waited for alone."""
     tell = on_bytes or (lambda size: None)
-    # Not by a fork: the caller may have threads, and a progress bar has one.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=context) as pool:
-        folders = iter(sorted(sizes, key=lambda folder: -sizes[folder]))
-        work = partial(survey_partition, verify=verify)
-        running: dict[Future[PartitionSummary], Path] = {}
-        try:
-            while True:
-                for folder in islice(folders, 2 * count - len(running)):
-                    running[pool.submit(work, folder)] = folder
-                if not running:
-                    return
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    tell(sizes[running.pop(future)])
-                    yield future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _processes_for(size: int) -> int:
-    return len(os.sched_getaffinity(0)) if size >= _WORTH_PROCESSES else 1
-
-
-def _log_sizes(folder: Path) -> Iterator[int]:
+    # Not by a fork: a progress bar has a thread, and a fork may copy a lock that it holds.
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin_worker)
+    tasks = iter(sorted(partitions, key=lambda task: -task.size))
+    running: dict[Future[PartitionSummary], Task] = {}
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(LOG) and entry.is_file(follow_symlinks=False):
-                    yield entry.stat(follow_symlinks=False).st_size
-    except OSError:
-        return  # the survey says why
+        while True:
+            for task in islice(tasks, 2 * count - len(running)):
+                running[pool.submit(survey_partition, task.path, task.beside, verify=verify)] = task
+            if not running:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                tell(running.pop(future).size)
+                yield future.result()
+    except BrokenProcessPool:
+        raise LogError("a process that was reading ended before it was done; it may have been killed") from None
+    except BaseException:
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    """End without a word at an interrupt: the parent has one to say."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _jobs_for(size: int) -> int:
+    return len(os.sched_getaffinity(0)) if size >= _WORTH_PROCESSES else 1

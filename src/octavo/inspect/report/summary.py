@@ -75,6 +75,7 @@ class PartitionSummary:
     problems: list[FoundProblem] = field(default_factory=list)
     problem_count: int = 0
     failure: str | None = None  # why it could not be read
+    is_gone: bool = False  # its folder was deleted meanwhile
 
     @property
     def ratio(self) -> float | None:

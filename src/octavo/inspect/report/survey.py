@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,8 @@ from octavo.errors import FormatError, OctavoError
 from octavo.inspect.kinds import open_regular
 from octavo.inspect.report.sampling import CompressionSample
 from octavo.inspect.report.summary import SIZES, FoundProblem, PartitionSummary, SegmentSummary
+from octavo.inspect.verify import Problem, check_partition
+from octavo.inspect.verify.surroundings import Surroundings
 from octavo.log.names import LOG, TopicPartition, base_offset_of
 from octavo.log.segment.damage import BatchSearch
 from octavo.log.segment.header_scan import scan_headers
@@ -28,25 +31,30 @@ _MOST_PROBLEMS: Final = 100  # that are kept for each partition
 OnBytes = Callable[[int], None]
 
 
-def survey_partition(folder: Path, *, verify: bool, on_bytes: OnBytes | None = None) -> PartitionSummary:
+def survey_partition(
+    folder: Path, beside: Surroundings | None = None, *, verify: bool, on_bytes: OnBytes | None = None
+) -> PartitionSummary:
     """Return the summary of a partition's folder. It raises nothing: what cannot be read is said in the summary.
 
+    beside: what the data directory says about the partition, if it was read already
     verify: also look for problems, as `octavo verify` does, which reads every byte
     on_bytes: called with the number of bytes that were looked at since the last call
     """
     summary = PartitionSummary(folder.name, TopicPartition.parse(folder.name))
     tell = on_bytes or (lambda size: None)
     try:
-        logs = _list(folder, summary)
         sample = CompressionSample()
-        for path, base_offset in logs:
-            _survey_segment(path, base_offset, summary, sample)
+        for path, base_offset in _list(folder, summary):
+            size = 0
+            with suppress(FileNotFoundError):  # a broker has deleted or renamed it meanwhile
+                size = _survey_segment(path, base_offset, summary, sample)
             if not verify:
-                tell(path.stat().st_size)
+                tell(size)
         summary.sampled_in, summary.sampled_out = sample.size_in, sample.size_out
         if verify:
-            _verify(folder, summary, tell)
+            _verify(folder, beside, summary, tell)
     except (OctavoError, OSError) as error:
+        summary.is_gone = isinstance(error, FileNotFoundError) and not folder.exists()
         summary.failure = str(error)
     return summary
 
@@ -66,7 +74,8 @@ def _list(folder: Path, summary: PartitionSummary) -> list[tuple[Path, int]]:
     return sorted(logs, key=lambda log: log[1])
 
 
-def _survey_segment(path: Path, base_offset: int, summary: PartitionSummary, sample: CompressionSample) -> None:
+def _survey_segment(path: Path, base_offset: int, summary: PartitionSummary, sample: CompressionSample) -> int:
+    """Add a segment to a summary; return its size. Raises `FileNotFoundError` if it is not there any more."""
     file = open_regular(path)
     size = file.size()
     before = summary.batch_bytes
@@ -91,6 +100,7 @@ def _survey_segment(path: Path, base_offset: int, summary: PartitionSummary, sam
         summary.first_ms = first_ms if summary.first_ms < 0 else min(summary.first_ms, first_ms)
     summary.last_ms = max(summary.last_ms, last_ms)
     summary.add_segment(SegmentSummary(base_offset, size, first_ms, last_ms))
+    return size
 
 
 def _add(table: Table, summary: PartitionSummary) -> tuple[int, int]:
@@ -138,15 +148,15 @@ def _count_classes(numbers: Table, classes: list[int]) -> None:
         classes[power] += count
 
 
-def _verify(folder: Path, summary: PartitionSummary, on_bytes: OnBytes) -> None:
+def _verify(folder: Path, beside: Surroundings | None, summary: PartitionSummary, on_bytes: OnBytes) -> None:
     """Find the problems of the partition, and keep the first of them."""
-    from octavo.inspect.verify import check_partition
-
-    problems = check_partition(folder, on_bytes=on_bytes)
+    problems = check_partition(folder, beside=beside, on_bytes=on_bytes)
     for problem in islice(problems, _MOST_PROBLEMS):
-        rule = problem.rule
-        file = f"{folder.name}/{problem.file}"
-        summary.problems.append(
-            FoundProblem(file, problem.position, problem.offset, rule.name, problem.found, rule.means, rule.repair)
-        )
+        summary.problems.append(found_problem(problem, f"{folder.name}/{problem.file}"))
     summary.problem_count = len(summary.problems) + sum(1 for _ in problems)
+
+
+def found_problem(problem: Problem, file: str) -> FoundProblem:
+    """Return a problem as plain texts and numbers. `file` is its path below the data directory."""
+    rule = problem.rule
+    return FoundProblem(file, problem.position, problem.offset, rule.name, problem.found, rule.means, rule.repair)

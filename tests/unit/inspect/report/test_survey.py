@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from octavo.errors import BadDirectory
-from octavo.inspect.report.gathering import find_folders, gather, sizes_of
+from octavo.inspect.report import survey
+from octavo.inspect.report.gathering import find_partitions, gather
 from octavo.inspect.report.summary import PartitionSummary, SegmentSummary, topics_of
-from octavo.inspect.report.survey import survey_partition
+from octavo.inspect.report.survey import _list, survey_partition
 from octavo.log.names import TopicPartition, file_name
 from octavo.records import BatchBuilder, Codec, read_batches
 from tests.golden import files
@@ -98,9 +100,35 @@ def test_damage_is_passed_over_and_told(tmp_path: Path) -> None:
     assert survey_partition(folder, verify=False).problem_count == 0
 
 
+def test_a_partition_that_was_deleted_meanwhile_is_left_out(tmp_path: Path) -> None:
+    for number in range(2):
+        write(tmp_path / f"events-{number}", {0: batch(0)})
+    partitions = find_partitions(tmp_path)
+    shutil.rmtree(tmp_path / "events-0")
+    for verify in (False, True):
+        found = gather(tmp_path, partitions, verify=verify)
+        assert [each.folder for each in found.partitions] == ["events-1"]
+        assert found.partitions[0].failure is None
+
+
+def test_a_segment_that_was_deleted_meanwhile_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path / "events-0", {0: batch(0), 3: batch(3)})
+
+    def listed(path: Path, summary: PartitionSummary) -> list[tuple[Path, int]]:
+        found = _list(path, summary)
+        (folder / file_name(0, ".log")).unlink()
+        return found
+
+    monkeypatch.setattr(survey, "_list", listed)
+    found = survey_partition(folder, verify=False)
+    assert (found.failure, found.batches) == (None, 1)
+
+
 def test_a_folder_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "events-0").write_bytes(b"")
     found = survey_partition(tmp_path / "events-0", verify=False)
-    assert "No such file" in (found.failure or "")
+    assert "Not a directory" in (found.failure or "")
+    assert not found.is_gone
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
@@ -121,32 +149,32 @@ def test_many_segments_are_put_together(tmp_path: Path) -> None:
     assert (summary.segments[0].first_ms, summary.segments[-1].last_ms) == (TIME, TIME + 4_999)
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_all_partitions_are_gathered_and_bytes_are_told(tmp_path: Path, processes: int) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_all_partitions_are_gathered_and_bytes_are_told(tmp_path: Path, jobs: int) -> None:
     for number in range(3):
         write(tmp_path / f"events-{number}", {0: batch(0, Codec.LZ4, 10 * (number + 1))})
     write(tmp_path / "orders-0.0123456789abcdef0123456789abcdef-delete", {0: batch(0)})
-    sizes = sizes_of(find_folders(tmp_path))
+    partitions = find_partitions(tmp_path)
     told: list[int] = []
-    found = gather(tmp_path, sizes, verify=False, processes=processes, on_bytes=told.append)
+    found = gather(tmp_path, partitions, verify=False, jobs=jobs, on_bytes=told.append)
     assert [(each.folder, each.records) for each in found.partitions][:3] == [
         ("events-0", 10),
         ("events-1", 20),
         ("events-2", 30),
     ]
     assert found.partitions[3].partition is None
-    assert sum(told) == sum(sizes.values())
+    assert sum(told) == sum(task.size for task in partitions)
     (topic,) = topics_of(found.partitions)
     assert (topic.name, topic.total("records")) == ("events", 60)
 
 
 def test_the_folder_of_a_partition_is_a_report_of_its_own(tmp_path: Path) -> None:
     folder = write(tmp_path / "events-0", {0: batch(0)})
-    assert find_folders(folder) == [folder]
+    assert [task.path for task in find_partitions(folder)] == [folder]
 
 
 def test_what_is_no_data_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for path in (tmp_path, tmp_path / "file", tmp_path / "missing"):
         with pytest.raises(BadDirectory):
-            find_folders(path)
+            find_partitions(path)
