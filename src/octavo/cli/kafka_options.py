@@ -74,8 +74,8 @@ def text_options(arguments: argparse.Namespace) -> TextOptions:
             defaults.max_message_size if arguments.max_message_size is None else arguments.max_message_size
         ),
         decoders=tuple(decoder for decoder in RecordDecoder if _value(arguments, decoder.value)),
-        key_decoder_class=arguments.key_decoder_class or None,
-        value_decoder_class=arguments.value_decoder_class or None,
+        key_decoder_class=arguments.key_decoder_class,
+        value_decoder_class=arguments.value_decoder_class,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
+from octavo.errors import LimitExceeded
 from octavo.inspect.kafka_text.decoding import parser_of
 from octavo.inspect.kafka_text.index_text import print_index, print_time_index
 from octavo.inspect.kafka_text.java_names import JavaFile
@@ -26,6 +27,7 @@ def print_files(files: Sequence[str], options: TextOptions, out: BinaryIO, err: 
     """
     output = Output(out, err)
     run = Run(options, output, Reports())
+    file = JavaFile("")
     try:
         for name in files:
             file = JavaFile(name)
@@ -35,6 +37,9 @@ def print_files(files: Sequence[str], options: TextOptions, out: BinaryIO, err: 
     except Throwable as error:
         output.is_damaged = True
         output.error(error.report())
+    except LimitExceeded as error:
+        output.is_damaged = True
+        output.error(f"octavo: {file}: {error}")
     finally:
         output.flush()
         out.flush()

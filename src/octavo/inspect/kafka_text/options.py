@@ -34,7 +34,7 @@ class TextOptions:
     max_bytes: int = MAX_INT32
     max_message_size: int = 5 << 20
     decoders: Collection[RecordDecoder] = ()
-    key_decoder_class: str | None = None  # None if the option was not given
+    key_decoder_class: str | None = None  # None if the option was not given, empty if it was given without a class
     value_decoder_class: str | None = None
 
     @property
