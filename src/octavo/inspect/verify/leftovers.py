@@ -1,7 +1,8 @@
 """The rules of names: files and folders that should not be where they are, or not be at all.
 
 A broker that is running, or has crashed, leaves unfinished work: `.cleaned`, `.swap` and `.deleted` files, indexes of
-segments that are being deleted. It ends that work when it starts. After a clean shutdown only `.deleted` files remain.
+segments that are being deleted. It ends that work when it starts. After a clean shutdown `.deleted` files remain, and
+`.cleaned` files if the cleaner was at work; a swap is always ended first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from octavo.inspect.verify.directory import DirectoryFolder
 from octavo.inspect.verify.folder import Folder
 from octavo.inspect.verify.partition import PartitionFolder
 from octavo.inspect.verify.problem import Problem, Rule
-from octavo.log.names import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, TXN_INDEX, AsideFolder, TopicPartition, file_name
+from octavo.log.names import INDEX, LOG, SWAP, TIME_INDEX, TXN_INDEX, AsideFolder, TopicPartition, file_name
 
 FOLDER_NAME: Final = Rule.declare(
     "folder-name",
@@ -39,12 +40,6 @@ ORPHAN: Final = Rule.declare(
     "index",
     means="An index belongs to no segment: either it is left over, or its segment is lost.",
     repair="Restore the segment from another replica; otherwise nothing, for Kafka deletes the index.",
-)
-UNFINISHED_OUTPUT: Final = Rule.declare(
-    "leftover-cleaned",
-    "leftover",
-    means="Unfinished output of compaction is in a directory that was shut down cleanly; Kafka deletes it.",
-    repair="Delete the file.",
 )
 UNFINISHED_SWAP: Final = Rule.declare(
     "leftover-swap",
@@ -78,9 +73,7 @@ def check_file_names(folder: PartitionFolder) -> Iterator[Problem]:
     bases = set(folder.segments)
     for name in folder.files:
         parsed = FileName.parse(name)
-        if parsed.renamed == CLEANED and folder.beside.is_clean:
-            yield UNFINISHED_OUTPUT.broken(name, offset=parsed.base_offset)
-        elif parsed.renamed == SWAP and folder.beside.is_clean:
+        if parsed.renamed == SWAP and folder.beside.is_clean:
             yield UNFINISHED_SWAP.broken(name, offset=parsed.base_offset)
         elif parsed.renamed or parsed.base_offset is None or parsed.base_offset in bases:
             continue

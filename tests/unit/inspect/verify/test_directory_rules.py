@@ -146,13 +146,6 @@ LEFTOVERS: Final = [
         17,
     ),
     Fault(
-        "leftover-cleaned",
-        copy(f"{EVENTS}/00000000000000000018.log", f"{EVENTS}/00000000000000000018.log.cleaned"),
-        f"{EVENTS}/00000000000000000018.log.cleaned",
-        None,
-        18,
-    ),
-    Fault(
         "leftover-swap",
         copy(f"{EVENTS}/00000000000000000018.log", f"{EVENTS}/00000000000000000018.log.swap"),
         f"{EVENTS}/00000000000000000018.log.swap",
@@ -208,6 +201,9 @@ SOUND: Final = {
     "the cache of remote indexes": make_folder("remote-log-index-cache"),
     "a replica that moves here": lambda at: shutil.copytree(
         at / "events-1", at / "events-2.0123456789abcdef0123456789abcdef-future"
+    ),
+    "output of compaction that was interrupted": copy(
+        f"{EVENTS}/00000000000000000018.log", f"{EVENTS}/00000000000000000018.log.cleaned"
     ),
     "a deleted segment": copy(f"{EVENTS}/00000000000000000018.log", f"{EVENTS}/00000000000000000018.log.deleted"),
 }
