@@ -14,8 +14,9 @@ from tests.kafka.conftest import new_broker
 from tests.kafka.releases import KafkaUnavailable, do_without
 from tests.spark import sessions
 from tests.spark.broker import Topics, fill, started
+from tests.spark.exports import ExportedTables
 
-__all__ = ["new_broker", "spark", "topics"]
+__all__ = ["exported", "new_broker", "spark", "topics"]
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +42,9 @@ def topics(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topi
             topics.close()
     except KafkaUnavailable as reason:
         do_without(reason)
+
+
+@pytest.fixture(scope="session")
+def exported(spark: SparkSession, topics: Topics, tmp_path_factory: pytest.TempPathFactory) -> ExportedTables:
+    """What is committed in these topics, as tables."""
+    return ExportedTables(spark, topics, tmp_path_factory.mktemp("exported"))

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -19,6 +19,9 @@ from tests.spark.programs.writes import Work, of_batch, values
 from tests.unit.spark.topics import write_topic
 
 pytestmark = [pytest.mark.timeout(1000), pytest.mark.usefixtures("java")]
+
+
+LARGE: Final = 20_000  # records of the large topic
 
 
 def run(program: str, *arguments: object, longest_s: int = 900) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def test_a_cluster_reads_writes_exports_and_imports_also_when_tasks_are_killed(t
     write_large_topic(log)
     found = run("cluster", log, work)
     assert found["was killed"]
-    assert found["survived"] == found["read"] == found["streamed"] == list(range(100_000))
+    assert found["survived"] == found["read"] == found["streamed"] == list(range(LARGE))
     assert found["workers"] >= 2
     assert found["tasks"] > 5
     assert found["triggers"] == 4
@@ -56,9 +59,9 @@ def test_a_cluster_reads_writes_exports_and_imports_also_when_tasks_are_killed(t
     written = Work(work)
     assert values(written) == Counter(written.rows()) + of_batch("slow") + of_batch("write 0")
     assert found["an exporter was killed"]
-    assert found["rows"] == [100_000, 0, 100_000]
+    assert found["rows"] == [LARGE, 0, LARGE]
     assert found["files"] > 5
-    assert found["exported"] == list(range(100_000))
+    assert found["exported"] == list(range(LARGE))
     assert found["told all"]
     assert found["is restored"]
     assert found["in bucket"] == sorted([*range(50), *range(50)])
@@ -76,8 +79,9 @@ def test_executors_are_killed_one_after_the_other(tmp_path: Path, seed: int) -> 
 
 
 def write_large_topic(folder: Path) -> None:
-    """A hundred thousand records in one segment: more than the four socket buffers behind a reader hold (72 MiB)."""
-    piece = from_arrow(pa.RecordBatch.from_pydict({"value": [b"%1500d" % number for number in range(500)]}))
+    """Records in one segment, of more than the four socket buffers behind a reader hold (72 MiB)."""
+    values = [b"%6000d" % number for number in range(LARGE // 200)]
+    piece = from_arrow(pa.RecordBatch.from_pydict({"value": values}), max_size=1 << 20)
     with DataDirectory.open(folder) as data:
         data.create_topic("events", 1, {"retention.ms": "-1"})
         for _ in range(200):

@@ -17,11 +17,11 @@ from octavo.spark.tables.export import export_logs
 from tests.plugin import install
 from tests.spark import sessions
 from tests.spark.broker import Topics
+from tests.spark.exports import TOPICS, ExportedTables
 from tests.unit.spark.tables.exporting import data_files, rows
 from tests.unit.spark.topics import write_topic
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
-TOPICS: Final = ("plain", "codecs", "transactions", "compacted", "cut")
 
 
 def connector(spark: SparkSession, topics: Topics, subscribed: str, isolation: str) -> list[dict[str, Any]]:
@@ -47,33 +47,28 @@ def _plain(value: Any) -> Any:
     return value.timestamp() if hasattr(value, "timestamp") else value
 
 
-def exported(table: Path) -> list[dict[str, Any]]:
+def rows_of(table: Path) -> list[dict[str, Any]]:
     return [{name: _plain(row[name]) for name in COLUMNS} for row in rows(table)]
 
 
-@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-def test_a_table_has_what_the_connector_reads(
-    spark: SparkSession, topics: Topics, tmp_path: Path, isolation: str
+def test_transactions_that_are_open_or_aborted_are_exported_if_asked_for(
+    spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
-    subscribed = ",".join(TOPICS)
-    source = {"path": str(topics.folder), "subscribe": subscribed, "isolation.level": isolation}
-    told: list[tuple[int, int]] = []
-    summary = export_logs(spark, source, str(tmp_path / "table"), on_progress=lambda *each: told.append(each))
-    found = exported(tmp_path / "table")
-    expected = connector(spark, topics, subscribed, isolation)
+    """What is committed is exported in `test_tables.py`."""
+    source = {"path": str(topics.folder), "subscribe": TOPICS, "isolation.level": "read_uncommitted"}
+    summary = export_logs(spark, source, str(tmp_path / "table"))
+    found = rows_of(tmp_path / "table")
+    expected = connector(spark, topics, TOPICS, "read_uncommitted")
     assert len(found) == len(expected) == summary.row_count
     assert found == expected
-    assert summary.rows_by_topic.keys() == set(TOPICS)
-    assert told[-1] == (summary.size_read, summary.size_read)
     assert export_logs(spark, source, str(tmp_path / "table")).row_count == 0
 
 
-def test_spark_reads_the_files(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
-    export_logs(spark, {"path": str(topics.folder), "subscribe": "plain"}, str(tmp_path / "table"))
-    frame = spark.read.parquet(str(tmp_path / "table"))
-    assert frame.count() == 3000
+def test_spark_reads_the_files(spark: SparkSession, exported: ExportedTables) -> None:
+    frame = spark.read.parquet(str(exported.table("parquet").folder))
     assert [field.name for field in frame.schema][-2:] == ["topic", "day"]
-    assert frame.where("day = DATE'2023-11-14'").count() == 3000
+    assert frame.where("topic = 'plain'").count() == 3000
+    assert frame.where("topic = 'plain' AND day = DATE'2023-11-14'").count() == 3000
 
 
 def test_the_command_exports_and_says_what_it_did(

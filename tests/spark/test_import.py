@@ -15,17 +15,15 @@ from octavo.cli.exits import COULD_NOT_RUN, FINE
 from octavo.errors import DirectoryLocked, InvalidInput
 from octavo.log import DataDirectory
 from octavo.log.metadata import handover
-from octavo.spark.tables.export import export_logs
 from octavo.spark.tables.importing import import_table
 from tests.kafka.broker import Broker
 from tests.kafka.client import OLD_RESOURCES, KafkaProducer
 from tests.kafka.consuming import read_by_client
 from tests.spark.broker import Topics
+from tests.spark.exports import TOPICS, ExportedTables
 from tests.unit.spark.topics import write_topic
 
 pytestmark = [OLD_RESOURCES, pytest.mark.timeout(600)]
-
-TOPICS = "plain,codecs,transactions,compacted,cut"
 
 
 def read(spark: SparkSession, folder: Path, **options: str) -> DataFrame:
@@ -52,10 +50,6 @@ def original(spark: SparkSession, topics: Topics) -> list[Any]:
     return rows(read(spark, topics.folder, **COMMITTED))
 
 
-def export(spark: SparkSession, topics: Topics, table: Path, **options: Any) -> None:
-    export_logs(spark, {"path": str(topics.folder), "subscribe": TOPICS}, str(table), **options)
-
-
 def limits(folder: Path) -> dict[str, tuple[int, int]]:
     """The start and the end of each log."""
     with DataDirectory.open(folder, read_only=True) as directory:
@@ -64,11 +58,10 @@ def limits(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def test_kafka_serves_what_was_imported_as_it_served_the_original(
-    spark: SparkSession, topics: Topics, tmp_path: Path
+    spark: SparkSession, topics: Topics, exported: ExportedTables, tmp_path: Path
 ) -> None:
-    table, log = tmp_path / "table", tmp_path / "log"
-    export(spark, topics, table)
-    summary = import_table(spark, table, log, compression="lz4")
+    log = tmp_path / "log"
+    summary = import_table(spark, exported.table("parquet").folder, log, compression="lz4")
     wanted = served(spark, topics.address, TOPICS)
     assert summary.records == len(wanted)
     assert summary.created == tuple(sorted(TOPICS.split(",")))
@@ -87,10 +80,14 @@ def test_kafka_serves_what_was_imported_as_it_served_the_original(
 
 @pytest.mark.parametrize("table_format", ["parquet", "delta", "iceberg"])
 def test_log_to_table_to_log_gives_the_same_records_at_the_same_offsets(
-    spark: SparkSession, topics: Topics, original: list[Any], tmp_path: Path, table_format: str
+    spark: SparkSession,
+    topics: Topics,
+    exported: ExportedTables,
+    original: list[Any],
+    tmp_path: Path,
+    table_format: str,
 ) -> None:
-    export(spark, topics, tmp_path / "table", format=table_format, batch_info=table_format == "delta")
-    import_table(spark, tmp_path / "table", tmp_path / "log", format=table_format)
+    import_table(spark, exported.table(table_format).folder, tmp_path / "log", format=table_format)
     assert rows(read(spark, tmp_path / "log")) == original
     before, after = limits(topics.folder), limits(tmp_path / "log")
     assert after.keys() == before.keys()
@@ -105,6 +102,8 @@ def test_log_to_table_to_log_gives_the_same_records_at_the_same_offsets(
         assert {name: topic.id for name, topic in target.topics.items()} == {
             name: source.topics[name].id for name in TOPICS.split(",")
         }
+        for name, topic in target.topics.items():
+            assert topic.config == {**source.topics[name].config, "retention.ms": "-1"}
         for partition in target.partitions():
             epochs = (tmp_path / "log" / str(partition) / "leader-epoch-checkpoint").read_text().splitlines()
             assert epochs[2] == f"0 {target.log(*partition).start_offset}"

@@ -17,6 +17,7 @@ from octavo.spark.tables.formats import FORMATS
 from tests.kafka.client import OLD_RESOURCES
 from tests.spark import sessions
 from tests.spark.broker import TIME_MS, Topics
+from tests.spark.exports import TOPICS, ExportedTables
 from tests.spark.table_rows import TableRow, by_duckdb, by_polars, comparable, without_empty_headers
 from tests.unit.spark.bucket import serving
 
@@ -24,7 +25,6 @@ pytestmark = [OLD_RESOURCES, pytest.mark.timeout(600)]
 
 LAKES: Final = sessions.ROOT / "build" / "lakes"
 PYTHON: Final = sessions.ROOT / "build" / "pyspark-4.1.1" / "bin" / "python"
-TOPICS: Final = "plain,codecs,transactions,compacted,cut"
 
 
 @pytest.fixture(scope="module")
@@ -41,25 +41,21 @@ def expected(spark: SparkSession, topics: Topics) -> list[TableRow]:
 
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_a_table_holds_what_the_connector_reads(
-    spark: SparkSession,
-    topics: Topics,
-    expected: list[TableRow],
-    format_name: str,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    spark: SparkSession, exported: ExportedTables, expected: list[TableRow], format_name: str
 ) -> None:
-    source = {"path": str(topics.folder), "subscribe": TOPICS}
-    summary = export_logs(spark, source, str(tmp_path), format=format_name)
+    folder, summary, progress, warnings = exported.table(format_name)
     assert summary.row_count == len(expected)
-    assert [record for record in caplog.records if record.name.startswith("pyiceberg")] == []  # it warns of much
-    assert by_polars(format_name, tmp_path) == expected
-    found = by_duckdb(format_name, tmp_path)
+    assert summary.rows_by_topic.keys() == set(TOPICS.split(","))
+    assert progress[-1] == (summary.size_read, summary.size_read)
+    assert warnings == []
+    assert by_polars(format_name, folder) == expected
+    found = by_duckdb(format_name, folder)
     if format_name == "iceberg":  # which DuckDB gets from `pyiceberg`
         assert found == without_empty_headers(expected)
     else:
         assert found == expected
-    assert export_logs(spark, source, str(tmp_path), format=format_name).row_count == 0
-    assert by_polars(format_name, tmp_path) == expected
+    assert export_logs(spark, exported.source, str(folder), format=format_name).row_count == 0
+    assert by_polars(format_name, folder) == expected
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of boto and its like

@@ -43,7 +43,7 @@ def ask(spark: SparkSession, log: str, work: str) -> dict[str, object]:
     survived = offsets_though_a_reader_is_killed(whole, Path(work, "killed"))
     pieces = reader.option("maxBytesPerPartition", str(16 << 20)).load(log)
     stream = spark.readStream.format("octavo").option("startingOffsets", "earliest")
-    stream = stream.option("maxOffsetsPerTrigger", "25000")
+    stream = stream.option("maxOffsetsPerTrigger", "5000")
     writer = stream.load(log).select("offset").writeStream.format("parquet")
     writer = writer.option("checkpointLocation", f"{work}/read").trigger(availableNow=True)
     query = writer.start(f"{work}/out")
