@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -14,8 +10,9 @@ from typing import Final
 import numpy as np
 
 from benchmarks.data import DataSet, prepare
+from benchmarks.inspect.segment import as_segment, run_kafkas_tool
 from benchmarks.log.recovering import read_and_check
-from benchmarks.log.sets import SMALL, scratch
+from benchmarks.log.sets import SMALL
 from benchmarks.measure import Contender, Peer, Result, compare, tell
 from octavo.inspect.verify import check_file
 from octavo.log.segment.block_reader import BlockReader
@@ -24,13 +21,10 @@ from octavo.records.compression import Inflater
 from octavo.records.kernels import kernels, scan
 from octavo.records.kernels.batch_checksums import first_mismatch
 from octavo.records.kernels.batch_inflation import BatchInflation
-from tests.kafka import releases
 
-_NAME: Final = "00000000000000000000.log"
 _TARGETS: Final = {100: 0.4, 1000: 0.6}  # of reading and checksums alone, by the size of values
 _COMPRESSED: Final = 0.6  # of reading, checksums and decompressing
 _OVER_KAFKA: Final = 10  # how often a tenth of the data is checked while Kafka's tool reads it once
-_TOOL: Final = "org.apache.kafka.tools.DumpLogSegments"
 
 
 def verify(*, repeat: int, scale: int) -> list[Result]:
@@ -60,18 +54,9 @@ def _size(shape: DataSet) -> int:
 
 
 def _verify(shape: DataSet, peer: Peer, repeat: int) -> list[Result]:
-    with _as_segment(shape) as path:
+    with as_segment(shape) as path:
         ours = Contender("octavo", _size(shape), lambda: _check(path))
         return compare(f"verify a segment, {shape.shape}", ours, [peer], unit="B/s", repeat=repeat)
-
-
-@contextmanager
-def _as_segment(shape: DataSet) -> Iterator[Path]:
-    with scratch() as folder:
-        (folder / "topic-0").mkdir()
-        path = folder / "topic-0" / _NAME
-        os.link(shape.path, path)
-        yield path
 
 
 def _check(path: Path) -> float:
@@ -104,16 +89,10 @@ def _inflate(path: Path) -> float:
 def _kafka(shape: DataSet, repeat: int) -> list[Result]:
     """Compare with Kafka's tool, whose JVM starts anew for each pass. It is slow: fewer data, and few passes."""
     tell("Kafka's kafka-dump-log")
-    with _as_segment(shape) as path:
+    with as_segment(shape) as path:
         ours = Contender("octavo", _size(shape), lambda: _check(path))
-        peer = Contender("kafka-dump-log --deep-iteration", _size(shape), lambda: _dump(path))
+        peer = Contender(
+            "kafka-dump-log --deep-iteration", _size(shape), lambda: run_kafkas_tool(path, "--deep-iteration")
+        )
         name = f"verify a segment of {_size(shape) / 2**20:.0f} MiB"
         return compare(name, ours, [Peer(peer, _OVER_KAFKA)], unit="B/s", repeat=min(repeat, 3))
-
-
-def _dump(path: Path) -> float:
-    jars = ":".join(map(str, releases.find("broker").jars))
-    command = [releases.java(), "-Xmx512m", "-cp", jars, _TOOL, "--deep-iteration", "--files", str(path)]
-    begin = perf_counter()
-    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    return perf_counter() - begin
