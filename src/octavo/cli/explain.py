@@ -130,7 +130,9 @@ def _lines(explained: ByteMap, width: int, *, everything: bool) -> Iterator[Text
 
 def parts(explained: ByteMap) -> Iterator[tuple[str, list[Field]]]:
     """Yield the fields in the file, and with a title those in the decompressed bytes, if there are any."""
-    yield "", [field for field in explained.fields if not field.inflated]
+    stored = [field for field in explained.fields if not field.inflated]
+    if stored:
+        yield "", stored
     inflated = [field for field in explained.fields if field.inflated]
     if inflated:
         size = sum(field.size for field in inflated if not field.is_group)

@@ -40,6 +40,7 @@ Values = Mapping[str, str]
 class _Format(NamedTuple):
     """The entries of one kind of file."""
 
+    name: str  # of an entry
     layout: Layout[Any]
     describe: Callable[[Any, int], Values]  # of an entry and the file's base offset
     offset: Callable[[Any, int], int] | None  # the offset by which entries are ordered
@@ -69,19 +70,23 @@ def _producer_values(entry: Any, base: int) -> Values:
 
 
 _FORMATS: Final = {
-    Kind.OFFSET_INDEX: _Format(_OFFSET_ENTRY, _offset_values, lambda entry, base: base + entry.relative_offset, True),
-    Kind.TIME_INDEX: _Format(_TIME_ENTRY, _time_values, lambda entry, base: base + entry.relative_offset, True),
-    Kind.TRANSACTION_INDEX: _Format(ROW, _plain_values, lambda entry, base: entry.last_offset, False),
-    Kind.PRODUCER_SNAPSHOT: _Format(ENTRY, _producer_values, None, False),
+    Kind.OFFSET_INDEX: _Format(
+        "entry", _OFFSET_ENTRY, _offset_values, lambda entry, base: base + entry.relative_offset, True
+    ),
+    Kind.TIME_INDEX: _Format(
+        "entry", _TIME_ENTRY, _time_values, lambda entry, base: base + entry.relative_offset, True
+    ),
+    Kind.TRANSACTION_INDEX: _Format("transaction", ROW, _plain_values, lambda entry, base: entry.last_offset, False),
+    Kind.PRODUCER_SNAPSHOT: _Format("producer", ENTRY, _producer_values, None, False),
 }
-_TEXTS: Final = {
-    Kind.LEADER_EPOCHS: "epoch, and the offset at which it begins",
-    Kind.OFFSET_CHECKPOINT: "topic, partition and offset",
-    Kind.PARTITION_METADATA: "",
-    Kind.META_PROPERTIES: "",
-    Kind.QUORUM_STATE: "",
+_LINES: Final = {  # the names of lines
+    Kind.LEADER_EPOCHS: "epoch",
+    Kind.OFFSET_CHECKPOINT: "offset",
+    Kind.PARTITION_METADATA: "line",
+    Kind.META_PROPERTIES: "line",
+    Kind.QUORUM_STATE: "line",
 }
-KINDS: Final = frozenset({*_FORMATS, *_TEXTS})
+KINDS: Final = frozenset({*_FORMATS, *_LINES})
 
 
 def explain_entries(
@@ -101,8 +106,8 @@ def explain_entries(
     """
     fields: list[Field] = []
     section = Section(memoryview(data), fields)
-    if kind in _TEXTS:
-        _map_lines(section, data, _TEXTS[kind], kind, position, max_entries)
+    if kind in _LINES:
+        _map_lines(section, data, _LINES[kind], position, max_entries)
         return fields
     form = _FORMATS[kind]
     start = _map_start(section, data) if kind is Kind.PRODUCER_SNAPSHOT else 0
@@ -137,7 +142,7 @@ def _map_entry(section: Section, form: _Format, at: int, number: int, base: int,
         if form.offset(before, base) >= form.offset(entry, base):
             problem = "its offset is not larger than that of the entry before it"
     end = at + form.layout.size
-    section.group(f"entry {number}", at, end, "", 0, problem)
+    section.group(f"{form.name} {number}", at, end, "", 0, problem)
     section.layout(form.layout, at, end, form.describe(entry, base), 1, {})
 
 
@@ -180,21 +185,21 @@ def _last_at(form: _Format, data: bytes, count: int, base: int, offset: int) -> 
     return max(0, low - 1)
 
 
-def _map_lines(section: Section, data: bytes, said: str, kind: Kind, position: int, most: int | None) -> None:
-    """Map a text file line by line, each with its line end."""
-    at = shown = 0
-    has_start = kind in (Kind.LEADER_EPOCHS, Kind.OFFSET_CHECKPOINT)
+def _map_lines(section: Section, data: bytes, name: str, position: int, most: int | None) -> None:
+    """Map a text file line by line, each with its line end. Checkpoints begin with a version and a count."""
+    at = shown = left_out_from = 0
+    start = ("version", "count") if name != "line" else ()
     lines = data.splitlines(keepends=True)
-    left_out_from = 0
     for number, line in enumerate(lines):
         end = at + len(line)
-        name = ("version", "count")[number] if has_start and number < 2 else f"line {number + 1}"
-        is_shown = (number < 2 or end > position) and (most is None or shown < most)
-        if is_shown:
+        if (number < len(start) or end > position) and (most is None or shown < most):
             section.leaf("lines", left_out_from, at, "not shown one by one", 0)
-            text = descriptions.content(line.rstrip(b"\r\n")).strip('"')
-            problem = _count_problem(line, len(lines) - 2) if name == "count" else None
-            section.leaf(name, at, end, f"{text} ({said})" if said and number > 1 else text, 0, problem)
+            said = descriptions.content(line.rstrip(b"\r\n")).strip('"')
+            if number < len(start):
+                problem = _count_problem(line, len(lines) - 2) if number else None
+                section.leaf(start[number], at, end, said, 0, problem)
+            else:
+                section.leaf(f"{name} {number - len(start)}", at, end, said, 0)
             shown, left_out_from = shown + 1, end
         at = end
     section.leaf("lines", left_out_from, len(data), "not shown one by one", 0)

@@ -54,23 +54,27 @@ _OF_A_MESSAGE: Final[dict[str, Meaning]] = {
     "unreadable": _UNREADABLE,
 }
 
-_OF_AN_ENTRY: Final[dict[str, Meaning]] = {
+_OF_AN_INDEX: Final[dict[str, Meaning]] = {
     "relative_offset": (Role.OFFSET, "An offset, counted from the one that the file is named after."),
     "position": (Role.OFFSET, "The byte of the segment file at which the batch begins."),
-    "timestamp_ms": (Role.TIME, "The largest timestamp of the segment up to this entry."),
+    "timestamp_ms": (Role.TIME, "The largest timestamp of the segment up to that offset."),
+}
+_OF_A_TRANSACTION: Final[dict[str, Meaning]] = {
     "version": (Role.CONTROL, "The version of the entry's format."),
-    "producer_id": (Role.PRODUCER, "The producer whose transaction or batch it was."),
-    "first_offset": (Role.OFFSET, "The first offset of the aborted transaction."),
-    "last_offset": (
-        Role.OFFSET,
-        "The last offset of the producer's last batch; for a transaction, that of its marker.",
-    ),
+    "producer_id": (Role.PRODUCER, "The producer whose transaction it was."),
+    "first_offset": (Role.OFFSET, "The first offset of the transaction, which may be in an earlier segment."),
+    "last_offset": (Role.OFFSET, "The offset of the marker that aborted it."),
     "last_stable_offset": (Role.OFFSET, "How far committed data could be read when the marker was written."),
+}
+_OF_A_PRODUCER: Final[dict[str, Meaning]] = {
+    "producer_id": (Role.PRODUCER, "The producer, one that is idempotent or transactional."),
     "epoch": (Role.PRODUCER, "The producer's epoch: a later one fences it."),
-    "last_sequence": (Role.PRODUCER, "The sequence number of the producer's last record; -1 if there is none."),
-    "offset_delta": (Role.OFFSET, "Last offset minus first offset of the producer's last batch."),
-    "coordinator_epoch": (Role.PRODUCER, "The epoch of the transaction coordinator that wrote the last marker."),
-    "txn_first_offset": (Role.OFFSET, "Where the open transaction of this producer begins; -1 if none is open."),
+    "last_sequence": (Role.PRODUCER, "The sequence number of its last record; -1 if there is none."),
+    "last_offset": (Role.OFFSET, "The last offset of its last batch; -1 if there is none."),
+    "offset_delta": (Role.OFFSET, "Last offset minus first offset of its last batch."),
+    "timestamp_ms": (Role.TIME, "When it last wrote; a producer that is silent for long is forgotten."),
+    "coordinator_epoch": (Role.PRODUCER, "The epoch of the transaction coordinator that wrote its last marker."),
+    "txn_first_offset": (Role.OFFSET, "Where its open transaction begins; -1 if none is open."),
 }
 
 _MEANINGS: Final[dict[str, dict[str, Meaning]]] = {
@@ -79,11 +83,15 @@ _MEANINGS: Final[dict[str, dict[str, Meaning]]] = {
         "message": _MESSAGE,
         "wrapper": (Role.GROUP, "A message whose value is other messages, compressed."),
         "start": (Role.GROUP, "The fields before the entries."),
-        "entry": (Role.GROUP, "One entry; all entries of the file are equally long."),
+        "entry": (Role.GROUP, "One entry of an index; all of them are equally long."),
+        "transaction": (Role.GROUP, "A transaction that was aborted by a marker in this segment."),
+        "producer": (Role.GROUP, "What is known of one producer at the offset that the file is named after."),
         "entries": (Role.UNREAD, "Entries that are not shown one by one."),
         "version": (Role.CONTROL, "The version of the file's format."),
         "count": (Role.LENGTH, "How many lines follow."),
-        "line": (Role.VALUE, "One entry of the file, as text."),
+        "line": (Role.VALUE, "One setting, or a comment."),
+        "epoch": (Role.VALUE, "A leader epoch, and the first offset that its leader wrote or would write."),
+        "offset": (Role.VALUE, "A topic, a partition of it, and an offset."),
         "zeros": (
             Role.UNREAD,
             "Room that Kafka has set aside for entries to come. It is cut when the segment is sealed.",
@@ -97,7 +105,9 @@ _MEANINGS: Final[dict[str, dict[str, Meaning]]] = {
         "crc": (Role.CONTROL, "CRC-32C of everything that follows it."),
         "entry_count": (Role.LENGTH, "How many entries follow."),
     },
-    "entry": _OF_AN_ENTRY,
+    "entry": _OF_AN_INDEX,
+    "transaction": _OF_A_TRANSACTION,
+    "producer": _OF_A_PRODUCER,
     "batch": {
         "base_offset": (
             Role.OFFSET,
