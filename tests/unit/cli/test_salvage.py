@@ -89,6 +89,8 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
     (tmp_path / "full" / "something").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "empty")
     target = tmp_path / "safe-0"
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    (tmp_path / "__cluster_metadata-0" / segment.name).write_bytes(segment.read_bytes())
     cases: list[tuple[list[Path], str]] = [
         ([tmp_path / "nothing", target], "there is no such folder"),
         ([segment, target], "this is no folder"),
@@ -98,6 +100,7 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         ([source, source, target], "twice"),
         ([source, other, target], "different partitions"),
         ([source, source.parent, target], "and not both"),
+        ([tmp_path / "__cluster_metadata-0", target], "must not have gaps"),
         ([source, tmp_path / "full"], "something in it"),
         ([source, segment], "neither in the source"),
         ([source, source], "neither in the source"),
@@ -139,6 +142,12 @@ def test_pipes_and_folders_among_the_segments_are_ignored(
     assert main(["salvage", str(source), str(tmp_path / "safe-0")]) == FINE
     assert "00000000000000000100.log: not part of the log" in capsys.readouterr().out
     assert batches_in(tmp_path / "safe-0").keys() == set(range(0, 20, 2))
+
+
+def test_a_folder_that_was_set_aside_is_a_source(source: Path, tmp_path: Path) -> None:
+    aside = source.rename(tmp_path / "events-0.0123456789abcdef0123456789abcdef-stray")
+    assert main(["salvage", str(aside), str(tmp_path / "safe")]) == FINE
+    assert batches_in(tmp_path / "safe") == batches_in(aside)
 
 
 class Interrupting(FastStorage):

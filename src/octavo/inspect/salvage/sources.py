@@ -14,7 +14,7 @@ from octavo.inspect.salvage.run import SegmentFile
 from octavo.log.files.meta_properties import MetaProperties, check_one_cluster, read_meta_properties
 from octavo.log.files.partition_metadata import read_topic_id
 from octavo.log.files.text_checkpoint import EpochEntry, read_epochs, read_offsets
-from octavo.log.names import LEADER_EPOCHS, LOG, SWAP, TopicPartition, base_offset_of
+from octavo.log.names import LEADER_EPOCHS, LOG, SWAP, AsideFolder, TopicPartition, base_offset_of
 from octavo.log.partition_folders import METADATA_PARTITION
 from octavo.log.storage import DISK
 
@@ -62,8 +62,10 @@ def find_sources(paths: Sequence[Path], target: Path) -> Sources:
     if all(directories):
         return Sources(_partitions_of(paths), True, list(paths))
     _check_names(paths)
-    names = [TopicPartition.parse(path.name) for path in (*paths, target)]
+    names = [_partition_of(path) for path in (*paths, target)]
     partition = next((name for name in names if name is not None), TopicPartition("salvaged", 0))
+    if partition == METADATA_PARTITION:
+        raise BadDirectory(paths[0], "the log of Kafka's metadata must not have gaps: fetch it from another controller")
     return Sources([PartitionSources(partition, list(paths))], False, list(paths))
 
 
@@ -94,8 +96,14 @@ def _partitions_of(paths: Sequence[Path]) -> list[PartitionSources]:
     return [PartitionSources(name, folders) for name, folders in sorted(found.items())]
 
 
+def _partition_of(folder: Path) -> TopicPartition | None:
+    """Return the partition that a folder is named after, even if it was set aside; None if it has another name."""
+    aside = AsideFolder.parse(folder.name)
+    return TopicPartition.parse(folder.name) if aside is None else aside.partition
+
+
 def _check_names(paths: Sequence[Path]) -> None:
-    names = {name for path in paths if (name := TopicPartition.parse(path.name)) is not None}
+    names = {name for path in paths if (name := _partition_of(path)) is not None}
     if len(names) > 1:
         both = " and ".join(str(name) for name in sorted(names)[:2])
         raise InvalidInput(f"{both} are different partitions, not replicas of one")
