@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from octavo.errors import FormatError
 from octavo.inspect.decoding.value_formats import Decode, to_json
-from octavo.inspect.kinds import Kind, kind_of, topic_and_partition
+from octavo.inspect.kinds import Kind, kind_of
+from octavo.log.names import AsideFolder, TopicPartition
 from octavo.records import Record
 
 _AT_ONCE: Final = 512  # records that are decoded together
@@ -94,10 +95,22 @@ def decoding_of(path: Path, chosen: RecordDecoding | None = None) -> RecordDecod
     """Return how the records of a file are decoded: as chosen, else by its topic if that is an internal one."""
     if chosen is not None:
         return chosen
-    topic, _ = topic_and_partition(path)
-    if kind_of(path) is Kind.METADATA_SNAPSHOT:
-        topic = "__cluster_metadata"
+    topic = _topic_of(path)
     return InternalDecoding(topic) if topic in INTERNAL_TOPICS else None
+
+
+def _topic_of(path: Path) -> str | None:
+    """Return the topic of a file of records, also if the file was renamed or its folder set aside."""
+    match kind_of(path):
+        case Kind.METADATA_SNAPSHOT:
+            return "__cluster_metadata"
+        case Kind.SEGMENT:
+            folder = path.absolute().parent.name
+            aside = AsideFolder.parse(folder)
+            partition = TopicPartition.parse(folder) if aside is None else aside.partition
+            return None if partition is None else partition.topic
+        case _:
+            return None
 
 
 def _texts(

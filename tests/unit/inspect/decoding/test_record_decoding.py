@@ -32,6 +32,9 @@ def decoded(decoding: RecordDecoding | None, key: bytes | None, value: bytes | N
 def test_internal_topics_are_known_by_their_folders(tmp_path: Path) -> None:
     for topic in INTERNAL_TOPICS:
         assert decoding_of(tmp_path / f"{topic}-3" / "00000000000000000000.log") is not None
+        assert decoding_of(tmp_path / f"{topic}-3" / "00000000000000000000.log.deleted") is not None
+        assert decoding_of(tmp_path / f"{topic}-3.{'0' * 32}-delete" / "00000000000000000000.log") is not None
+        assert decoding_of(tmp_path / f"{topic}-3" / "00000000000000000000.index") is None
     assert decoding_of(tmp_path / "orders-0" / "00000000000000000000.log") is None
     assert decoding_of(tmp_path / "__consumer_offsets" / "00000000000000000000.log") is None
     assert decoding_of(tmp_path / "bootstrap.checkpoint") is not None
