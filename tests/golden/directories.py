@@ -42,10 +42,17 @@ _SMALL: Final = {"segment.index.bytes": "40", "index.interval.bytes": "1"}
 _COMPACTED: Final = {**_SMALL, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 
 
-def unpack(name: Name, target: Path) -> Path:
-    """Return a fresh copy of a directory below `target`."""
+def unpack(name: Name, target: Path, partition: str | None = None) -> Path:
+    """Return a fresh copy of a directory below `target`.
+
+    partition: leave out the segments of all other partitions, which a test does not look at
+    """
+    wanted = {partition, "__cluster_metadata-0"}
     with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
-        archive.extractall(target / name, filter="data")
+        for member in archive:
+            folder, _, file = member.name.rpartition("/")
+            if partition is None or member.isdir() or not folder or folder in wanted or file == "partition.metadata":
+                archive.extract(member, target / name, filter="data")
     return target / name
 
 

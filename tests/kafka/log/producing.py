@@ -52,6 +52,7 @@ class Producing(SideBySide):
     def reopen(self) -> None:
         """Shut both down and open them again: both then know one batch of each producer."""
         self.close()
+        self.check_sound()
         self._remembers_more = False
         self.open()
 
@@ -74,6 +75,7 @@ class Producing(SideBySide):
         for folder in folders:
             shutil.rmtree(folder)
             folder.with_name(folder.name + "-crashed").rename(folder)
+        self.check_sound()
         self.open()
 
     def expire_producers(self) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from octavo.errors import AppendRefused, OctavoError
+from octavo.inspect.verify import check_directory, check_partition
 from tests.batches import TIME_MS
 from tests.kafka.judge import Judge
 from tests.kafka.log.files import INDEXES, brief, contents, deleted, fields
@@ -223,6 +224,11 @@ class SideBySide:
             elif name.endswith(".log"):
                 assert fields(ours[name]) == fields(data), name
         return theirs
+
+    def check_sound(self) -> None:
+        """`octavo verify` finds nothing wrong in either directory, however it was left."""
+        for folder in (self.kafka_folder, self.octavo_folder):
+            assert [*check_directory(folder.parent), *check_partition(folder)] == []
 
     def _change(self, action: Callable[[Any], T], code: int | None = None) -> T | Any:
         outcome = self._do(action, code)

@@ -75,6 +75,7 @@ def _live(both: Compacting, workload: Workload, *, rounds: int = 4, map_memory: 
     both.compact_all(map_memory)
     both.read_committed((1,))
     both.close()
+    both.check_sound()
     both.swap()
     both.open()
     _go_on(both, workload.take(10))

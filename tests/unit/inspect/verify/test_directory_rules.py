@@ -173,8 +173,9 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_found_where_it_is(fault: Fault, tmp_path: Path) -> None:
-    partition, _, inside = fault.file.partition("/")
-    fault.check(unpack("closed", tmp_path), partition if inside else EVENTS)
+    folder, _, inside = fault.file.partition("/")
+    partition = folder if inside else EVENTS
+    fault.check(unpack("closed", tmp_path, partition), partition)
 
 
 def test_every_rule_has_a_fault() -> None:
@@ -211,7 +212,7 @@ SOUND: Final = {
 
 @pytest.mark.parametrize("what", SOUND)
 def test_what_kafka_leaves_behind_or_makes_anew_is_no_fault(what: str, tmp_path: Path) -> None:
-    directory = unpack("closed", tmp_path)
+    directory = unpack("closed", tmp_path, EVENTS)
     SOUND[what](directory)
     assert problems(directory, EVENTS) == []
 
@@ -228,7 +229,7 @@ UNFINISHED: Final = {
 
 @pytest.mark.parametrize("what", UNFINISHED)
 def test_what_a_crash_leaves_behind_is_no_fault(what: str, tmp_path: Path) -> None:
-    directory = unpack("closed", tmp_path)
+    directory = unpack("closed", tmp_path, EVENTS)
     UNFINISHED[what](directory)
     (directory / CLEAN).unlink()
     assert problems(directory, EVENTS) == []

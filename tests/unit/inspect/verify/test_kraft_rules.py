@@ -113,7 +113,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_found_where_it_is(fault: Fault, tmp_path: Path) -> None:
-    directory = unpack("closed", tmp_path)
+    directory = unpack("closed", tmp_path, METADATA)
     if fault.offset == -1:  # the offset of the newest snapshot
         fault = fault._replace(offset=int(newest(directory).name[:20]))
     fault.check(directory, METADATA)
@@ -124,7 +124,7 @@ def test_every_rule_has_a_fault() -> None:
 
 
 def test_snapshots_that_are_being_written_or_deleted_and_an_unsaved_state_are_no_faults(tmp_path: Path) -> None:
-    directory = unpack("closed", tmp_path)
+    directory = unpack("closed", tmp_path, METADATA)
     oldest = min(directory.glob(SNAPSHOT))
     oldest.rename(oldest.with_name(f"{oldest.name}.deleted"))
     (directory / METADATA / f"{newest(directory).name[:31]}-4711.checkpoint.part").write_bytes(b"half")

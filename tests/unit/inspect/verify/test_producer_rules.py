@@ -155,7 +155,8 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_found_where_it_is(fault: Fault, tmp_path: Path) -> None:
-    fault.check(unpack("closed", tmp_path), fault.file.partition("/")[0])
+    partition = fault.file.partition("/")[0]
+    fault.check(unpack("closed", tmp_path, partition), partition)
 
 
 def test_every_rule_has_a_fault() -> None:
