@@ -18,6 +18,7 @@ from octavo.inspect.verify.batch_rules import FAULTS
 from octavo.inspect.verify.examiner import Examiner
 from octavo.inspect.verify.folder import Gone, Identity
 from octavo.inspect.verify.leftovers import is_doomed
+from octavo.inspect.verify.liveness import is_locked
 from octavo.inspect.verify.partition import BatchCheck, PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.inspect.verify.tail import TailKind
@@ -155,7 +156,7 @@ class _Walk:
         beside = self._folder.beside  # if nothing is known of it, the folder may be a copy that was made meanwhile
         is_open = beside.is_open or is_doomed(self._folder) or not (beside.is_known or self._is_alone)
         may_be_unfinished = segment.is_last and is_open
-        if may_be_unfinished and tail.kind is not TailKind.DAMAGED:
+        if may_be_unfinished and (tail.kind is not TailKind.DAMAGED or self._will_be_cut()):
             return
         segment.is_sound = False
         rule = _UNFINISHED.get(tail.kind)
@@ -163,6 +164,10 @@ class _Walk:
             yield tail.problem
         else:
             yield rule.broken(name, position=tail.position, offset=segment.end_offset, found=f"{tail.size} bytes")
+
+    def _will_be_cut(self) -> bool:
+        """Whether recovery will cut damage at the end of the log, as a power cut leaves it: no broker is running."""
+        return self._folder.beside.is_open and not is_locked(self._folder.path.absolute().parent)
 
 
 class _Places:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -182,3 +185,24 @@ def test_damage_does_not_blame_the_indexes(tmp_path: Path) -> None:
     data[100] ^= 1
     log.write_bytes(data)
     assert rules(check_file(log)) == ["batch-crc"]
+
+
+def test_damage_at_the_end_that_recovery_will_cut_is_no_problem_until_a_broker_runs(tmp_path: Path) -> None:
+    folder = write_log(tmp_path / "events-0", BEFORE + at_offset(106, BEFORE)[:-9] + b"\1garbage\1", 100)
+    assert rules(check_partition(folder)) == ["batch-crc"]
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    assert rules(check_partition(folder)) == []
+    with locked(tmp_path):
+        assert rules(check_partition(folder)) == ["batch-crc"]
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Have another process hold the lock of a directory, as a broker does."""
+    take = "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.lockf(file, 2); print('held', flush=True); input()"
+    command = [sys.executable, "-c", take, str(directory / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        yield
+        holder.communicate(b"\n")
