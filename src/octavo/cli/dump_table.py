@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,7 @@ from octavo.records import Batch, Record, read_control
 _NARROWEST: Final = 40
 _TIME_WIDTH: Final = len("2026-11-16 03:00:00.000")
 _GAP: Final = "  "
+_PAIR: Final = ("name", "value")  # the fields of entries that are never made a list
 _SAMPLE: Final = 1000  # entries whose widths decide how wide the columns of a table are
 
 _STYLES: Final = {
@@ -118,32 +119,59 @@ class TableWriter:
             yield " " * indent + _GAP + self._paint("yellow", name) + self._paint("dim", f"={text}")
 
     def entries(self, fields: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-        """Yield a table with a column for each field. Columns are as wide as the first rows need."""
-        found = iter(rows)
-        first: list[tuple[str, ...]] = []
+        """Yield a table with a column for each field, as wide as the first rows need, or a list if that is too wide."""
+        found = (_texts(fields, row) for row in rows)
+        first: list[Sequence[str]] = []
         error = None
         try:
-            first.extend(tuple(map(_text, row)) for row in islice(found, _SAMPLE))
+            first.extend(islice(found, _SAMPLE))
         except FormatError as damage:
             error = damage
         if first:
-            widths = [max(len(name), *(len(row[at]) for row in first)) for at, name in enumerate(fields)]
-            yield self._paint("dim", fit(self._aligned(fields, widths, first[0]), self._width))
-            for row in first:
-                yield fit(self._aligned(row, widths, row), self._width)
-            for values in () if error else found:
-                texts = tuple(map(_text, values))
-                yield fit(self._aligned(texts, widths, texts), self._width)
+            yield from self._columns(fields, first, found if error is None else iter(()))
         elif error is None:
             yield self._paint("dim", "no entries")
         if error is not None:
             raise error
 
-    def _aligned(self, texts: Sequence[str], widths: Sequence[int], sample: Sequence[str]) -> str:
-        """Return a line; numbers are aligned to the right, by what a sample of their column is."""
-        columns = zip(texts, widths, sample, strict=True)
-        parts = [f"{text:>{width}}" if is_number(like) else f"{text:<{width}}" for text, width, like in columns]
-        return _GAP.join(parts).rstrip()
+    def _columns(
+        self, fields: Sequence[str], first: Sequence[Sequence[str]], rest: Iterator[Sequence[str]]
+    ) -> Iterator[str]:
+        columns = list(zip(*first, strict=True))
+        widths = [max(map(len, (name, *texts))) for name, texts in zip(fields, columns, strict=True)]
+        if sum(widths) + len(_GAP) * (len(widths) - 1) > self._width and len(fields) > len(_PAIR):
+            for texts in chain(first, rest):
+                yield from self._list(fields, texts)
+            return
+        sides = [">" if all(map(is_number, texts)) else "<" for texts in columns]
+
+        def line(texts: Sequence[str]) -> str:
+            parts = [f"{text:{side}{width}}" for text, side, width in zip(texts, sides, widths, strict=True)]
+            return fit(_GAP.join(parts).rstrip(), self._width)
+
+        yield self._paint("dim", line(fields))
+        yield from map(line, chain(first, rest))
+
+    def _list(self, fields: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
+        """Yield an entry as `name value` pairs, as many in a line as fit. The lines after the first are indented."""
+        used = 0
+        parts: list[str] = []
+        for name, text in zip(fields, texts, strict=True):
+            pair = fit(f"{name} {text}", self._width - len(_GAP))
+            if parts and used + len(_GAP) + len(pair) > self._width:
+                yield _GAP.join(parts)
+                parts, used = [""], 0
+            used += len(pair) + (len(_GAP) if parts else 0)
+            parts.append(self._paint("dim", name) + pair[len(name) :])
+        yield _GAP.join(parts)
+
+
+def _texts(fields: Sequence[str], row: Sequence[object]) -> Sequence[str]:
+    """Return the values of an entry as text, timestamps as times."""
+    return [
+        _to_the_millisecond(value) if isinstance(value, int) and name.lower().endswith("timestamp") else _text(value)
+        for name, value in zip(fields, row, strict=True)
+    ]
 
 
 def _to_the_millisecond(timestamp_ms: int) -> str:
@@ -161,8 +189,8 @@ def _records(
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a whole number."""
-    return text.removeprefix("-").isdecimal()
+    """Return whether a text is a whole number, or stands for none."""
+    return text == "-" or text.removeprefix("-").isdecimal()
 
 
 def _text(value: object) -> str:

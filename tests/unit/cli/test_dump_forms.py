@@ -287,6 +287,21 @@ def test_at_a_terminal_it_is_a_table_that_fits(directory: Path) -> None:
     assert lines[lines.index("orders          3       4") - 1] == "topic   partition  offset"
 
 
+def test_entries_that_are_wider_than_the_terminal_are_lists(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"{NAME}.txnindex"
+    path.write_bytes(struct.pack(">hqqqq", 0, 7, 0, 2, 3) * 2)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["dump", str(path), "--format", "table"]) == FINE
+    lines = ["version 0  producerId 7  firstOffset 0  lastOffset 2", "  lastStableOffset 3"]
+    assert capsys.readouterr().out.splitlines()[2:] == lines * 2
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["dump", str(path), "--format", "table"]) == FINE
+    heading = "version  producerId  firstOffset  lastOffset  lastStableOffset"
+    assert capsys.readouterr().out.splitlines()[2:4] == [heading, f"{0:>7}{7:>12}{0:>13}{2:>12}{3:>18}"]
+
+
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_there_are_no_colours_where_none_are_wanted(directory: Path, environment: dict[str, str]) -> None:
     out = at_terminal(["dump", str(directory)], 80, **environment)
