@@ -17,7 +17,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from octavo.broker.wire.api_keys import FETCH
+from octavo.broker.wire.messages import read_response, write_request
+from octavo.errors import ErrorCode
 from octavo.server.serving import Server
+from tests.server.raw import RawClient, header
 
 PATIENCE_S = 30
 
@@ -140,3 +144,28 @@ def test_a_deleted_topic_is_gone(admin: AdminClient, topic: str, served: Server)
     with pytest.raises(KafkaException) as refused:
         admin.delete_topics([topic])[topic].result(PATIENCE_S)
     assert refused.value.args[0].code() == 3
+
+
+def test_a_fetch_that_waits_for_a_topic_is_answered_when_it_is_deleted(
+    admin: AdminClient, topic: str, served: Server
+) -> None:
+    wanted = {"partition": 0, "current_leader_epoch": -1, "fetch_offset": 0, "partition_max_bytes": 1_000_000}
+    content = {
+        "replica_id": -1,
+        "max_wait_ms": 600_000,
+        "min_bytes": 1,
+        "max_bytes": 1_000_000,
+        "isolation_level": 0,
+        "session_id": 0,
+        "session_epoch": -1,
+        "topics": [{"topic": topic, "partitions": [wanted]}],
+        "forgotten_topics_data": [],
+        "rack_id": "",
+    }
+    with RawClient(served.bootstrap_servers) as client:
+        client.send(header(FETCH, 11, flexible=False) + write_request(FETCH, 11, content))
+        admin.delete_topics([topic])[topic].result(PATIENCE_S)
+        answer = client.receive()
+    assert answer is not None
+    (response,) = read_response(FETCH, 11, memoryview(answer)[4:]).responses
+    assert response.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -29,6 +30,10 @@ class LedLog(NamedTuple):
 
     topic: TopicImage
     log: Log
+
+
+def _nothing() -> None:
+    """Do nothing: nobody waits."""
 
 
 def _to_stderr(message: str) -> None:
@@ -57,6 +62,8 @@ class Broker:
         self._changing: Final = threading.Lock()  # held while topics and the image change
         self._waits: Final[dict[Log, set[Wait]]] = {}
         self._woken: list[Wait] = []
+        self._changed: Final[deque[Log]] = deque()  # by other threads than that of the handlers
+        self.poke: Callable[[], object] = _nothing  # has that thread look at `take_woken` soon
         self.image = self._make_image()
 
     # ------------------------------------------------------------------------------------------------------- requests
@@ -119,12 +126,15 @@ class Broker:
             self.image = self._make_image()
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic, and replace the image first, so that nobody writes to it any more."""
+        """Delete a topic, replace the image, and have those answered who wait for records of the topic."""
         with self._changing:
+            logs = [log for log in self.directory.logs if log.partition.topic == name]
             try:
                 self.directory.delete_topic(name)
             finally:
                 self.image = self._make_image()
+        for log in logs:
+            self.wake_from_elsewhere(log)
 
     def set_config(self, name: str, changes: Mapping[str, str | None]) -> None:
         """Change the settings of a topic, and replace the image."""
@@ -180,14 +190,21 @@ class Broker:
                 if not waiting:
                     del self._waits[log]
 
+    def wake_from_elsewhere(self, log: Log) -> None:
+        """Do what `wake` does, from any thread."""
+        self._changed.append(log)
+        self.poke()
+
     def wake(self, log: Log) -> None:
-        """Have everything be tried again that waits for this log."""
+        """Have everything be tried again that waits for this log. For the thread of the handlers."""
         waiting = self._waits.get(log)
         if waiting:
             self._woken.extend(waiting)
 
     def take_woken(self) -> list[Wait]:
         """Return the waits to try again, each once."""
+        while self._changed:
+            self.wake(self._changed.popleft())
         if not self._woken:
             return []
         woken, self._woken = self._woken, []

@@ -57,6 +57,7 @@ class Reactor:
         self._epoll: Final = select.epoll()
         self._wakeup: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wakeup, select.EPOLLIN)
+        broker.poke = self._poke
         self._is_stopping = False
         self._next_idle_check = time.monotonic() + _IDLE_CHECK_S
         for descriptor in self._listeners:
@@ -67,6 +68,10 @@ class Reactor:
     def call(self, function: Callable[[], None]) -> None:
         """Have the reactor's thread call a function soon. Any thread may call this."""
         self._calls.append(function)
+        self._poke()
+
+    def _poke(self) -> None:
+        """Have the reactor's thread take a turn. Any thread may call this."""
         with contextlib.suppress(OSError):  # the reactor is gone
             os.eventfd_write(self._wakeup, 1)
 

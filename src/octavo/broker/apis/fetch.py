@@ -89,8 +89,10 @@ class _Fetch:
         return Wait(deadline, tuple(self._logs), self._retry)
 
     def _retry(self, is_over: bool) -> Parts | None:
+        before = len(self._logs)
         results = self._read()
-        return self._answer(results) if is_over or self._is_enough(results) else None
+        is_one_gone = len(self._logs) < before
+        return self._answer(results) if is_over or is_one_gone or self._is_enough(results) else None
 
     def _is_enough(self, results: Iterable[FetchedPartition]) -> bool:
         if self._must_answer:
