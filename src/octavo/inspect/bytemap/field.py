@@ -101,7 +101,7 @@ class Section:
                 value=value,
                 data=self.view[start:end],
                 depth=depth,
-                role=Role.GROUP if is_group else role,
+                role=Role.GROUP if is_group else Role.UNREAD if role is Role.GROUP else role,
                 meaning=meaning,
                 is_group=is_group,
                 inflated=self.inflated,

@@ -107,7 +107,7 @@ def _explain_batch(
         kind=name.kind,
         fields=fields,
         position=start,
-        size=len(data),
+        size=fields[0].size if fields else 0,
         file_size=size,
         next_position=next_position if next_position < size else None,
         notes=tuple(notes),

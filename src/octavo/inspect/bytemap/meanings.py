@@ -180,6 +180,7 @@ _MEANINGS: Final[dict[str, dict[str, Meaning]]] = {
         "offset": (Role.OFFSET, "The offset of the last message inside."),
         "value": (Role.PACKED, "Other messages, compressed as one stream."),
         "message": _MESSAGE,
+        "wrapper": (Role.GROUP, "A message that is called compressed, inside another. Kafka writes none."),
         "messages": (Role.PACKED, "The messages inside."),
         "more messages": _NOT_SHOWN,
         "unread": (Role.UNREAD, "A message that is not all there. Old brokers cut batches so; readers pass it over."),

@@ -92,7 +92,8 @@ def _summary(explained: ByteMap) -> str:
     if first.name not in ("batch", "message", "wrapper"):
         return text(explained.kind.value)
     said = {field.name: field.value for field in reversed(explained.fields) if not field.inflated}
-    records = f"{said['record_count']} records" if said.get("record_count") else ""
+    count = said.get("record_count", "")
+    records = f"{count} record{'' if count == '1' else 's'}" if count else ""
     offset = f"from offset {said['base_offset']} on" if said.get("base_offset") else ""
     return text(", ".join(part for part in (first.name, first.value, records, offset) if part))
 
