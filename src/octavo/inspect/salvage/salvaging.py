@@ -84,7 +84,7 @@ def salvage(
         storage.sync_folder(result)
         for report in reports:
             report.target = target / report.partition if found.are_directories else target
-        storage.rename(result, target)
+        storage.rename(result, target.absolute())
         storage.sync_folder(target.absolute().parent)
     return SalvageReport(reports)
 
@@ -92,7 +92,7 @@ def salvage(
 @contextmanager
 def _workshop(target: Path) -> Iterator[Path]:
     """Make a folder beside the target, on the same file system, and remove it with what is left in it."""
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.salvage-", dir=target.absolute().parent))
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.absolute().name}.salvage-", dir=target.absolute().parent))
     try:
         (folder / "result").mkdir()
         yield folder

@@ -128,6 +128,8 @@ def check_target(target: Path, sources: Sequence[Path]) -> None:
         raise BadDirectory(target, "there is a file of this name: the target has to be new, or an empty folder")
     if target.is_dir() and any(target.iterdir()):
         raise BadDirectory(target, "the target has to be new, or an empty folder, and there is something in it")
+    if target.absolute().is_mount():
+        raise BadDirectory(target, "another file system is mounted there: give a folder in it that does not exist yet")
     if not place.parent.is_dir():
         raise BadDirectory(target, "there is no folder in which to make it")
     if not os.access(place.parent, os.W_OK | os.X_OK):

@@ -47,7 +47,7 @@ def plan_segments(runs: Sequence[Run], leader: Replica) -> list[TargetSegment]:
         segments[-1].runs.append(run)
         size += run.size
     if not runs:
-        return [TargetSegment(leader.files[0].named if leader.files else 0, [])]
+        return [TargetSegment(leader.named_end(leader.files[0].named) if leader.files else 0, [])]
     first, end_offset = runs[-1].last + 1, leader.named_end(runs[-1].last + 1)
     if first < end_offset:
         filler = empty_batch(base_offset=first, last_offset=end_offset - 1, leader_epoch=max(runs[-1].leader_epoch, 0))

@@ -237,9 +237,10 @@ def test_offsets_that_are_lost_at_the_end_are_not_used_again(source: Path) -> No
 def test_a_log_of_nothing_but_damage_becomes_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "events-0").mkdir()
     (tmp_path / "events-0" / "00000000000000000042.log").write_bytes(b"no batches at all" * 100)
+    (tmp_path / "events-0" / "00000000000000000050.log").write_bytes(bytes(5000))
     report, result = salvaged(tmp_path / "events-0")
     assert result == {}
-    assert (report.start_offset, report.end_offset, report.batches) == (42, 42, 0)
+    assert (report.start_offset, report.end_offset, report.batches) == (50, 50, 0)
     assert [(each.first_offset, each.last_offset) for each in report.lost] == [(42, None)]
 
 
