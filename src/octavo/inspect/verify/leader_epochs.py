@@ -93,6 +93,8 @@ class LeaderEpochs:
         entry = np.searchsorted(self._starts, table[:, BASE_OFFSET], side="right") - 1
         epochs = table[:, LEADER_EPOCH]
         wrong = (entry >= 0) & (table[:, MAGIC] == 2) & (epochs >= 0) & (epochs != self._epochs[entry])
+        if not wrong.any():
+            return
         rows = np.flatnonzero(wrong)
         _, firsts = np.unique(np.stack((entry[rows], epochs[rows])), axis=1, return_index=True)
         for row in sorted(rows[firsts].tolist()):  # the first of each kind is enough

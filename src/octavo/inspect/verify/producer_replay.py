@@ -119,20 +119,23 @@ class ProducerReplay:
 
     def replay(self, table: Table) -> None:
         """Replay the next batches of the log."""
-        table = table[table[:, LAST_OFFSET] >= self._log_start]
+        if len(table) and table[0, LAST_OFFSET] < self._log_start:
+            table = table[table[:, LAST_OFFSET] >= self._log_start]
         if not len(table):
             return
         whole_from = self._note_gaps(table)
         flags = table[:, ATTRIBUTES]
         is_control = flags & _CONTROL != 0
-        is_end = is_control & (table[:, CONTROL_TYPE] >= ABORT) & (table[:, CONTROL_TYPE] <= COMMIT)
+        is_end = is_control & (flags & _TRANSACTIONAL != 0)
+        is_end &= (table[:, CONTROL_TYPE] >= ABORT) & (table[:, CONTROL_TYPE] <= COMMIT)
         chosen = (table[:, MAGIC] == 2) & (table[:, PRODUCER_ID] >= 0) & (is_end | ~is_control)
         if not chosen.any():
             return
         rows = table[chosen]
         is_marker, is_transactional = is_end[chosen], flags[chosen] & _TRANSACTIONAL != 0
-        before, epoch_before = self._previous(rows)
-        self._note_transactions(rows, is_marker, is_transactional, before, epoch_before, whole_from[chosen])
+        if is_transactional.any():  # markers are transactional, too
+            before, epoch_before = self._previous(rows)
+            self._note_transactions(rows, is_marker, is_transactional, before, epoch_before, whole_from[chosen])
         self._note_last(rows, is_marker)
 
     def _note_gaps(self, table: Table) -> npt.NDArray[np.int64]:
@@ -210,21 +213,21 @@ class ProducerReplay:
 
     def _note_last(self, rows: Table, is_marker: npt.NDArray[np.bool_]) -> None:
         """Note the last batch of each producer, and the last one with records."""
-        for row in _last_of_each(rows[:, PRODUCER_ID], np.arange(len(rows))):
+        for row in _last_of_each(rows[:, PRODUCER_ID]):
             producer = self._producer(int(rows[row, PRODUCER_ID]))
             producer.epoch, producer.last_event = int(rows[row, PRODUCER_EPOCH]), int(rows[row, BASE_OFFSET])
-        data = np.flatnonzero(~is_marker)
-        for row in _last_of_each(rows[data, PRODUCER_ID], data):
-            self._producer(int(rows[row, PRODUCER_ID])).data = _data_batch(rows[row])
+        data = rows[~is_marker] if is_marker.any() else rows
+        for row in _last_of_each(data[:, PRODUCER_ID]):
+            self._producer(int(data[row, PRODUCER_ID])).data = _data_batch(data[row])
 
     def _producer(self, producer_id: int) -> Producer:
         return self.producers.setdefault(producer_id, Producer())
 
 
-def _last_of_each(ids: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> list[int]:
-    """Return of `rows` the last one for each id."""
+def _last_of_each(ids: npt.NDArray[np.int64]) -> list[int]:
+    """Return the last row of each id."""
     _, firsts = np.unique(ids[::-1], return_index=True)
-    last: list[int] = rows[::-1][firsts].tolist()
+    last: list[int] = (len(ids) - 1 - firsts).tolist()
     return last
 
 
