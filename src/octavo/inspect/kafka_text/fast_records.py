@@ -16,6 +16,7 @@ from octavo.records.kernels import Kernels
 from octavo.records.kernels.printing import text
 from octavo.records.layout import Attributes, BatchHeader, Buffer
 
+_LOG_APPEND_TIME: Final = int(Attributes.LOG_APPEND_TIME)
 _ROOM: Final = 1 << 20
 _GAPS: Final = 4096
 
@@ -45,7 +46,7 @@ class RecordPrinter:
 
     def print(self, kernels: Kernels, header: BatchHeader, records: Buffer, last_offset: int) -> Iterator[Lines] | None:
         """Return the lines of a batch in pieces, or None if slower code has to print it."""
-        is_append_time = bool(header.attributes & Attributes.LOG_APPEND_TIME)
+        is_append_time = bool(header.attributes & _LOG_APPEND_TIME)
         batch = self._batch
         batch[text.BASE_OFFSET] = header.base_offset
         batch[text.BASE_TIMESTAMP] = header.base_timestamp_ms

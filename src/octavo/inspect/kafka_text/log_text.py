@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from octavo.inspect.kafka_text.fast_records import RecordPrinter
 
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+_DELETE_HORIZON: Final = int(
+    Attributes.DELETE_HORIZON
+)  # plain numbers: flags of an enum take longer than everything else here
+_CONTROL: Final = int(Attributes.CONTROL)
+_TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
+_CODEC: Final = int(Attributes.CODEC)
+_LOG_APPEND_TIME: Final = int(Attributes.LOG_APPEND_TIME)
 _BOOTSTRAP: Final = "bootstrap.checkpoint"
 _COVERED_FROM: Final = covered_from(2)
 _ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the low byte, which has all of them
@@ -71,21 +78,21 @@ class LogText:
             return False
         header = BATCH_HEADER.read(batch.header())
         attributes = header.attributes
-        horizon = f"[{header.base_timestamp_ms}]" if attributes & Attributes.DELETE_HORIZON else ".empty"
+        horizon = f"[{header.base_timestamp_ms}]" if attributes & _DELETE_HORIZON else ".empty"
         base_sequence = header.base_sequence
         last_sequence = (
             NO_SEQUENCE if base_sequence == NO_SEQUENCE else increment_sequence(base_sequence, header.last_offset_delta)
         )
-        is_control = bool(attributes & Attributes.CONTROL)
+        is_control = bool(attributes & _CONTROL)
         self.output.write(
             f"baseOffset: {batch.offset} lastOffset: {wrap64(header.base_offset + header.last_offset_delta)} "
             f"count: {header.record_count} baseSequence: {base_sequence} lastSequence: {last_sequence} "
             f"producerId: {header.producer_id} producerEpoch: {header.producer_epoch} "
             f"partitionLeaderEpoch: {header.leader_epoch} "
-            f"isTransactional: {_boolean(attributes & Attributes.TRANSACTIONAL)} isControl: {_boolean(is_control)} "
+            f"isTransactional: {_boolean(attributes & _TRANSACTIONAL)} isControl: {_boolean(is_control)} "
             f"deleteHorizonMs: OptionalLong{horizon}"
         )
-        codec = _CODECS[checked_codec(attributes & Attributes.CODEC)]
+        codec = _CODECS[checked_codec(attributes & _CODEC)]
         is_valid = batch.size >= BATCH_HEADER.size and crc32c(batch.load()[_COVERED_FROM:]) == header.crc
         self.output.line(
             f" position: {position} {_timestamp_type(attributes)}: {header.max_timestamp_ms} size: {batch.size} "
@@ -188,7 +195,7 @@ class LogText:
 
 
 def _timestamp_type(attributes: int) -> str:
-    return "LogAppendTime" if attributes & Attributes.LOG_APPEND_TIME else "CreateTime"
+    return "LogAppendTime" if attributes & _LOG_APPEND_TIME else "CreateTime"
 
 
 def _boolean(value: int) -> str:

@@ -13,15 +13,13 @@ class Output:
     def __init__(self, out: BinaryIO, err: BinaryIO) -> None:
         self._out = out
         self._err = err
-        self._pieces: list[str] = []
-        self._size = 0
+        self._buffer = bytearray()
         self.is_damaged = False
 
     def write(self, text: str) -> None:
         """Write text as it is, like `System.out.print`."""
-        self._pieces.append(text)
-        self._size += len(text)
-        if self._size > _ENOUGH:
+        self._buffer += _encode(text)
+        if len(self._buffer) > _ENOUGH:
             self.flush()
 
     def line(self, text: str) -> None:
@@ -30,8 +28,13 @@ class Output:
 
     def write_bytes(self, data: memoryview) -> None:
         """Write text that is encoded already."""
-        self.flush()
-        _write_all(self._out, data)
+        if len(data) > _ENOUGH:
+            self.flush()
+            _write_all(self._out, data)
+            return
+        self._buffer += data
+        if len(self._buffer) > _ENOUGH:
+            self.flush()
 
     def error(self, text: str) -> None:
         """Write a line to standard error, after everything that was written before."""
@@ -41,11 +44,8 @@ class Output:
 
     def flush(self) -> None:
         """Hand over what is buffered."""
-        if self._pieces:
-            data = _encode("".join(self._pieces))
-            self._pieces.clear()
-            self._size = 0
-            _write_all(self._out, memoryview(data))
+        data, self._buffer = self._buffer, bytearray()
+        _write_all(self._out, memoryview(data))
 
 
 def _encode(text: str) -> bytes:

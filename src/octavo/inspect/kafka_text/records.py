@@ -19,6 +19,8 @@ from octavo.records.layout import BATCH_HEADER, Attributes, BatchHeader
 from octavo.records.sequence import record_sequence
 from octavo.records.text import read_text
 
+_CODEC: Final = int(Attributes.CODEC)  # plain numbers: flags of an enum take longer than everything else here
+_LOG_APPEND_TIME: Final = int(Attributes.LOG_APPEND_TIME)
 _PREMATURE: Final = "Incorrect declared batch size, premature EOF reached"
 _POINTER: Final = 4  # bytes of a reference in Java, which allocates a list for all records
 _COUNT_AT: Final = BATCH_HEADER.at("record_count")
@@ -40,7 +42,7 @@ def read_records(data: memoryview) -> Iterator[TextRecord]:
     if int_at(data, _COUNT_AT) == 0:
         return
     header = BATCH_HEADER.read(data)
-    if not checked_codec(header.attributes & Attributes.CODEC):
+    if not checked_codec(header.attributes & _CODEC):
         yield from _uncompressed(header, data)
         return
     yield from _compressed(header, data[BATCH_HEADER.size :])
@@ -71,7 +73,7 @@ def _compressed(header: BatchHeader, body: memoryview) -> Iterator[TextRecord]:
 
 def _from_stream(header: BatchHeader, body: memoryview) -> Iterator[TextRecord]:
     records = _decompressed(header, body)
-    codec = header.attributes & Attributes.CODEC
+    codec = header.attributes & _CODEC
     # Streams that the fast libraries refuse are decompressed as Java does it.
     is_sound = records is not None
     stream = Stream.of(records or b"") if is_sound else open_stream(codec, bytes(body), header.magic, BATCH_HEADER.size)
@@ -86,12 +88,12 @@ def sound_records(header: BatchHeader, data: memoryview) -> memoryview | None:
     if header.record_count <= 0:
         return None
     body = data[BATCH_HEADER.size :]
-    return _decompressed(header, body) if header.attributes & Attributes.CODEC else body
+    return _decompressed(header, body) if header.attributes & _CODEC else body
 
 
 def _decompressed(header: BatchHeader, body: memoryview) -> memoryview | None:
     try:
-        return decompress(header.attributes & Attributes.CODEC, body)
+        return decompress(header.attributes & _CODEC, body)
     except FormatError:
         return None
 
@@ -151,7 +153,7 @@ def _read_body(header: BatchHeader, cursor: Cursor, size: int) -> TextRecord:
 def _read_fields(header: BatchHeader, cursor: Cursor) -> TextRecord:
     cursor.byte()  # attributes, of which none is used
     timestamp_ms = wrap64(header.base_timestamp_ms + cursor.varlong())
-    if header.attributes & Attributes.LOG_APPEND_TIME:
+    if header.attributes & _LOG_APPEND_TIME:
         timestamp_ms = header.max_timestamp_ms
     offset_delta = cursor.varint()
     key = cursor.sized(cursor.varint())
