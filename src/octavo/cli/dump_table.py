@@ -15,6 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
+from octavo.cli.printable import printable
 from octavo.errors import FormatError
 from octavo.inspect.control import control_content
 from octavo.inspect.decoding.record_decoding import NOT_DECODED, DecodedRecord, RecordDecoding, decoded_records
@@ -69,7 +70,9 @@ class TableWriter:
 
     def heading(self, path: Path, what: str) -> str:
         """Return the line above everything in a file."""
-        return self._paint("bold", fit(str(path), self._width, keep_end=True)) + "\n" + self._paint("dim", what)
+        return (
+            self._paint("bold", fit(printable(str(path)), self._width, keep_end=True)) + "\n" + self._paint("dim", what)
+        )
 
     def batch(self, segment: SegmentFile, batch: Batch, decoding: RecordDecoding | None = None) -> Iterator[str]:
         """Yield the lines of a batch and its records. What is decoded stands in place of the bytes."""
@@ -228,13 +231,6 @@ def shown(data: bytes | None, width: int) -> str:
     if sum(map(str.isprintable, text)) < 0.7 * len(text) and data.strip():
         return fit(f"0x{data[:width].hex()}", width, is_cut=2 * len(data) + 2 > width)
     return fit(printable(text), width, is_cut=len(start) < len(data))
-
-
-def printable(text: str) -> str:
-    """Return text with every character escaped that is not printable, as Python would escape it."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def fit(text: str, width: int, *, is_cut: bool = False, keep_end: bool = False) -> str:

@@ -31,6 +31,7 @@ from octavo.errors import Corrupt, CorruptFile
 from octavo.inspect.kinds import FileName, Kind, check_regular, open_regular
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK
+from octavo.records.layout import MAX_INT32
 
 Entry = dict[str, Any]
 Row = tuple[Any, ...]
@@ -89,11 +90,13 @@ def _read_rows(path: Path, row: struct.Struct, *, filled: bool) -> Iterator[Row]
     if they are the only row.
     """
     file = open_regular(path)
+    if file.size() > MAX_INT32:
+        raise CorruptFile(path, MAX_INT32, f"the file has {file.size():,} bytes, and none of its kind has so many")
     only_one = file.size() == row.size
     number = zeros = 0
     while data := file.read_at(_CHUNK, number * row.size):
         whole = len(data) - len(data) % row.size
-        if filled and not only_one and not any(data):
+        if filled and not only_one and data.count(0) == len(data):
             zeros += whole // row.size
         else:
             for fields in row.iter_unpack(memoryview(data)[:whole]):

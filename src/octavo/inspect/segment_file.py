@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from octavo.records.arrow.reader import ArrowReader
 
-_PIECE: Final = 1 << 16  # bytes that are compared with zeros at a time
+_HEAD: Final = MAGIC_AT + 1  # bytes by which a batch is recognised
+_ZEROS: Final = bytes(1 << 16)
 
 
 class SegmentFile:
@@ -81,7 +82,7 @@ class SegmentFile:
         Raises `InvalidInput` if the file is shorter than what was read of it.
         """
         size = self._open.size()
-        if self.zero_tail is not None and size == self.size and not _is_zero(self._data, self.zero_tail, LOG_OVERHEAD):
+        if self.zero_tail is not None and size == self.size and not self._is_zero(self.zero_tail, LOG_OVERHEAD):
             self.zero_tail = None  # written to in the meantime
             return True
         if size < self.position:
@@ -126,22 +127,32 @@ class SegmentFile:
 
     def _next_batch(self) -> Batch | None:
         """Return the next batch; None at the end, or if only zeros follow."""
-        known = len(self.damage)
+        if self._resync and self._ends_in_zeros(self.position):
+            return None
         try:
-            batch = next(self._reader, None)
+            return next(self._reader, None)
         except FormatError:
             if not self._ends_in_zeros(self.position):
                 raise
             return None
-        if batch is None and len(self.damage) > known and self._ends_in_zeros(self.damage[-1].position):
-            self._reader.go_to(self.damage.pop().position, self.last_offset)
-        return batch
 
     def _ends_in_zeros(self, position: int) -> bool:
-        """Return whether only zeros follow, from a position on; then remember that."""
-        if not _is_zero(self._data, position, self.size - position):
+        """Return whether only zeros follow, enough of them to be no torn batch; then remember that."""
+        left = self.size - position
+        if left < LOG_OVERHEAD or not self._is_zero(position, min(left, _HEAD)) or not self._is_zero(position, left):
             return False
         self.zero_tail = position
+        return True
+
+    def _is_zero(self, position: int, size: int) -> bool:
+        """Return whether all of `size` bytes at `position` are zero. Holes of the file are not read."""
+        end = position + size
+        while position < end:
+            position = max(position, self._open.next_data(position))
+            piece = self._data[position : min(end, position + len(_ZEROS))]
+            if piece != _ZEROS[: len(piece)]:
+                return False
+            position += len(piece)
         return True
 
     def records(self, batch: Batch) -> Iterator[Record]:
@@ -240,19 +251,6 @@ class SegmentFile:
         found = next(read_batches(self._data, start=self.torn_tail, resync=True), None)
         if found is not None and (self.last_offset is None or found.last_offset > self.last_offset):
             raise Truncated(self.torn_tail, "a batch ends behind the file, and there are others behind its header")
-
-
-def _is_zero(data: mmap.mmap | bytes, position: int, size: int) -> bool:
-    """Return whether there are `size` bytes at `position`, and all of them are zero."""
-    end = position + size
-    if size <= 0 or end > len(data):
-        return False
-    while position < end:
-        piece = data[position : min(end, position + _PIECE)]
-        if any(piece):
-            return False
-        position += len(piece)
-    return True
 
 
 def _mapped(descriptor: int) -> mmap.mmap | bytes:

@@ -422,6 +422,30 @@ def test_damage_in_other_files_is_one_sentence(
         assert ("120" in out) == (name == f"{NAME}.index")  # what is before the damage is printed
 
 
+def test_a_name_has_no_power_over_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "\x1b[31m\udcff.log"
+    path.write_bytes(batch(0, [b"one"]))
+    assert main(["dump", str(path), "--format", "table"]) == FINE
+    path.write_bytes(batch(0, [b"one"])[:70])
+    assert main(["dump", str(path), "--format", "jsonl"]) == FINE
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert "\\x1b[31m\\udcff.log" in out
+    assert "\\x1b[31m\\udcff.log: the last batch" in err
+
+
+def test_a_sparse_file_is_not_read_for_hours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, index = tmp_path / f"{NAME}.log", tmp_path / f"{NAME}.index"
+    for path in (log, index):
+        path.touch()
+        os.truncate(path, 1 << 40)
+    for options in ([], ["--resync"]):
+        assert main(["dump", str(log), "--format", "jsonl", *options]) == FINE
+        assert "bytes are zeros, which Kafka writes over later" in capsys.readouterr().err
+    assert main(["dump", str(index), "--format", "jsonl"]) == DAMAGE_FOUND
+    assert "none of its kind has so many" in capsys.readouterr().err
+
+
 def test_a_folder_that_may_not_be_listed_is_one_sentence(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     folder.mkdir(mode=0)

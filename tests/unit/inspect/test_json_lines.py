@@ -140,7 +140,7 @@ def test_damage_is_met_at_the_same_place_and_passed_over_alike(tmp_path: Path, n
         batches.append(builder.build())
     sound = b"".join(batches) + (18).to_bytes(8) + commit[8:]
     path = tmp_path / named
-    for _ in range(150):
+    for _ in range(60):
         data = bytearray(sound)
         match rng.randrange(4):
             case 0:
