@@ -145,6 +145,16 @@ def test_pipes_and_folders_among_the_segments_are_ignored(
     assert batches_in(tmp_path / "safe-0").keys() == set(range(0, 20, 2))
 
 
+def test_the_current_folder_may_be_the_target(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(["salvage", "../source/events-0", "."]) == FINE
+    assert capsys.readouterr().err == ""
+    assert batches_in(tmp_path / "here") == batches_in(source)
+
+
 def test_a_folder_that_was_set_aside_is_a_source(source: Path, tmp_path: Path) -> None:
     aside = source.rename(tmp_path / "events-0.0123456789abcdef0123456789abcdef-stray")
     assert main(["salvage", str(aside), str(tmp_path / "safe")]) == FINE

@@ -71,10 +71,11 @@ def salvage(
     Raises `BadDirectory` and `InvalidInput` for sources and targets that cannot be used, and `OSError`. If anything is
     raised, there is no target.
     """
-    check_target(target, sources)
+    place = target.absolute()  # the target may be the current folder, which is replaced
+    check_target(place, sources)
     found = find_sources(sources, target)
     job = _Job(found, abort_open, on_progress, clock, storage)
-    with _workshop(target) as workshop:
+    with _workshop(place) as workshop:
         result = workshop / "result"
         reports = [job.partition(each, workshop, result) for each in found.partitions]
         if found.are_directories:
@@ -84,15 +85,15 @@ def salvage(
         storage.sync_folder(result)
         for report in reports:
             report.target = target / report.partition if found.are_directories else target
-        storage.rename(result, target.absolute())
-        storage.sync_folder(target.absolute().parent)
+        storage.rename(result, place)
+        storage.sync_folder(place.parent)
     return SalvageReport(reports)
 
 
 @contextmanager
 def _workshop(target: Path) -> Iterator[Path]:
     """Make a folder beside the target, on the same file system, and remove it with what is left in it."""
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.absolute().name}.salvage-", dir=target.absolute().parent))
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.salvage-", dir=target.parent))
     try:
         (folder / "result").mkdir()
         yield folder
