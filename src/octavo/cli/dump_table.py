@@ -79,7 +79,7 @@ class TableWriter:
         yield self._paint("dim", fit(_about(batch), self._width))
         offset_width = max(8, len(str(batch.last_offset)))
         room = self._width - offset_width - _TIME_WIDTH - 3 * len(_GAP)
-        key_width = max(6, room // 4)
+        key_width = max(6, room // (4 if decoding is None else 2))
         for record, decoded in _records(segment, batch, decoding):
             line = [
                 self._paint("cyan", f"{record.offset:>{offset_width}}"),
@@ -101,7 +101,7 @@ class TableWriter:
             fields = " ".join(f"{name}={value}" for name, value in content.items())
             yield self._paint("magenta", fit(f"{kind} {fields}", key_width + len(_GAP) + value_width))
             return
-        key, value = (text if text is None else text.encode() for text in (decoded.key, decoded.value))
+        key, value = (text if text is None else text.encode() for text in decoded.for_people())
         yield self._bytes(record.key if key is None else key, key_width, "green", padded=True)
         yield self._bytes(record.value if value is None else value, value_width, None, padded=False)
 

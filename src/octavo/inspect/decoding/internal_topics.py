@@ -20,6 +20,7 @@ class Nodes(NamedTuple):
     key: Any
     value: Any
     error: str | None
+    kind: str | None = None  # what Kafka calls such a record
 
 
 Decode = Callable[[bytes | None, bytes | None], Nodes]  # takes key and value
@@ -29,14 +30,15 @@ def _coordinator(kinds: Mapping[int, type[CoordinatorKey[Any]]], value_json: Val
     from octavo.inspect.kafka_json.coordinator import UnknownType, key_node, value_node
 
     def decode(key: bytes | None, value: bytes | None) -> Nodes:
-        node = None
+        node, name = None, None
         if key is None:
             return Nodes(None, None, "the record has no key, which would say what it is")
         try:
             kind, node = key_node(kinds, key)
-            return Nodes(node, None if value is None else value_node(kind, value, value_json), None)
+            name = kind.__name__.removesuffix("Key")
+            return Nodes(node, None if value is None else value_node(kind, value, value_json), None, name)
         except (UnknownType, Refused) as error:
-            return Nodes(node, None, str(error))
+            return Nodes(node, None, str(error), name)
 
     return decode
 
@@ -46,7 +48,8 @@ def _framed(kinds: Mapping[int, type[FramedRecord]]) -> Decode:
 
     def decode(key: bytes | None, value: bytes | None) -> Nodes:
         try:
-            return Nodes(None, framed_node(kinds, value), None)
+            node = framed_node(kinds, value)
+            return Nodes(None, node, None, node["type"])
         except Refused as error:
             return Nodes(None, None, str(error))
 

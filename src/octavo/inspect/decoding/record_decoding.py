@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -25,12 +26,20 @@ class DecodedRecord(NamedTuple):
     key: str | None
     value: str | None
     error: str | None
+    kind: str | None = None  # in internal topics: what Kafka calls such a record
 
     @property
     def members(self) -> str:
         """The members of a JSON object that say this, each after a comma."""
         text = f',"decodedKey":{self.key or "null"},"decodedValue":{self.value or "null"}'
         return text if self.error is None else f'{text},"decodeError":{to_json(self.error)}'
+
+    def for_people(self) -> tuple[str | None, str | None]:
+        """Return short texts of key and value, for a table: kind and fields of a record of an internal topic."""
+        if self.kind is None:
+            return self.key, self.value
+        key, value = (None if text is None else _fields(text) for text in (self.key, self.value))
+        return f"{self.kind} {key or ''}".rstrip(), value
 
 
 NOT_DECODED: Final = DecodedRecord(None, None, None)
@@ -65,7 +74,7 @@ class InternalDecoding(RecordDecoding):
     def decode(self, keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[DecodedRecord]:
         """Decode the records of a batch, or of many."""
         found = (self._decode(key, value) for key, value in zip(keys, values, strict=True))
-        return [DecodedRecord(_text(key), _text(value), error) for key, value, error in found]
+        return [DecodedRecord(_text(key), _text(value), error, kind) for key, value, error, kind in found]
 
 
 def decoded_records(decoding: RecordDecoding, records: Iterable[Record]) -> Iterator[tuple[Record, DecodedRecord]]:
@@ -120,6 +129,12 @@ def _texts(
         return [None] * len(contents), [None] * len(contents)
     texts, errors = decode(contents)
     return texts, [None if error is None else f"{name}: {error}" for error in errors]
+
+
+def _fields(text: str) -> str:
+    data = json.loads(text)["data"]
+    shown = ((name, value if isinstance(value, str) else to_json(value)) for name, value in data.items())
+    return " ".join(f"{name}={value}" for name, value in shown)
 
 
 def _text(node: Any) -> str | None:

@@ -128,3 +128,17 @@ def test_a_plugin_that_fails_gets_one_sentence(
     monkeypatch.delitem(sys.modules, "octavo_test_length", raising=False)
     with pytest.raises(InvalidInput, match=problem):
         format_decoder("length", message="size")([b"a", b"b"])
+
+
+def test_tables_have_names_and_fields(tmp_path: Path) -> None:
+    offsets = decoding_of(tmp_path / "__consumer_offsets-3" / "00000000000000000000.log")
+    metadata = decoding_of(tmp_path / "bootstrap.checkpoint")
+    assert offsets is not None
+    assert metadata is not None
+    whole, deleted, broken, unknown = offsets.decode([KEY, KEY, KEY, b"\x00\x63"], [VALUE, None, VALUE[:9], VALUE])
+    name = "OffsetCommit group=g topic=t partition=3"
+    assert whole.for_people() == (name, "offset=7 leaderEpoch=-1 metadata=m commitTimestamp=9")
+    assert deleted.for_people() == broken.for_people() == (name, None)
+    assert unknown.for_people() == (None, None)
+    assert metadata.decode([None], [write_metadata(NoOpRecord())])[0].for_people() == ("NO_OP_RECORD", "")
+    assert DecodedRecord('"k"', "[1]", None).for_people() == ('"k"', "[1]")
