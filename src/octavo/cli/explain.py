@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _print(explained: ByteMap, *, everything: bool) -> None:
     from rich.console import Console
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # where the locale has no middle dots
     console = Console(highlight=False, soft_wrap=True)
     width = min(console.width, _WIDEST) if console.is_terminal else _NARROW
     for line in _lines(explained, width, everything=everything):

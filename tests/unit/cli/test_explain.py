@@ -87,6 +87,13 @@ def test_in_a_pipe_there_are_80_columns_and_no_escapes(segment: Path) -> None:
     assert done.stderr == ""
 
 
+def test_a_locale_without_our_signs_gets_question_marks(segment: Path) -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*EXPLAIN, segment], capture_output=True, env=environment, check=True)
+    assert b"?" in done.stdout
+    assert done.stderr == b""
+
+
 def test_each_field_is_told_with_bytes_name_value_and_meaning(
     segment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
