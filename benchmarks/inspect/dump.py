@@ -32,7 +32,11 @@ def _against_kafka(shape: DataSet, repeat: int) -> list[Result]:
     with as_segment(shape) as path:
         ours = Contender("octavo", shape.count, lambda: _dump(path, "--format", "jsonl"))
         peer = Contender("kafka-dump-log", shape.count, lambda: run_kafkas_tool(path, "--print-data-log"))
-        return compare(f"dump as JSON, {shape.shape}", ours, [Peer(peer, _OVER_KAFKA)], unit="records/s", repeat=repeat)
+        text = Contender("octavo", shape.count, lambda: _dump(path, "--print-data-log"))
+        return [
+            *compare(f"dump as JSON, {shape.shape}", ours, [Peer(peer, _OVER_KAFKA)], unit="records/s", repeat=repeat),
+            *compare(f"dump as Kafka's text, {shape.shape}", text, [Peer(peer, 1)], unit="records/s", repeat=repeat),
+        ]
 
 
 def _small(shape: DataSet, repeat: int) -> list[Result]:

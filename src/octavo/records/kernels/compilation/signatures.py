@@ -62,7 +62,7 @@ SIGNATURES: Final[dict[Callable[..., Any], Any]] = {
     shred_avro: _INT(_BYTES_IN, _INT32_IN, _BYTES_IN, _INT, _TABLE, _TREE, _TABLE, _BYTES),
     shred: _INT(_BYTES_IN, _INT32_IN, _BYTES_IN, _TREE, _TABLE, _BYTES),
     print_lines: types.UniTuple(_INT, 3)(_ROWS, _TABLE, _INT64_IN, _BYTES_IN, _INT, _INT, _BYTES),
-    print_records: types.UniTuple(_INT, 3)(_BYTES_IN, _INT64_IN, _INT64_IN, _BYTES_IN, _BYTES, _TABLE),
+    print_records: types.UniTuple(_INT, 3)(_BYTES_IN, _INT64, _INT64_IN, _BYTES_IN, _BYTES, _TABLE),
     fill: types.UniTuple(_INT, 3)(
         _BYTES_IN, _BYTES_IN, _TABLE, _INT64_IN, _INT, _INT, _INT64_IN, _INT64, _INT64, _TABLE
     ),
