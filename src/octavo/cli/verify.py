@@ -35,6 +35,10 @@ Exit codes: 0 no problems, 1 problems found, 2 something could not be checked.
 """
 
 
+_FEW: Final = 50  # partitions that one process checks without help
+_LITTLE: Final = 16 << 20  # bytes
+
+
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `octavo verify` and its options to the parser."""
     parser = commands.add_parser(
@@ -61,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     report = _Report(arguments.json, is_held=sys.stderr.isatty() and sys.stdout.isatty())
     report.refused = refused
     if tasks:
-        _check(tasks, arguments.jobs or _cores(), arguments.ignore, report)
+        _check(tasks, arguments.jobs or _worthwhile_jobs(tasks), arguments.ignore, report)
     if tasks and arguments.replicas:
         _compare(arguments.paths, arguments.ignore, report)
     report.summarise()
@@ -202,9 +206,12 @@ def _jobs(text: str) -> int:
     return int(text)
 
 
-def _cores() -> int:
+def _worthwhile_jobs(tasks: list[Task]) -> int:
+    """Return one job for each core, but only one where processes take longer to start than the work."""
     import os
 
+    if len(tasks) < _FEW and sum(task.size for task in tasks) < _LITTLE:
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

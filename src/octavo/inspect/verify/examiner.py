@@ -71,8 +71,10 @@ class Examiner:
         self._state[examine.NO_GAPS] = no_gaps
         self._state[[examine.EPOCH, examine.OLDER_EPOCH]] = epoch
         self.tail, self.is_sound, self.end_position = None, True, 0
-        kernel_set, search, position = trusted_kernels(end), BatchSearch(), 0
+        search, position = BatchSearch(), 0
+        trusted_kernels(end)
         while position < end and self.tail is None:
+            kernel_set = trusted_kernels(0)
             size = file.read_into(self._memory.data[: end - position], position)
             if size < min(len(self._memory), end - position):
                 end = position + size  # the file was truncated meanwhile

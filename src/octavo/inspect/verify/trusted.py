@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from crc32c import crc32c
 
+from octavo.errors import LogError
 from octavo.records.kernels import Kernels, kernels
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.kernels.verification import examine
@@ -23,10 +24,13 @@ _ODD: Final = 37  # any odd number: bytes that do not repeat
 
 
 def trusted_kernels(size: int) -> Kernels:
-    """Return the kernels with which to check `size` more bytes."""
+    """Return the kernels with which to check `size` more bytes. Raises `LogError` if their checksums are wrong.
+
+    To be called again for each block: kernels may have been compiled meanwhile.
+    """
     chosen = kernels(size)
     if chosen.compiled and not _is_right(chosen):
-        raise AssertionError("kernels compute wrong checksums: set OCTAVO_KERNELS=interpreted")
+        raise LogError("compiled kernels compute wrong checksums on this machine: set OCTAVO_KERNELS=interpreted")
     return chosen
 
 
