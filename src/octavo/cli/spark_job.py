@@ -24,13 +24,13 @@ _SETTINGS: Final = {
 }
 
 
-def add_spark_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where and how Spark runs."""
+def add_spark_options(parser: argparse.ArgumentParser, without: str = "(default: all cores of this machine)") -> None:
+    """Add the options that say where and how Spark runs. `without` says what happens without them."""
     group = parser.add_argument_group("Spark")
     group.add_argument(
         "--master",
         metavar="URL",
-        help="where Spark runs: local[2], spark://host:7077, yarn, … (default: all cores of this machine)",
+        help=f"where Spark runs: local[2], spark://host:7077, yarn, … {without}",
     )
     group.add_argument(
         "--conf",

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
+from octavo.cli.spark_job import add_spark_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +31,7 @@ examples:
   octavo verify /var/lib/kafka/data/events-0 --json     one partition; each problem as a line of JSON
   octavo verify 00000000000000000000.log                one segment, with its indexes
   octavo verify --replicas /node1/data /node2/data      and where the replicas of each partition differ first
+  octavo verify --master spark://host:7077 /mnt/data    each partition by a task of Spark
 
 Exit codes: 0 no problems, 1 problems found, 2 something could not be checked.
 """
@@ -53,6 +55,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes that check (default: one for each core)")
     parser.add_argument("--replicas", action="store_true", help="also compare the paths, which are replicas")
     parser.add_argument("--ignore", metavar="RULE", action="append", default=[], help="do not report this rule")
+    add_spark_options(parser, "(default: processes of this machine, without Spark)")
     parser.set_defaults(run=run)
 
 
@@ -64,7 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     tasks, refused = _tasks(list(map(Path, arguments.paths)))
     report = _Report(arguments.json, is_held=sys.stderr.isatty() and sys.stdout.isatty())
     report.refused = refused
-    if tasks:
+    if tasks and arguments.master is not None:
+        _check_on_spark(tasks, arguments, report)
+    elif tasks:
         _check(tasks, arguments.jobs or _worthwhile_jobs(tasks), arguments.ignore, report)
     if tasks and arguments.replicas:
         _compare(arguments.paths, arguments.ignore, report)
@@ -78,6 +83,22 @@ def _check(tasks: list[Task], jobs: int, ignore: list[str], report: _Report) -> 
 
     with progress(sum(task.size for task in tasks), at_terminal=True) as advance:
         for checked in check_all(tasks, jobs=jobs, ignore=ignore, on_progress=advance):
+            report.take(checked)
+    report.flush()
+
+
+def _check_on_spark(tasks: list[Task], arguments: argparse.Namespace, report: _Report) -> None:
+    """Check each partition in a task of Spark. The paths must lead to the same files on all workers."""
+    from dataclasses import replace
+    from functools import partial
+
+    from octavo.cli.spark_job import spark_session
+    from octavo.inspect.verify.tasks import check
+    from octavo.spark.tables.on_workers import run_on_workers
+
+    tasks = [replace(task, path=task.path.absolute()) for task in tasks]
+    with spark_session(arguments, "octavo verify") as spark:
+        for checked in run_on_workers(spark, partial(check, ignore=frozenset(arguments.ignore)), tasks):
             report.take(checked)
     report.flush()
 

@@ -58,12 +58,13 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.entries: Mapping[str, Entry]
-        self.list_again()
+        self.entries: Mapping[str, Entry] = {entry.name: entry for entry in _entries(path)}
+        self._changed: set[str] = set()  # between two listings
 
     def list_again(self) -> None:
-        """List the folder anew."""
-        self.entries = {entry.name: entry for entry in _entries(self.path)}
+        """List the folder anew. What is different from the listing before counts as changed for ever."""
+        before, self.entries = self.entries, {entry.name: entry for entry in _entries(self.path)}
+        self._changed |= {name for name in {*before, *self.entries} if before.get(name) != self.entries.get(name)}
         for listed in ("files", "segments"):
             self.__dict__.pop(listed, None)
 
@@ -111,6 +112,8 @@ class Folder:
 
     def is_unchanged(self, name: str) -> bool:
         """Whether a file is on the disk exactly as it was listed; also if it was not and is not there."""
+        if name in self._changed:
+            return False
         try:
             status = (self.path / name).stat()
         except FileNotFoundError:

@@ -16,7 +16,7 @@ import numpy as np
 from octavo.inspect.verify.batch_columns import BASE_OFFSET, LAST_OFFSET, LEADER_EPOCH, MAX_TIMESTAMP, POSITION, Table
 from octavo.inspect.verify.batch_rules import FAULTS
 from octavo.inspect.verify.examiner import Examiner
-from octavo.inspect.verify.folder import Gone, Identity
+from octavo.inspect.verify.folder import Gone
 from octavo.inspect.verify.leftovers import is_doomed
 from octavo.inspect.verify.liveness import is_locked
 from octavo.inspect.verify.partition import BatchCheck, PartitionFolder, SegmentData
@@ -83,14 +83,12 @@ def walk_segments(
         entry = folder.files[file_name(base_offset, LOG)]
         try:
             with folder.open_file(entry.name) as file:
-                found = Identity.of(os.fstat(file.descriptor))
-                yield from walk.through(base_offset, file)
+                if os.fstat(file.descriptor).st_ino != entry.identity.inode:
+                    folder.list_again()  # it was replaced, perhaps by one that has the offsets of others, too
+                if entry.name in folder.files:
+                    yield from walk.through(base_offset, file)
         except Gone:
             folder.list_again()
-            continue
-        if found.inode != entry.identity.inode:  # it was replaced by a segment that has more offsets
-            folder.list_again()
-            before = max(before, walk.end_offset - 1)
 
 
 class _Walk:

@@ -92,3 +92,15 @@ def test_a_file_that_is_gone_makes_one_look_again(tmp_path: Path, file: Path) ->
 def test_rules_can_be_switched_off(tmp_path: Path, file: Path) -> None:
     _, look = looker(tmp_path, [WRONG.broken(NAME), ODD.broken(NAME)])
     assert certain(look, {"wrong"}) == [ODD.broken(NAME)]
+
+
+def test_what_changed_between_two_listings_is_looked_at_again(tmp_path: Path, file: Path) -> None:
+    finds = [[WRONG.broken(NAME)], []]
+
+    def look(number: int) -> Look:
+        listing = Folder(tmp_path)
+        file.write_bytes(b"other data")
+        listing.list_again()
+        return Look(listing, finds[number])
+
+    assert certain(look, ()) == []

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from octavo.inspect.verify import check_file, check_partition, looks
+from octavo.inspect.verify import check_file, check_partition, looks, partition
 from octavo.inspect.verify.problem import Problem
 from tests.golden.cases import TIME_MS
 from tests.golden.directories import unpack
@@ -206,3 +206,23 @@ def locked(directory: Path) -> Iterator[None]:
         assert holder.stdout.readline() == b"held\n"
         yield
         holder.communicate(b"\n")
+
+
+def test_segments_that_the_cleaner_replaces_during_a_look_are_no_overlap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_log(tmp_path / "events-0", BEFORE, 100)
+    write_log(folder, at_offset(106, BEFORE), 106)
+    write_log(folder, at_offset(112, BEFORE), 112)
+    merged = write_log(tmp_path / "merged-0", BEFORE + at_offset(106, BEFORE), 100)
+    listed = partition.PartitionFolder.__init__
+
+    def list_and_swap(self: partition.PartitionFolder, *arguments: Any) -> None:
+        listed(self, *arguments)
+        if (merged / f"{100:020d}.log").exists():  # swapped in after the listing, as the cleaner does
+            (folder / f"{106:020d}.log").unlink()
+            (merged / f"{100:020d}.log").rename(folder / f"{100:020d}.log")
+
+    monkeypatch.setattr(partition.PartitionFolder, "__init__", list_and_swap)
+    assert rules(check_partition(folder)) == []
+    assert sorted(path.name for path in folder.iterdir()) == [f"{100:020d}.log", f"{112:020d}.log"]
