@@ -52,14 +52,14 @@ def run(arguments: argparse.Namespace) -> int:
 
         return follow(paths, _form(arguments, chosen))
     if chosen == "kafka":
-        files, code = _expanded(paths, _is_kafkas)
-        return max(code, _print_text(files, arguments))
+        files, listed, code = _expanded(paths, _is_kafkas)
+        return max(code, _print_texts(files, listed, arguments))
     with _form(arguments, chosen) as form:
         only_records = not form.reading.wanted.is_everything
-        files, code = _expanded(paths, _has_records if only_records else None)
+        files, listed, code = _expanded(paths, _has_records if only_records else None)
         for is_text, group in groupby(files, lambda file: chosen is None and _is_named_for_kafka(file)):
             some = list(group)
-            code = max(code, _print_text(some, arguments) if is_text else form.print_all(some))
+            code = max(code, _print_texts(some, listed, arguments) if is_text else form.print_all(some))
     return code
 
 
@@ -105,11 +105,15 @@ def _form(arguments: argparse.Namespace, chosen: str | None) -> Form:
     return JsonForm(reading, arguments.binary or "hex")
 
 
-def _expanded(paths: Iterable[str], wanted: Callable[[str], bool] | None) -> tuple[list[str], int]:
-    """Return the files below all paths, and an exit code. `wanted` chooses among the files of a folder."""
+def _expanded(paths: Iterable[str], wanted: Callable[[str], bool] | None) -> tuple[list[str], set[str], int]:
+    """Return the files below all paths, those of them that are in folders, and an exit code.
+
+    `wanted` chooses among the files of a folder.
+    """
     from octavo.inspect.listing import files_below
 
     found: list[str] = []
+    listed: set[str] = set()
     code = FINE
     for path in paths:
         try:
@@ -118,9 +122,13 @@ def _expanded(paths: Iterable[str], wanted: Callable[[str], bool] | None) -> tup
             tell(str(error))
             code = COULD_NOT_RUN
             continue
-        is_folder = below != [str(Path(path))]
-        found += [file for file in below if wanted is None or wanted(file)] if is_folder else [path]
-    return found, code
+        if below == [str(Path(path))]:
+            found.append(path)
+            continue
+        chosen = [file for file in below if wanted is None or wanted(file)]
+        found += chosen
+        listed.update(chosen)
+    return found, listed, code
 
 
 def _is_kafkas(file: str) -> bool:
@@ -140,6 +148,34 @@ def _has_records(file: str) -> bool:
     from octavo.inspect.kinds import kind_of
 
     return kind_of(Path(file)).has_batches
+
+
+def _print_texts(files: Iterable[str], listed: set[str], arguments: argparse.Namespace) -> int:
+    """Print files as Kafka's tool does; return the highest exit code.
+
+    Kafka's tool ends with the first file that it fails at. That suits files that were named, but not a folder: its
+    files are printed one by one. Indexes that have no entry yet are left out, since Kafka's tool takes the zeros in
+    them for an entry, and finds fault with it.
+    """
+    code = FINE
+    for is_listed, group in groupby(files, listed.__contains__):
+        some = list(group)
+        runs = [[file] for file in some if not _is_index_without_entries(file)] if is_listed else [some]
+        code = max([code, *(_print_text(each, arguments) for each in runs)])
+    return code
+
+
+def _is_index_without_entries(file: str) -> bool:
+    from octavo.inspect.entries import read_entries
+    from octavo.inspect.kinds import Kind, kind_of
+
+    path = Path(file)
+    if kind_of(path) not in (Kind.OFFSET_INDEX, Kind.TIME_INDEX):
+        return False
+    try:
+        return next(read_entries(path), None) is None
+    except OctavoError:
+        return False  # Kafka's tool says what is wrong with it
 
 
 def _print_text(files: Sequence[str], arguments: argparse.Namespace) -> int:

@@ -128,6 +128,35 @@ def test_in_a_pipe_files_that_kafkas_tool_knows_have_its_text_and_others_are_jso
     assert json.loads(lines[-1])["name"] == "topic_id"
 
 
+@pytest.mark.parametrize("form", [[], ["--format", "kafka"]])
+def test_a_sound_directory_is_kafkas_text_without_a_complaint(
+    form: list[str], tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    folder = tmp_path / "new-0"  # as a running broker has it: nothing is written yet, or nothing is indexed
+    folder.mkdir()
+    for name, content in ((NAME, batch(0, [b"one", b"two"])), (f"{2:020}", b"")):
+        (folder / f"{name}.log").write_bytes(content)
+        (folder / f"{name}.index").write_bytes(bytes(800))
+        (folder / f"{name}.timeindex").write_bytes(bytes(1200))
+    assert main(["dump", str(tmp_path), *form]) == FINE
+    out, err = capfdbinary.readouterr()
+    assert err == b""
+    assert [line for line in out.decode().splitlines() if line.startswith("Dumping")] == [
+        f"Dumping {folder / NAME}.log",
+        f"Dumping {folder / f'{2:020}'}.log",
+    ]
+
+
+def test_one_file_that_kafkas_tool_fails_at_does_not_hide_the_others(
+    directory: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    index = directory / "orders-3" / f"{NAME}.index"
+    index.write_bytes(struct.pack(">ii", 3, 1 << 20))
+    assert main(["dump", str(directory), "--format", "kafka"]) == DAMAGE_FOUND
+    out = capfdbinary.readouterr().out.decode()
+    assert out.index(f"Dumping {index}\n") < out.index("Log starting offset: 0\n")
+
+
 def test_options_that_kafkas_text_has_no_place_for_make_it_json(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
