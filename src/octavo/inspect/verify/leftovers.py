@@ -51,7 +51,7 @@ UNFINISHED_SWAP: Final = Rule.declare(
 _SEGMENT_KINDS: Final = frozenset(
     {Kind.SEGMENT, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCER_SNAPSHOT}
 )
-_TOLERATED_FOLDERS: Final = frozenset({"remote-log-index-cache"})
+_TOLERATED_FOLDERS: Final = frozenset({"remote-log-index-cache", "@metadata-0"})  # the latter: KRaft in release 2.8
 
 
 def check_folder_names(folder: DirectoryFolder) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ from octavo.inspect.verify.index_files import MOST, REBUILD, IndexFile, IndexRul
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.log.names import INDEX, file_name
+from octavo.log.partition_folders import METADATA_PARTITION
 
 _FIELDS: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _KIND: Final = "offset index"
@@ -63,7 +64,9 @@ class OffsetIndexCheck:
             return
         index = IndexFile(self._folder, segment, name, _FIELDS)
         if not index.is_there:
-            if self._folder.beside.is_clean and segment.log.size:
+            # The node of a metadata log scans it at every start, and makes the indexes then.
+            is_needed = self._folder.partition != METADATA_PARTITION
+            if is_needed and self._folder.beside.is_clean and segment.log.size:
                 yield MISSING.broken(name, offset=segment.base_offset)
             return
         yield from index.problems(_RULES)

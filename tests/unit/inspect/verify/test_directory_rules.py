@@ -200,6 +200,7 @@ SOUND: Final = {
     "a list of remote segments": write(REMOTE, SEGMENTS),
     "offsets of remote metadata": write(REMOTE_OFFSETS, b"0\n1\n3 44\n"),
     "the cache of remote indexes": make_folder("remote-log-index-cache"),
+    "the metadata log of release 2.8": make_folder("@metadata-0"),
     "a replica that moves here": lambda at: shutil.copytree(
         at / "events-1", at / "events-2.0123456789abcdef0123456789abcdef-future"
     ),
