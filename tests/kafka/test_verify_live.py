@@ -6,12 +6,12 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from octavo.inspect.verify import Problem
 from octavo.inspect.verify.tasks import check, find_tasks
@@ -49,14 +49,9 @@ def load_on(broker: Broker) -> Iterator[None]:
         config = {"bootstrap.servers": broker.address, "compression.type": codec, "linger.ms": 2}
         config |= {"enable.idempotence": True} if transactional_id is None else {"transactional.id": transactional_id}
         try:
-            producer = Producer(config)
-            if transactional_id is not None:
-                producer.init_transactions(30)
-            for number in itertools.count():
-                if stop.is_set():
-                    break
-                _send(producer, number, is_transaction=transactional_id is not None)
-            producer.flush(30)
+            while not stop.is_set():
+                with suppress(KafkaException):  # on a slow machine, a transaction may take too long
+                    _produce(Producer(config), stop, is_transactional=transactional_id is not None)
         except Exception as error:  # to be raised where the test sees it
             failed.append(error)
 
@@ -71,6 +66,16 @@ def load_on(broker: Broker) -> Iterator[None]:
         for thread in threads:
             thread.join(60)
     assert not failed
+
+
+def _produce(producer: Producer, stop: threading.Event, *, is_transactional: bool) -> None:
+    if is_transactional:
+        producer.init_transactions(30)
+    for number in itertools.count():
+        if stop.is_set():
+            break
+        _send(producer, number, is_transaction=is_transactional)
+    producer.flush(30)
 
 
 def _send(producer: Producer, number: int, *, is_transaction: bool) -> None:
