@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from octavo.records import BatchBuilder, Codec
+from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD
 from tests.golden.directories import unpack
 from tests.kafka import releases
 from tests.kafka.broker_directory import SETTINGS, fill
@@ -39,6 +42,41 @@ def test_a_directory_that_a_broker_has_just_written(new_broker: NewBroker, tool:
     options += [["--share-group-state-decoder"], ["--remote-log-metadata-decoder"]]
     runs = [Run([file], each) for file in files for each in options]
     assert differences(tool, runs) == []
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_damaged_streams_of_many_blocks(tool: Judge, tmp_path: Path, codec: Codec) -> None:
+    """Where in a stream an exception comes depends on how much Java reads at a time."""
+    chance = random.Random(codec)
+    runs = []
+    sound = b""
+    for number in range(1000):
+        if number % 100 == 0:
+            sound = _large_batch(chance, codec)
+        data = bytearray(sound)
+        at = chance.randrange(BATCH_HEADER.size, len(data))
+        match number % 3:
+            case 0:
+                data[at] ^= 1 << chance.randrange(8)
+            case 1:
+                end = min(at + 200, len(data))
+                data[at:end] = bytes(end - at)
+            case _:
+                del data[at:]
+                data[8:12] = (len(data) - LOG_OVERHEAD).to_bytes(4, "big")
+        file = tmp_path / f"{number}.log"
+        file.write_bytes(data)
+        runs.append(Run([str(file)], ["--deep-iteration"]))
+    assert differences(tool, runs) == []
+
+
+def _large_batch(chance: random.Random, codec: Codec) -> bytes:
+    builder = BatchBuilder(codec=codec)
+    words = [chance.randbytes(chance.randrange(3, 30)) for _ in range(200)]
+    for number in range(chance.choice((10, 100, 600))):
+        value = b" ".join(chance.choices(words, k=chance.choice((1, 10, 60, 2000 if number % 50 == 0 else 2))))
+        builder.append(b"%d" % number, value, timestamp_ms=number)
+    return builder.build()
 
 
 @pytest.mark.parametrize("seed", range(20))
