@@ -13,7 +13,15 @@ from octavo.inspect.verify import check_partition
 from octavo.log import Log
 from octavo.records import BatchBuilder
 from tests.crash.storage import FastStorage
-from tests.unit.inspect.salvage.damaging import batches_in, check_salvaged, damage, data_batch, make_log
+from tests.unit.inspect.salvage.damaging import (
+    batches_in,
+    check_kept,
+    check_salvaged,
+    damage,
+    data_batch,
+    make_compacted_log,
+    make_log,
+)
 
 
 def check_seeds(folder: Path, seeds: range, replicas: int = 1) -> None:
@@ -43,10 +51,26 @@ def test_replicas_with_damage_at_different_places_fill_each_other(tmp_path: Path
     check_seeds(tmp_path, range(1000, 1012), replicas=2)
 
 
+def check_compacted(folder: Path, seeds: range) -> None:
+    """Every intact batch is kept. What is lost cannot be known: offsets are missing anyway, and any may be right."""
+    for seed in seeds:
+        source = folder / str(seed) / "events-0"
+        original = make_compacted_log(source, seed)
+        damage(source, seed)
+        salvage([source], folder / str(seed) / "result", storage=FastStorage())
+        check_kept(original, [source], folder / str(seed) / "result")
+        shutil.rmtree(folder / str(seed))
+
+
+def test_every_intact_batch_of_a_compacted_log_is_kept(tmp_path: Path) -> None:
+    check_compacted(tmp_path, range(12))
+
+
 @pytest.mark.soak
 def test_every_intact_batch_is_kept_in_thousands_of_damaged_logs(tmp_path: Path) -> None:
     check_seeds(tmp_path, range(10_000, 13_000))
     check_seeds(tmp_path, range(20_000, 21_000), replicas=3)
+    check_compacted(tmp_path, range(30_000, 32_000))
 
 
 def test_a_batch_in_a_value_is_not_taken_for_a_batch_of_the_log(tmp_path: Path) -> None:

@@ -53,8 +53,12 @@ class Losses:
         """Return whether one run ends a file, and the other begins the next one that is not empty."""
         if before.file.replica != behind.file.replica or before.end != before.file.size or behind.position:
             return False
+        if before.base < before.file.named:
+            return False  # it was moved there, and what was there before is lost
         files = self._replicas[before.file.replica].files
-        return not any(file.size for file in files[before.file.number + 1 : behind.file.number])
+        return before.file.number < behind.file.number and not any(
+            file.size for file in files[before.file.number + 1 : behind.file.number]
+        )
 
     def _find_head(self) -> None:
         """Note the offsets that are missing before the first batch, as far as a file is named after them."""

@@ -20,7 +20,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from octavo.inspect.salvage.run import Identities, Run
+from octavo.inspect.salvage.run import CONSECUTIVE, INCREASING, Identities, Run
+from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.records.layout import MAX_INT32, MAX_INT64
 
 DOUBLED: Final = "the same batches are in the log already"
@@ -90,20 +91,20 @@ class Chain:
             at += 1
 
 
-def put_in_order(runs: Sequence[Run], extra: Sequence[Run] = ()) -> tuple[Chain, list[LeftOut]]:
+def put_in_order(runs: Sequence[Run], extra: Sequence[Run], lowest: int) -> tuple[Chain, list[LeftOut]]:
     """Return the log that the runs of a source make up, and what is not in it.
 
     `runs` are in the order of files and positions. Runs in `extra` only fill gaps: they are of output of a compaction
-    that was about to replace other files.
+    that was about to replace other files. `lowest` is the lowest offset in the name of a file.
     """
     near = [run for _, group in groupby(runs, attrgetter("file")) for run in _near(list(group))]
     chain = Chain([near[at] for at in heaviest([(run.base, run.last, run.count) for run in near])])
     taken = {id(run) for run in chain.runs}
     rest = [run for run in runs if id(run) not in taken]
     left_out = []
-    lowest = min((run.file.named for run in runs), default=0)
+    confirming = _Confirming(lowest, chain.has_gaps)
     for run in sorted(rest, key=lambda run: -run.count):
-        inserted = fill(chain, run, lowest)
+        inserted = fill(chain, run, confirming)
         if sum(part.count for part in inserted) < run.count and not _restore(chain, run):
             left_out += leave_out(chain, run, inserted)
     for at in heaviest([(run.base, run.last, run.count) for run in extra]):
@@ -118,17 +119,42 @@ def _near(runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if any(abs(run.last - place) <= MAX_INT32 for place in places)]
 
 
-def fill(chain: Chain, run: Run, lowest: int | None = None) -> list[Run]:
+class _Confirming(NamedTuple):
+    """What confirms the offsets of runs that are out of place.
+
+    A value may hold batches, which come to light when the batch around them is damaged. So a log does not begin before
+    the lowest offset in the name of a file, and a batch of a log has a leader epoch if those around it have one.
+    """
+
+    lowest: int
+    is_compacted: bool  # there are gaps everywhere, so that offsets need not be consecutive to confirm each other
+
+    def confirms(self, run: Run, before: Run | None, behind: Run | None) -> bool:
+        """Return whether something confirms the offsets of a run between two others."""
+        if any(each is not None and run.epoch < 0 <= each.epoch for each in (before, behind)):
+            return False
+        if (before is not None and run.base == before.last + 1) or (behind is not None and run.last + 1 == behind.base):
+            return True
+        if run.position == 0 and run.base == run.file.named:
+            return True
+        if run.credibility < (INCREASING if self.is_compacted else CONSECUTIVE):
+            return False
+        if before is None:
+            return run.position == 0 or run.base >= self.lowest
+        return behind is not None or run.last - before.last <= MAX_INT32
+
+
+def fill(chain: Chain, run: Run, confirming: _Confirming | None = None) -> list[Run]:
     """Insert the parts of a run that belong into gaps of the chain. Returns them.
 
-    `lowest`: the run is out of place, so that something has to confirm its offsets; see `_is_confirmed`.
+    `confirming`: the run is out of place, so that something has to confirm its offsets.
     """
     parts = []
     for before, first, last, behind in list(chain.gaps(run)):
         part = run.cut(first, last)
         if part is None or not has_epoch_between(part, before, behind):
             continue
-        if lowest is None or _is_confirmed(part, before, behind, lowest):
+        if confirming is None or confirming.confirms(part, before, behind):
             chain.insert(part)
             parts.append(part)
     return parts
@@ -195,23 +221,6 @@ def _overlap(own: Identities, there: Identities) -> np.ndarray[tuple[int], np.dt
     return np.asarray((at >= 0) & (there[np.maximum(at, 0), 1] >= own[:, 0]))
 
 
-def _is_confirmed(run: Run, before: Run | None, behind: Run | None, lowest: int) -> bool:
-    """Return whether something confirms the offsets of a run that is out of place.
-
-    A value may hold batches, which come to light when the batch around them is damaged. So a log does not begin before
-    the `lowest` offset in the name of a file, and a batch of a log has a leader epoch if those around it have one.
-    """
-    if any(each is not None and run.epoch < 0 <= each.epoch for each in (before, behind)):
-        return False
-    if (before is not None and run.base == before.last + 1) or (behind is not None and run.last + 1 == behind.base):
-        return True
-    if run.position == 0 and run.base == run.file.named:
-        return True
-    if before is None:
-        return run.is_credible and (run.position == 0 or run.base >= lowest)
-    return run.is_credible and (behind is not None or run.last - before.last <= MAX_INT32)
-
-
 def has_epoch_between(run: Run, before: Run | None, behind: Run | None) -> bool:
     """Return whether the leader epoch of a run lies between those of the runs around it. Old messages have none."""
     return not (
@@ -242,24 +251,25 @@ def _restore(chain: Chain, run: Run) -> bool:
     return True
 
 
-def restore_epochs(chain: Chain, known: Sequence[int]) -> None:
+def restore_epochs(chain: Chain, known: LeaderEpochs) -> None:
     """Correct leader epochs that contradict the batches around them: epochs never decrease.
 
     `known` are the epochs of the source's checkpoint, if it can be read. It has every epoch before a batch has it, so
-    it decides about an epoch that only the last batch has.
+    it decides about an epoch that only the last batch has. A wrong epoch becomes the one that the checkpoint has for
+    the offset, if that fits, and otherwise that of the batch before.
     """
     runs = [run for run in chain.runs if run.epoch >= 0 or run.epoch < -1]
-    # A sequence of epochs is heaviest if they do not decrease: as "intervals" they increase with the number of the run.
+    # Epochs that do not decrease are like intervals that increase, once the number of the run is part of them.
     items = [(run.epoch * len(runs) + at, run.epoch * len(runs) + at, run.count) for at, run in enumerate(runs)]
-    chosen = set(heaviest(items))
-    chosen -= {at for at in chosen if runs[at].epoch < 0}
-    if runs and known and runs[-1].epoch > known[-1] and runs[-1].count == 1 and len(chosen) > 1:
-        chosen.discard(len(runs) - 1)
-    if not chosen:
-        return
-    epoch = runs[min(chosen)].epoch
-    for at, run in enumerate(runs):
-        if at in chosen:
-            epoch = run.epoch
-        elif run.count == 1:  # otherwise several batches agree, and this is no damage
-            run.written_epoch = epoch
+    chosen = [at for at in heaviest(items) if runs[at].epoch >= 0]
+    latest = known.latest
+    if latest is not None and len(chosen) > 1 and chosen[-1] == len(runs) - 1 and runs[-1].count == 1:
+        chosen = chosen[:-1] if runs[-1].epoch > latest.epoch else chosen
+    for at in sorted(set(range(len(runs))) - set(chosen)) if chosen else ():
+        if runs[at].count > 1:
+            continue  # several batches agree, and this is no damage
+        place = bisect_left(chosen, at)
+        before = runs[chosen[max(place - 1, 0)]].epoch
+        behind = runs[chosen[place]].epoch if place < len(chosen) else MAX_INT32
+        epoch = known.epoch_for_offset(runs[at].base)
+        runs[at].written_epoch = epoch if epoch is not None and before <= epoch <= behind else before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,9 @@ from octavo.records.layout import LOG_OVERHEAD, MAGIC_AT, Attributes
 Identities = npt.NDArray[np.int64]  # base offset, last offset and checksum of each batch
 
 _CODEC = int(Attributes.CODEC)
+
+INCREASING: Final = 1  # there is a batch with higher offsets after it, or with lower ones before it
+CONSECUTIVE: Final = 2  # there is a batch with the next or previous offset, or nothing but damage around it
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +53,7 @@ class Run:
     epoch: int  # -1 for messages of magic 0 and 1
     count: int  # number of batches
     span: int  # number of offsets of all batches; smaller than from first to last if there are gaps between them
-    is_credible: bool  # two batches with consecutive offsets confirm each other, or there is only damage around it
+    credibility: int  # how well its neighbours in the file confirm its offsets: 0, `INCREASING` or `CONSECUTIVE`
     written_base: int | None = None  # base offset to write instead of that of the only batch, whose own is wrong
     written_epoch: int | None = None  # leader epoch to write instead of a wrong one
 

@@ -42,6 +42,7 @@ from octavo.inspect.salvage.transactions import doubtful, end_open
 from octavo.inspect.salvage.writing import plan_segments, write_segments
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.files.clean_shutdown import write_mark
+from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.files.meta_properties import write_meta_properties
 from octavo.log.files.partition_metadata import write_topic_id
 from octavo.log.files.text_checkpoint import CLEANER, LOG_START, RECOVERY_POINT, REPLICATION, write_offsets
@@ -170,9 +171,9 @@ class _Job:
             damage += surveyed.damage
             is_compacted |= surveyed.has_thinned
         extra = [run for file in files.swaps for run in survey(file, self._advance).runs]
-        chain, left_out = put_in_order(runs, extra)
+        chain, left_out = put_in_order(runs, extra, min((file.named for file in files.logs), default=0))
         epochs = epochs_of(folder)
-        restore_epochs(chain, [entry.epoch for entry in epochs])
+        restore_epochs(chain, LeaderEpochs.of(epochs))
         is_compacted |= chain.has_gaps
         return Replica(number, folder, files.logs, chain, damage, left_out, epochs, is_compacted, ignored=files.ignored)
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.errors import BadRecord, FormatError, Truncated
-from octavo.inspect.salvage.run import Run, SegmentFile
+from octavo.inspect.salvage.run import CONSECUTIVE, INCREASING, Run, SegmentFile
 from octavo.log.segment.block_reader import LARGE, BlockReader
 from octavo.log.segment.damage import BatchSearch
 from octavo.records.kernels import kernels, scan
@@ -229,20 +229,26 @@ def _runs(file: SegmentFile, extents: _Extents) -> list[Run]:
         starts |= {at, first + int(np.searchsorted(extents[first:at, _BASE], extents[at, _BASE]))}
         first = at
     ordered = np.array(sorted(starts), np.intp)
-    credible = np.maximum.reduceat(_credible(extents), ordered)
+    credibilities = np.maximum.reduceat(_credibility(extents), ordered)
     runs = []
-    for row, is_credible in zip(_merged(extents, ordered).tolist(), credible.tolist(), strict=True):
+    for row, credibility in zip(_merged(extents, ordered).tolist(), credibilities.tolist(), strict=True):
         position, end, base_offset, last_offset, epoch, count, span = row
-        runs.append(Run(file, position, end, base_offset, last_offset, epoch, count, span, is_credible))
+        runs.append(Run(file, position, end, base_offset, last_offset, epoch, count, span, credibility))
     return runs
 
 
-def _credible(extents: _Extents) -> npt.NDArray[np.bool_]:
-    """Return which extents have offsets that a neighbour confirms, or that have no neighbour to contradict them."""
+def _credibility(extents: _Extents) -> npt.NDArray[np.int64]:
+    """Return how well the neighbours of each extent confirm its offsets; see `Run.credibility`."""
     before, after = extents[:-1], extents[1:]
-    touches = (after[:, _POSITION] == before[:, _END]) & (np.abs(after[:, _BASE] - before[:, _LAST]) <= MAX_INT32)
-    continues = touches & (after[:, _BASE] == before[:, _LAST] + 1)
+    distance = after[:, _BASE] - before[:, _LAST]
+    touches = (after[:, _POSITION] == before[:, _END]) & (np.abs(distance) <= MAX_INT32)
+    credibility = np.where(_beside(touches), 0, CONSECUTIVE)
+    credibility[_beside(touches & (distance > 0))] = INCREASING
+    credibility[_beside(touches & (distance == 1)) | (extents[:, _COUNT] > 1)] = CONSECUTIVE
+    return credibility
+
+
+def _beside(pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which items are in one of these pairs of neighbours."""
     no = np.zeros(1, np.bool_)
-    has_neighbour = np.concatenate((no, touches)) | np.concatenate((touches, no))
-    has_pair = np.concatenate((no, continues)) | np.concatenate((continues, no)) | (extents[:, _COUNT] > 1)
-    return np.asarray(has_pair | ~has_neighbour)
+    return np.asarray(np.concatenate((no, pairs)) | np.concatenate((pairs, no)))

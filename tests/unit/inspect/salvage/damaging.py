@@ -41,6 +41,27 @@ def make_log(folder: Path, seed: int, count: int = 60, *, first_epoch: int = 0) 
     return batches_in(folder)
 
 
+def make_compacted_log(folder: Path, seed: int, count: int = 60) -> Batches:
+    """Make a log with gaps between its batches, as compaction leaves it. Returns its batches."""
+    random = Random(seed)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    log = Log.open(folder, storage=FastStorage(), may_have_gaps=True)
+    epoch, offset = 0, random.choice((0, 500))
+    log.begin_at(offset)
+    for _ in range(count):
+        if random.random() < 0.08:
+            log.roll()
+        epoch += random.random() < 0.05
+        offset += random.choice((0, 0, random.randint(1, 40)))
+        builder = BatchBuilder(base_offset=offset, leader_epoch=epoch, codec=random.choice(list(Codec)))
+        for _ in range(random.randint(1, 5)):
+            builder.append(b"key", random.randbytes(random.randint(0, 300)), timestamp_ms=TIME_MS)
+            offset += 1
+        log.append_as_follower(builder.build())
+    log.close()
+    return batches_in(folder)
+
+
 def batches_in(folder: Path) -> Batches:
     """The batches of all segments, each at its base offset; no two have the same, and no byte is between them."""
     found: Batches = {}
@@ -134,10 +155,7 @@ def damage(folder: Path, seed: int) -> None:
 
 def check_salvaged(original: Batches, sources: list[Path], target: Path, report: PartitionReport) -> None:
     """Check that the result has every batch whose bytes are intact, nothing else, and that the rest is reported."""
-    files = [path.read_bytes() for source in sources for path in source.glob("*.log")]
-    intact = {offset for offset, batch in original.items() if any(batch in data for data in files)}
-    result = {offset: batch for offset, batch in batches_in(target).items() if not is_filler(batch)}
-    assert intact - result.keys() == set(), "intact batches are missing"
+    result = check_kept(original, sources, target)
     assert {offset for offset, batch in result.items() if original.get(offset) != batch} == set(), "others are there"
     lost = {offset for offset in original if offset not in result}
     reported = {offset for offset in original if is_lost(report, offset)}
@@ -147,6 +165,15 @@ def check_salvaged(original: Batches, sources: list[Path], target: Path, report:
     assert reported == lost
     assert report.has_lost >= bool(lost)
     assert (report.batches, report.bytes) == (len(result), sum(map(len, result.values())))
+
+
+def check_kept(original: Batches, sources: list[Path], target: Path) -> Batches:
+    """Check that the result has every batch whose bytes are intact. Returns the result."""
+    files = [path.read_bytes() for source in sources for path in source.glob("*.log")]
+    intact = {offset for offset, batch in original.items() if any(batch in data for data in files)}
+    result = {offset: batch for offset, batch in batches_in(target).items() if not is_filler(batch)}
+    assert {offset for offset in intact if result.get(offset) != original[offset]} == set(), "they are missing"
+    return result
 
 
 def is_lost(report: PartitionReport, offset: int) -> bool:
