@@ -8,24 +8,22 @@ from statistics import median
 from typing import Final
 
 from benchmarks.data import DataSet, prepare
-from benchmarks.inspect.segment import NAME, as_segment, run_discarding, run_kafkas_tool
-from benchmarks.log.sets import scratch
+from benchmarks.inspect.segment import as_segment, run_discarding, run_kafkas_tool
 from benchmarks.measure import Contender, Peer, Result, compare, tell, within
-from octavo.records import read_batches
 
 _OVER_KAFKA: Final = 3
-_SMALL: Final = 10 << 10  # bytes of a small file
+_SMALL: Final = DataSet(count=90, batch_count=30)  # a file of 10 KiB
 _SMALL_S: Final = 0.4
 
 
 def dump(*, repeat: int, scale: int) -> list[Result]:
     """Measure a million records of about 100 bytes and of 1 KiB, and a small file."""
     shapes = [DataSet(count=1_000_000 // scale, value_size=size) for size in (100, 1000)]
-    prepare(shapes)
+    prepare([*shapes, _SMALL])
     results = []
     for shape in shapes:
         results += _against_kafka(shape, min(repeat, 5))
-    return [*results, *_small(shapes[0], repeat)]
+    return [*results, *_small(repeat)]
 
 
 def _against_kafka(shape: DataSet, repeat: int) -> list[Result]:
@@ -39,25 +37,15 @@ def _against_kafka(shape: DataSet, repeat: int) -> list[Result]:
         ]
 
 
-def _small(shape: DataSet, repeat: int) -> list[Result]:
+def _small(repeat: int) -> list[Result]:
     tell("dump a small file")
-    with scratch() as folder:
-        path = folder / NAME
-        path.write_bytes(_beginning(shape))
+    with as_segment(_SMALL) as path:
         return [
             within(
                 f"dump a file of 10 KiB, {name}", median(_dump(path, *options) for _ in range(repeat)), _SMALL_S, "s"
             )
             for name, options in (("as JSON", ("--format", "jsonl")), ("as Kafka's text", ("--print-data-log",)))
         ]
-
-
-def _beginning(shape: DataSet) -> bytes:
-    """Return the first batches of a data set, of 10 KiB or a little more."""
-    with shape.path.open("rb") as file:
-        data = file.read(1 << 20)
-    end = next(batch.position + batch.size for batch in read_batches(data) if batch.position + batch.size >= _SMALL)
-    return data[:end]
 
 
 def _dump(path: Path, *options: str) -> float:
