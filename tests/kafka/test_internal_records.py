@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from octavo.inspect.kafka_json import RECORD_DECODERS, JavaException
+from octavo.errors import BadRecord
+from octavo.inspect.kafka_json import RECORD_DECODERS
 from octavo.schemas.consumer_offsets.serde import KINDS as GROUP_KINDS
 from octavo.schemas.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from octavo.schemas.framed import write_framed
@@ -114,8 +115,8 @@ def compare(judge: Judge, decoder: str, records: Sequence[Pair]) -> int:
     for (key, value), answer in zip(records, told, strict=True):
         try:
             ours: Any = RECORD_DECODERS[decoder](OFFSET, key, value)
-        except JavaException as exception:
-            ours = {"class": exception.java_class, "message": exception.message}
+        except BadRecord as error:
+            ours = {"class": "java.lang.RuntimeException", "message": error.rule}
         assert ours == (answer.get("error") or (answer["key"], answer["payload"])), (key, value)
         if "error" in answer:
             continue

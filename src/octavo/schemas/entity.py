@@ -33,7 +33,7 @@ from octavo.schemas.lengths import (
     write_long_length,
     write_varint,
 )
-from octavo.schemas.primitives import EndOfBytes, Reader, Writer, primitive
+from octavo.schemas.primitives import Reader, Writer, primitive
 
 _LAST_VERSION: Final = 0x7FFF
 
@@ -187,7 +187,7 @@ def _versioned(name: str, reader: Reader, writer: Writer) -> tuple[_Read, _Write
     def read(data: bytes, position: int, version: int) -> tuple[Any, int]:
         try:
             value, size = reader(data, position)
-        except EndOfBytes:
+        except BadLength:
             raise BadLength(position, f"the bytes end inside {name}") from None
         except ValueError as error:
             raise BadRecord(position, f"{name} cannot be read: {error}") from None

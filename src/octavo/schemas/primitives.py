@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from octavo.errors import InvalidInput
+from octavo.errors import BadLength, InvalidInput
 from octavo.records.text import read_text, write_text
 from octavo.schemas.lengths import (
     read_compact_length,
@@ -22,12 +22,9 @@ from octavo.schemas.lengths import (
 MAX_STRING: Final = 0x7FFF
 NO_UUID: Final = UUID(int=0)
 _UUID_SIZE: Final = 16
+_END: Final = "the bytes end inside a value"
 
 T = TypeVar("T")
-
-
-class EndOfBytes(Exception):
-    """The bytes end inside a value."""
 
 
 Reader = Callable[[bytes, int], tuple[Any, int]]  # takes a position; returns the value there and its size in bytes
@@ -37,8 +34,7 @@ Writer = Callable[[io.BytesIO, Any], None]
 def primitive(kafka_type: str, *, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
     """Return the functions that read and write a type, in flexible or in old versions.
 
-    The reader raises `EndOfBytes` or a `FormatError` if bytes are missing, and `ValueError` for a value that Kafka
-    refuses.
+    The reader raises `BadLength` if bytes are missing, and `ValueError` for a value that Kafka refuses.
     """
     if kafka_type == "string":
         return _string(flexible, nullable)
@@ -94,7 +90,7 @@ def _content_reader(
         if max_length is not None and length > max_length:
             raise ValueError(f"a string is longer than {max_length} bytes")
         if length > len(data) - begin:
-            raise EndOfBytes
+            raise BadLength(position, _END)
         return data[begin : begin + length], begin + length - position
 
     return read
@@ -111,7 +107,7 @@ def _number(form: str) -> tuple[Reader, Writer]:
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
         if position + layout.size > len(data):
-            raise EndOfBytes
+            raise BadLength(position, _END)
         return layout.unpack_from(data, position)[0], layout.size
 
     def write(buffer: io.BytesIO, value: Any) -> None:
@@ -122,7 +118,7 @@ def _number(form: str) -> tuple[Reader, Writer]:
 
 def _read_bool(data: bytes, position: int) -> tuple[bool, int]:
     if position >= len(data):
-        raise EndOfBytes
+        raise BadLength(position, _END)
     return data[position] != 0, 1
 
 
@@ -133,7 +129,7 @@ def _write_bool(buffer: io.BytesIO, value: bool) -> None:
 def _read_uuid(data: bytes, position: int) -> tuple[UUID, int]:
     content = data[position : position + _UUID_SIZE]
     if len(content) < _UUID_SIZE:
-        raise EndOfBytes
+        raise BadLength(position, _END)
     return UUID(bytes=content), _UUID_SIZE
 
 

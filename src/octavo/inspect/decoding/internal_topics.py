@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from octavo.errors import FormatError
 from octavo.inspect.kafka_json.nodes import message_json
-from octavo.inspect.kafka_json.refusals import Refused
 
 if TYPE_CHECKING:
     from octavo.inspect.kafka_json.coordinator import ValueJson
@@ -27,7 +27,7 @@ Decode = Callable[[bytes | None, bytes | None], Nodes]  # takes key and value
 
 
 def _coordinator(kinds: Mapping[int, type[CoordinatorKey[Any]]], value_json: ValueJson = message_json) -> Decode:
-    from octavo.inspect.kafka_json.coordinator import UnknownType, key_node, value_node
+    from octavo.inspect.kafka_json.coordinator import key_node, value_node
 
     def decode(key: bytes | None, value: bytes | None) -> Nodes:
         node, name = None, None
@@ -37,8 +37,8 @@ def _coordinator(kinds: Mapping[int, type[CoordinatorKey[Any]]], value_json: Val
             kind, node = key_node(kinds, key)
             name = kind.__name__.removesuffix("Key")
             return Nodes(node, None if value is None else value_node(kind, value, value_json), None, name)
-        except (UnknownType, Refused) as error:
-            return Nodes(node, None, str(error), name)
+        except FormatError as error:
+            return Nodes(node, None, error.rule, name)
 
     return decode
 
@@ -50,8 +50,8 @@ def _framed(kinds: Mapping[int, type[FramedRecord]]) -> Decode:
         try:
             node = framed_node(kinds, value)
             return Nodes(None, node, None, node["type"])
-        except Refused as error:
-            return Nodes(None, None, str(error))
+        except FormatError as error:
+            return Nodes(None, None, error.rule)
 
     return decode
 

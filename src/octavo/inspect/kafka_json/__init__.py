@@ -16,9 +16,10 @@ and `payload:`; None where it prints nothing:
     decode = RECORD_DECODERS["offsets-decoder"]
     key_text, payload_text = decode(record.offset, record.key, record.value)
 
-A record that cannot be decoded gives Kafka's text about that. A decoder raises `JavaException` only where Kafka's tool
-ends with an exception: at a record without a key, in the topics whose records have one. The decoder classes that can be
-named on the command line are in `octavo.inspect.kafka_text`. Neither pyarrow nor Numba is imported.
+A record that cannot be decoded gives Kafka's text about that. A decoder raises `BadRecord`, with the message of Java's
+RuntimeException, only where Kafka's tool ends: at a record without a key, in the topics whose records have one. The
+decoder classes that can be named on the command line are in `octavo.inspect.kafka_text`. Neither pyarrow nor Numba is
+imported.
 """
 
 from __future__ import annotations
@@ -26,11 +27,10 @@ from __future__ import annotations
 from octavo.inspect.kafka_json.decoders import RECORD_DECODERS
 from octavo.inspect.kafka_json.jackson import to_text
 from octavo.inspect.kafka_json.nodes import message_json
-from octavo.inspect.kafka_json.texts import JavaException, RecordDecoder, Texts
+from octavo.inspect.kafka_json.texts import RecordDecoder, Texts
 
 __all__ = [
     "RECORD_DECODERS",
-    "JavaException",
     "RecordDecoder",
     "Texts",
     "message_json",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from octavo.errors import BadRecord, FormatError, Unsupported
 from octavo.inspect.kafka_json.jackson import to_text
 from octavo.inspect.kafka_json.nodes import message_json
-from octavo.inspect.kafka_json.refusals import Refused, read_as_kafka
-from octavo.inspect.kafka_json.texts import JavaException, RecordDecoder, Texts
+from octavo.inspect.kafka_json.refusals import read_as_kafka, refused
+from octavo.inspect.kafka_json.texts import RecordDecoder, Texts
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
 
 _NUMBER_SIZE: Final = 2
@@ -24,41 +25,30 @@ def coordinator_decoder(
 
     def decode(offset: int, key: bytes | None, value: bytes | None) -> Texts:
         if key is None:
-            raise JavaException(
-                "java.lang.RuntimeException",
+            raise BadRecord(
+                0,
                 f"Failed to decode message at offset {offset} using the specified decoder (message had a missing key)",
             )
         try:
             kind, node = key_node(kinds, key)
             text = "<DELETE>" if value is None else to_text(value_node(kind, value, value_json))
             return Texts(to_text(node), text)
-        except UnknownType as unknown:
-            return Texts(f"Unknown record type {unknown.number} at offset {offset}, skipping.", None)
-        except Refused as refused:
-            return Texts(f"Error at offset {offset}, skipping. {refused.message}", None)
+        except Unsupported:
+            return Texts(f"Unknown record type {_number(key, 'key')} at offset {offset}, skipping.", None)
+        except FormatError as error:
+            return Texts(f"Error at offset {offset}, skipping. {error.rule}", None)
 
     return decode
-
-
-class UnknownType(Exception):
-    """A topic has no keys of this type."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-    def __str__(self) -> str:
-        return f"Kafka 4.3 knows no record type {self.number} in this topic"
 
 
 def key_node(
     kinds: Mapping[int, type[CoordinatorKey[Any]]], key: bytes
 ) -> tuple[type[CoordinatorKey[Any]], dict[str, Any]]:
-    """Return the kind of a key, and its JSON. Raises `UnknownType` and `Refused`."""
+    """Return the kind of a key, and its JSON. Raises `Unsupported` for a type that is unknown, and `BadRecord`."""
     number = _number(key, "key")
     kind = kinds.get(number)
     if kind is None:
-        raise UnknownType(number)
+        raise Unsupported(0, f"Kafka 4.3 knows no record type {number} in this topic")
     message = _message(kind, key, number, "key", range(1), _NEVER)
     return kind, {"type": str(number), "data": message_json(message, 0)}
 
@@ -66,18 +56,18 @@ def key_node(
 def value_node(
     key_kind: type[CoordinatorKey[Any]], value: bytes, value_json: ValueJson = message_json
 ) -> dict[str, Any]:
-    """Return the JSON of the value that belongs to a kind of key. Raises `Refused`."""
+    """Return the JSON of the value that belongs to a kind of key. Raises `FormatError` with Kafka's words."""
     kind = key_kind.VALUE
     version = _number(value, "value")
     if version not in kind.VERSIONS:
-        raise Refused(f"Found an unknown record version {version} for {key_kind.TYPE} type")
+        raise refused(f"Found an unknown record version {version} for {key_kind.TYPE} type")
     message = _message(kind, value, version, "value", kind.VERSIONS, kind.FIRST_FLEXIBLE)
     return {"version": str(version), "data": value_json(message, version)}
 
 
 def _number(data: bytes, name: str) -> int:
     if len(data) < _NUMBER_SIZE:
-        raise Refused(f"Could not read version from {name}'s buffer.")
+        raise refused(f"Could not read version from {name}'s buffer.")
     return int.from_bytes(data[:_NUMBER_SIZE], signed=True)
 
 
@@ -87,8 +77,8 @@ def _message(kind: type[Any], data: bytes, version: int, name: str, versions: ra
         message, _ = read_as_kafka(
             kind, data, _NUMBER_SIZE, read_version, versions=versions, first_flexible=first_flexible
         )
-    except Refused as refused:
-        raise Refused(
-            f"Could not read record with version {version} from {name}'s buffer due to: {refused.message}."
+    except FormatError as error:
+        raise refused(
+            f"Could not read record with version {version} from {name}'s buffer due to: {error.rule}."
         ) from None
     return message

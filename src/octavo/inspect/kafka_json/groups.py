@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from octavo.errors import FormatError
 from octavo.inspect.kafka_json.nodes import message_json
-from octavo.inspect.kafka_json.refusals import Refused, read_as_kafka
+from octavo.inspect.kafka_json.refusals import read_as_kafka
 from octavo.schemas.consumer_offsets.classic_groups import GroupMetadataValue
 from octavo.schemas.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from octavo.schemas.versioned import CoordinatorValue
@@ -37,6 +38,6 @@ def _protocol_json(kind: type[CoordinatorValue], data: bytes) -> dict[str, Any] 
         message, _ = read_as_kafka(
             kind, data, _NUMBER_SIZE, version, versions=kind.VERSIONS, first_flexible=kind.FIRST_FLEXIBLE
         )
-    except Refused:
+    except FormatError:
         return None
     return message_json(message, version)

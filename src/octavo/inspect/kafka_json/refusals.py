@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Final, TypeVar, get_type_hints
 
-from octavo.errors import FormatError
+from octavo.errors import BadRecord, FormatError
 from octavo.inspect.kafka_json.nodes import camel_case
 from octavo.schemas.entity import read_entity, structure_type
 from octavo.schemas.lengths import as_int32
@@ -22,20 +22,19 @@ _VARINT_SIZE: Final = 5
 T = TypeVar("T")
 
 
-class Refused(Exception):
-    """Kafka refuses bytes with an exception that has this message, or none."""
-
-    def __init__(self, message: str | None) -> None:
-        super().__init__(message)
-        self.message = "null" if message is None else message  # as Java joins it to other text
+def refused(message: str | None) -> BadRecord:
+    """Return an error whose rule is the message of Kafka's exception; Java joins null to texts if there is none."""
+    return BadRecord(0, "null" if message is None else message)
 
 
 def read_as_kafka(
     kind: type[T], data: bytes, position: int, version: int, *, versions: range, first_flexible: int
 ) -> tuple[T, int]:
-    """Read a message as Kafka's reader does; returns it and the position after it. Raises `Refused`.
+    """Read a message as Kafka's reader does; returns it and the position after it.
 
     versions: the versions that Kafka 4.3 knows
+
+    Raises `BadRecord` with Kafka's words.
     """
     known = min(max(version, versions[0]), versions[-1])
     flexible = known >= first_flexible
@@ -49,7 +48,7 @@ def read_as_kafka(
 
 
 class _Walk:
-    """A walk over one message, which raises `Refused` where Kafka would refuse it."""
+    """A walk over one message, which raises `BadRecord` where Kafka would refuse it."""
 
     def __init__(self, data: bytes, position: int, version: int, last: int, flexible: bool) -> None:
         self._data = data
@@ -75,7 +74,7 @@ class _Walk:
             elif self._holds(tagged[tag]):
                 self._field(tagged[tag], hints[tagged[tag].name])
             else:
-                raise Refused(f"Tag {tag} is not valid for version {self._version}")
+                raise refused(f"Tag {tag} is not valid for version {self._version}")
 
     def _holds(self, each: Any) -> bool:
         since, until = each.metadata["since"], each.metadata["until"]
@@ -101,7 +100,7 @@ class _Walk:
     def _structure(self, kind: type[Any]) -> None:
         if self._version > self._last:
             name = getattr(kind, "NAME", kind.__name__)
-            raise Refused(f"Can't read version {self._version} of {name}")
+            raise refused(f"Can't read version {self._version} of {name}")
         self.message(kind)
 
     def _items(self, kafka_type: str, name: str, nullable: bool, hint: Any) -> None:
@@ -111,7 +110,7 @@ class _Walk:
             return
         left = len(self._data) - self._at
         if count > left:
-            raise Refused(f"Tried to allocate a collection of size {count}, but there are only {left} bytes remaining.")
+            raise refused(f"Tried to allocate a collection of size {count}, but there are only {left} bytes remaining.")
         for _ in range(count):
             if kafka_type:
                 self._primitive(kafka_type, f"{name} element", False)
@@ -128,20 +127,20 @@ class _Walk:
         if length < 0:
             self._null(name, nullable)
         elif kafka_type == "string" and length > MAX_STRING:
-            raise Refused(f"string field {name} had invalid length {length}")
+            raise refused(f"string field {name} had invalid length {length}")
         else:
             self._array(length)
 
     def _null(self, name: str, nullable: bool) -> None:
         if not nullable:
-            raise Refused(f"non-nullable field {name} was serialized as null")
+            raise refused(f"non-nullable field {name} was serialized as null")
 
     def _length(self, old_size: int) -> int:
         return as_int32(self._varint() - 1) if self._flexible else self._number(old_size)
 
     def _number(self, size: int) -> int:
         if size > len(self._data) - self._at:
-            raise Refused(None)
+            raise refused(None)
         self._at += size
         return int.from_bytes(self._data[self._at - size : self._at], signed=True)
 
@@ -153,7 +152,7 @@ class _Walk:
             number |= (byte if last else byte & 0x7F) << 7 * index
             if byte < 0x80:
                 return number & 0xFFFFFFFF
-        raise Refused(
+        raise refused(
             "Varint is too long, the most significant bit in the 5th byte is set, "
             f"converted value: {number & 0xFFFFFFFF:x}"
         )
@@ -161,7 +160,7 @@ class _Walk:
     def _array(self, size: int) -> None:
         left = len(self._data) - self._at
         if size > left:
-            raise Refused(f"Error reading byte array of {size} byte(s): only {left} byte(s) available")
+            raise refused(f"Error reading byte array of {size} byte(s): only {left} byte(s) available")
         if size < 0:
-            raise Refused(str(size))  # Java's NegativeArraySizeException
+            raise refused(str(size))  # Java's NegativeArraySizeException
         self._at += size

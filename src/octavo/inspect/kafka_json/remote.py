@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from octavo.errors import FormatError
 from octavo.inspect.kafka_json.framed import read_framed
-from octavo.inspect.kafka_json.refusals import Refused
+from octavo.inspect.kafka_json.refusals import refused
 from octavo.inspect.kafka_json.texts import Texts
 from octavo.log.files.meta_properties import write_uuid
 from octavo.schemas.remote_log_metadata import records as remote
@@ -24,10 +25,10 @@ def remote_log_metadata(offset: int, key: bytes | None, value: bytes | None) -> 
     """Return the texts for a record of `__remote_log_metadata`, whose key is not looked at."""
     try:
         if value is None:
-            raise Refused(_NULL_VALUE)
+            raise refused(_NULL_VALUE)
         return Texts(None, _remote_text(read_framed(KINDS, value)[0]))
-    except Refused as refused:
-        return Texts(None, f"Error at offset {offset}, skipping. {refused.message}")
+    except FormatError as error:
+        return Texts(None, f"Error at offset {offset}, skipping. {error.rule}")
 
 
 def _remote_text(record: Any) -> str:
@@ -43,7 +44,7 @@ def _remote_text(record: Any) -> str:
     if isinstance(record, remote.RemotePartitionDeleteMetadataRecord):
         number = record.remote_partition_delete_state
         if number not in set(remote.RemotePartitionDeleteState):
-            raise Refused(None)
+            raise refused(None)
         return (
             f"RemotePartitionDeleteMetadata{{topicPartition={_partition(record.topic_id_partition)}, "
             f"state={remote.RemotePartitionDeleteState(number).name}, "
@@ -55,11 +56,11 @@ def _remote_text(record: Any) -> str:
 
 def _segment(record: remote.RemoteLogSegmentMetadataRecord) -> str:
     if record.start_offset < 0:
-        raise Refused(
+        raise refused(
             f"Unexpected start offset = {record.start_offset}. StartOffset for a remote segment cannot be negative"
         )
     if record.end_offset < record.start_offset:
-        raise Refused(
+        raise refused(
             f"Unexpected end offset = {record.end_offset}. "
             f"EndOffset for a remote segment cannot be less than startOffset = {record.start_offset}"
         )
@@ -96,7 +97,7 @@ def _partition(entry: remote.TopicIdPartitionEntry) -> str:
 
 def _epochs(entries: tuple[remote.SegmentLeaderEpochEntry, ...]) -> str:
     if not entries:
-        raise Refused("segmentLeaderEpochs can not be null or empty")
+        raise refused("segmentLeaderEpochs can not be null or empty")
     offsets = {entry.leader_epoch: entry.offset for entry in entries}
     return "{" + ", ".join(f"{epoch}={offset}" for epoch, offset in sorted(offsets.items())) + "}"
 
@@ -107,5 +108,5 @@ def _custom(metadata: bytes | None) -> str:
 
 def _state(states: type[remote.RemoteLogSegmentState], number: int) -> str:
     if number not in set(states):
-        raise Refused("state can not be null")
+        raise refused("state can not be null")
     return states(number).name

@@ -1,4 +1,4 @@
-"""What a record decoder returns and raises."""
+"""What a record decoder takes and returns."""
 
 from __future__ import annotations
 
@@ -14,15 +14,3 @@ class Texts(NamedTuple):
 
 
 RecordDecoder = Callable[[int, bytes | None, bytes | None], Texts]  # takes the offset, key and value of a record
-
-
-class JavaException(Exception):
-    """An exception that ends Kafka's tool, with the name of its class and its message, if it has one."""
-
-    def __init__(self, java_class: str, message: str | None) -> None:
-        super().__init__(java_class, message)
-        self.java_class = java_class
-        self.message = message
-
-    def __str__(self) -> str:
-        return self.java_class if self.message is None else f"{self.java_class}: {self.message}"

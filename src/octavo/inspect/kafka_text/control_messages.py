@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
+from octavo.errors import FormatError
 from octavo.inspect.kafka_json import message_json, to_text
-from octavo.inspect.kafka_json.refusals import Refused, read_as_kafka
+from octavo.inspect.kafka_json.refusals import read_as_kafka
 from octavo.inspect.kafka_text.throwables import ILLEGAL_ARGUMENT, RUNTIME, UNDERFLOW, Throwable
 from octavo.records.control import ControlType
 from octavo.records.quorum import NO_DIRECTORY
@@ -87,14 +88,13 @@ def control_json(type_: ControlType, value: bytes) -> str:
     """Return Kafka's JSON for the value of a control record of the quorum. Raises what Kafka throws."""
     try:
         message, _ = read_as_kafka(_KINDS[type_], value, 0, 0, versions=range(1), first_flexible=0)
-    except Refused as refused:
-        raise _thrown(refused) from None
+    except FormatError as refusal:
+        raise _thrown(refusal.rule) from None
     return to_text(message_json(message, message.version))
 
 
-def _thrown(refused: Refused) -> Throwable:
+def _thrown(message: str) -> Throwable:
     """Return the exception behind a refusal. Of these, the message tells the class."""
-    message = refused.message
     if message == "null":
         return Throwable(UNDERFLOW)
     if message.startswith("Varint"):

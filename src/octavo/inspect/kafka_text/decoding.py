@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from octavo.inspect.kafka_json.texts import JavaException
+from octavo.errors import BadRecord
 from octavo.inspect.kafka_text.messages import TextMessage
 from octavo.inspect.kafka_text.options import STRING_DECODER, RecordDecoder, TextOptions
 from octavo.inspect.kafka_text.records import TextRecord
@@ -60,8 +60,8 @@ class TopicParser:
             return (text, None) if self._has_keys else (None, text)
         try:
             return self._decode(record.offset, key, value)
-        except JavaException as error:
-            raise Throwable(error.java_class, error.message) from None
+        except BadRecord as error:
+            raise Throwable(RUNTIME, error.rule) from None
 
 
 def _integer(data: bytes) -> str:

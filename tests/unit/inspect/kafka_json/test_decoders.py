@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from octavo.inspect.kafka_json import RECORD_DECODERS, JavaException
+from octavo.errors import BadRecord
+from octavo.inspect.kafka_json import RECORD_DECODERS
 from octavo.inspect.kafka_json.jackson import java_double, to_text
 from octavo.schemas.consumer_offsets.offsets import OffsetCommitKey, OffsetCommitValue
 from octavo.schemas.metadata.progress import NoOpRecord
@@ -32,7 +33,7 @@ def test_what_cannot_be_decoded_is_said_in_place_of_the_key() -> None:
 
 
 def test_a_record_without_a_key_ends_the_tool() -> None:
-    with pytest.raises(JavaException, match="at offset 5 using the specified decoder"):
+    with pytest.raises(BadRecord, match="at offset 5 using the specified decoder"):
         RECORD_DECODERS["share-group-state-decoder"](5, None, VALUE)
 
 
