@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from octavo.cli import main
-from octavo.inspect.verify import looks
+from octavo.inspect.verify import looks, tasks
 from tests.golden.directories import unpack
 from tests.golden.files import load
 from tests.permissions import run_obeying_permissions
@@ -136,3 +137,12 @@ def test_replicas_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "offset 106: replica-diverged" in line
     assert main(["verify", "--replicas", *paths, "--ignore", "replica-diverged"]) == 0
     assert main(["verify", "--replicas", paths[0]]) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, workers do not inherit what is replaced here")
+def test_a_worker_that_is_killed_is_noticed(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tasks, "check", lambda *arguments: os.kill(os.getpid(), signal.SIGKILL))
+    assert main(["verify", str(damaged), "--jobs", "2"]) == 2
+    assert "ended before it was done" in capsys.readouterr().err
