@@ -66,3 +66,7 @@ class ErrorCode(IntEnum):
 
 class OctavoError(Exception):
     """The base class of all exceptions that Octavo raises on purpose."""
+
+
+class Signal(Exception):
+    """The base class of exceptions that one module raises for another to catch. They never leave Octavo."""

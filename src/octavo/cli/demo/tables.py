@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from octavo.cli.demo import round_trip
 from octavo.cli.demo.stage import Stage, table
+from octavo.errors.root import Signal
 
 SQL: Final = """\
 SELECT topic, get_json_object(CAST(value AS STRING), '$.pages') AS pages,
@@ -29,7 +30,7 @@ _TIMEOUT_S: Final = 500
 Rows = list[dict[str, str]]
 
 
-class SparkFailed(Exception):
+class SparkFailed(Signal):
     """The process with Spark failed, and this is the last that it said."""
 
 

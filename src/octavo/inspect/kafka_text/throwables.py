@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from octavo.errors.root import Signal
+
 KAFKA: Final = "org.apache.kafka.common.KafkaException"
 CORRUPT_RECORD: Final = "org.apache.kafka.common.errors.CorruptRecordException"
 INVALID_RECORD: Final = "org.apache.kafka.common.InvalidRecordException"
@@ -28,7 +30,7 @@ _IO_EXCEPTIONS: Final = frozenset({END_OF_FILE, IO, ZIP, SNAPPY_IO, ZSTD_IO})
 _ILLEGAL_ARGUMENTS: Final = frozenset({ILLEGAL_ARGUMENT, NUMBER_FORMAT})
 
 
-class Throwable(Exception):
+class Throwable(Signal):
     """An exception that Kafka's tool throws, and that ends its run."""
 
     def __init__(self, name: str, message: str | None = None, cause: Throwable | None = None) -> None:

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from octavo.errors import BadDirectory
+from octavo.errors.root import Signal
 from octavo.log.names import LOG, base_offset_of
 from octavo.log.storage import DISK, File
 
 
-class Gone(Exception):
+class Gone(Signal):
     """A file that was listed is not there any more, or another one is there under its name."""
 
 
