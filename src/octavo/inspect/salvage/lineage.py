@@ -107,7 +107,8 @@ def _history(leader: Replica) -> list[Interval]:
     latest = [(entry.epoch, entry.start_offset, MAX_INT64) for entry in leader.epochs[-1:]]
     if all(_agrees(known + latest, interval) for interval in history):
         # Of the latest epoch nothing is known after the last batch: another replica may have had more, and lost it.
-        history += known
+        last = leader.end_offset - 1
+        history += known + [(epoch, start, last) for epoch, start, _ in latest if start <= last]
     return history
 
 

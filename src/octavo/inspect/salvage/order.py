@@ -104,8 +104,10 @@ def put_in_order(runs: Sequence[Run], extra: Sequence[Run], lowest: int) -> tupl
     left_out = []
     confirming = _Confirming(lowest, chain.has_gaps)
     for run in sorted(rest, key=lambda run: -run.count):
+        if _restore(chain, run):
+            continue
         inserted = fill(chain, run, confirming)
-        if sum(part.count for part in inserted) < run.count and not _restore(chain, run):
+        if sum(part.count for part in inserted) < run.count:
             left_out += leave_out(chain, run, inserted)
     for at in heaviest([(run.base, run.last, run.count) for run in extra]):
         fill(chain, extra[at])

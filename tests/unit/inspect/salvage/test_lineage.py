@@ -97,6 +97,17 @@ def test_where_the_change_of_epochs_is_lost_the_checkpoint_decides(tmp_path: Pat
     assert [(each.first_offset, each.last_offset) for each in report.lost] == [(48, 51)]
 
 
+def test_the_first_batches_of_the_last_epoch_are_filled_if_the_checkpoint_has_it(tmp_path: Path) -> None:
+    one = make_replica(tmp_path / "a" / "events-0", [(0, 20), (5, 20)])
+    make_replica(tmp_path / "b" / "events-0", [], common=up_to(one, 23))
+    for offset in (20, 21, 22, 23):
+        damage(tmp_path / "a" / "events-0", one, offset)
+    report, result = salvaged(tmp_path / "a" / "events-0", tmp_path / "b" / "events-0")
+    assert result.keys() == one.keys() - {23}
+    assert [(each.first_offset, each.last_offset) for each in report.lost] == [(23, 23)]
+    assert report.left_out == []
+
+
 def test_damage_everywhere_is_filled_from_three_replicas(tmp_path: Path) -> None:
     one = make_replica(tmp_path / "a" / "events-0", [(0, 40), (3, 40), (4, 5)])
     make_replica(tmp_path / "b" / "events-0", [], common=up_to(one, 80))
