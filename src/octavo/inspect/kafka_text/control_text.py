@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from octavo.inspect.kafka_text.control_messages import control_json
 from octavo.inspect.kafka_text.java_bytes import int_at, short_at
 from octavo.inspect.kafka_text.throwables import INVALID_RECORD, NULL_POINTER, UNDERFLOW, Throwable
 from octavo.records.control import ControlType
@@ -32,6 +31,8 @@ def control_text(key: bytes | None, value: bytes | None) -> str:
         return f" controlType: UNKNOWN({type_id})"
     if value is None:
         raise Throwable(NULL_POINTER, 'Cannot invoke "java.nio.ByteBuffer.slice()" because "data" is null')
+    from octavo.inspect.kafka_text.control_messages import control_json  # takes long to import, and is rarely needed
+
     return f" {label} {control_json(type_, value)}"
 
 
