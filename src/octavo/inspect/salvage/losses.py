@@ -62,12 +62,12 @@ class Losses:
 
     def _find_head(self) -> None:
         """Note the offsets that are missing before the first batch, as far as a file is named after them."""
-        runs = self._chain.runs
+        runs, own = self._chain.runs, self._leader.chain.runs
         places = self._doubtful_places()
-        if runs and places and runs[0].file.replica == self._leader.number:
-            first, file = runs[0].first_offset(), self._leader.files[places[0][0]]
-            if places[0] < (runs[0].file.number, runs[0].position) and file.named < first:
-                self.lost.append(LostOffsets(file.named, first - 1))
+        if runs and own and places and places[0] < (own[0].file.number, own[0].position):
+            first, named = runs[0].first_offset(), self._leader.files[places[0][0]].named
+            if named < first:
+                self.lost.append(LostOffsets(named, first - 1))
 
     def _find_tail(self) -> None:
         """Note that offsets after the last batch are missing if something was there."""

@@ -226,7 +226,7 @@ def _runs(file: SegmentFile, extents: _Extents) -> list[Run]:
     for at in (np.flatnonzero(after[:, _BASE] <= before[:, _LAST]) + 1).tolist():
         # Order is broken here. Either this extent is out of place, or those before it with higher offsets are.
         first = max(first, begins[bisect_left(begins, at) - 1])
-        starts |= {at, first + int(np.searchsorted(extents[first:at, _BASE], extents[at, _BASE]))}
+        starts |= {at, first + int(np.searchsorted(extents[first:at, _LAST], extents[at, _BASE]))}
         first = at
     ordered = np.array(sorted(starts), np.intp)
     credibilities = np.maximum.reduceat(_credibility(extents), ordered)
