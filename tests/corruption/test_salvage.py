@@ -67,10 +67,10 @@ def test_every_intact_batch_of_a_compacted_log_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_every_intact_batch_is_kept_in_thousands_of_damaged_logs(tmp_path: Path) -> None:
-    check_seeds(tmp_path, range(10_000, 13_000))
-    check_seeds(tmp_path, range(20_000, 21_000), replicas=3)
-    check_compacted(tmp_path, range(30_000, 32_000))
+def test_every_intact_batch_is_kept_in_hundreds_of_damaged_logs(tmp_path: Path) -> None:
+    check_seeds(tmp_path, range(10_000, 10_480))
+    check_seeds(tmp_path, range(20_000, 20_130), replicas=3)
+    check_compacted(tmp_path, range(30_000, 30_200))
 
 
 def test_a_batch_in_a_value_is_not_taken_for_a_batch_of_the_log(tmp_path: Path) -> None:
