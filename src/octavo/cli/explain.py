@@ -8,11 +8,13 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from octavo.cli.exits import DAMAGE_FOUND, FINE
+from octavo.cli.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rich.console import Console
     from rich.text import Text
 
     from octavo.inspect.bytemap.field import Field
@@ -73,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from octavo.inspect.bytemap.locate import explain_file
 
-    usual = PAGE_RECORDS if arguments.html else RECORDS
+    usual = PAGE_RECORDS if arguments.html is not None else RECORDS
     most = arguments.records if arguments.records is not None else usual
     explained = explain_file(
         Path(arguments.file),
@@ -81,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         position=arguments.position,
         max_records=None if arguments.all else most,
     )
-    if arguments.html:
+    if arguments.html is not None:
         _write_page(explained, Path(arguments.html), everything=arguments.all)
     else:
         _print(explained, everything=arguments.all)
@@ -97,19 +99,22 @@ def _print(explained: ByteMap, *, everything: bool) -> None:
     width = min(console.width, _WIDEST) if console.is_terminal else _NARROW
     for line in _lines(explained, width, everything=everything):
         line.rstrip()
-        if console.is_terminal:
-            console.print(line)
-        else:  # rich has an opinion of its own on closed pipes
-            sys.stdout.write(f"{line.plain}\n")
+        sys.stdout.write(_drawn(console, line) if console.is_terminal else f"{line.plain}\n")
+
+
+def _drawn(console: Console, line: Text) -> str:
+    """Return a line with its colours. It is not rich that prints it: at a closed pipe, rich ends with exit code 1."""
+    with console.capture() as drawn:
+        console.print(line)
+    return drawn.get()
 
 
 def _lines(explained: ByteMap, width: int, *, everything: bool) -> Iterator[Text]:
     from rich.text import Text
 
     from octavo.cli.bytemap import field_lines, hex_lines, wrapped
-    from octavo.inspect.descriptions import plain
 
-    yield Text(plain(str(explained.path)), style="bold")
+    yield Text(printable(str(explained.path)), style="bold")
     yield from wrapped(Text(_headline(explained)), width)
     for note in explained.notes:
         yield from wrapped(Text(note, style="yellow"), width)
@@ -158,7 +163,7 @@ def _write_page(explained: ByteMap, target: Path, *, everything: bool) -> None:
     from octavo.inspect.pages.writing import write_page
 
     write_page(target, explain_page(explained, everything=everything))
-    print(f"Written: {target}", file=sys.stderr)
+    print(f"Written: {printable(str(target))}", file=sys.stderr)
 
 
 def _number(text: str) -> int:

@@ -7,6 +7,7 @@ import sys
 from typing import Final
 
 from octavo.cli.exits import DAMAGE_FOUND, FINE
+from octavo.cli.printable import printable
 
 _DESCRIPTION: Final = """\
 Writes one page about a data directory: topics and partitions with sizes, offsets, times, codecs and compression,
@@ -53,10 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from octavo.cli.progress import progress
+    from octavo.errors import InvalidInput
     from octavo.inspect.pages.report_page import report_page
     from octavo.inspect.pages.writing import check_target, write_page
     from octavo.inspect.report.gathering import find_partitions, gather
 
+    if not arguments.directory:
+        raise InvalidInput("the name of the directory is empty")
     path, target = Path(arguments.directory), Path(arguments.html)
     check_target(target)  # before much is read
     partitions = find_partitions(path)
@@ -70,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         summary = gather(path, partitions, verify=not arguments.no_verify, jobs=arguments.jobs, on_bytes=advance)
     write_page(target, report_page(summary, f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"))
-    print(f"Written: {target}", file=sys.stderr)
+    print(f"Written: {printable(str(target))}", file=sys.stderr)
     has_problems = summary.problem_count or any(each.failure for each in summary.partitions)
     return DAMAGE_FOUND if has_problems else FINE
 

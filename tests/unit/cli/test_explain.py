@@ -139,6 +139,13 @@ def test_a_page_is_written(segment: Path, tmp_path: Path, capsys: pytest.Capture
     assert "is not overwritten" in capsys.readouterr().err
 
 
+def test_a_name_that_a_terminal_would_obey_is_shown(
+    segment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", str(segment), "--html", str(tmp_path / "\x1b[2Jpage.html")]) == FINE
+    assert capsys.readouterr().err.endswith("\\x1b[2Jpage.html\n")
+
+
 def test_bad_input_is_refused_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "fifo.log")
     for path in (tmp_path, tmp_path / "missing.log", tmp_path / "fifo.log", Path("/dev/zero")):
@@ -155,8 +162,11 @@ def test_bad_input_is_refused_with_one_sentence(tmp_path: Path, capsys: pytest.C
         assert main(["explain", "file", *arguments]) == COULD_NOT_RUN
 
 
-def test_a_closed_pipe_ends_it_quietly(segment: Path) -> None:
-    with subprocess.Popen([*EXPLAIN, "--all", segment], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+@pytest.mark.parametrize("colours", [{}, {"FORCE_COLOR": "1"}])
+def test_a_closed_pipe_ends_it_quietly(segment: Path, colours: dict[str, str]) -> None:
+    with subprocess.Popen(
+        [*EXPLAIN, "--all", segment], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | colours
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from octavo.cli import main
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
+from octavo.inspect.report import gathering
 from octavo.records import BatchBuilder
 
 
@@ -56,9 +58,31 @@ def test_it_is_refused_before_anything_is_read(data: Path, tmp_path: Path, capsy
         [str(segment), "--html", str(tmp_path / "page.html")],
         [str(tmp_path / "missing"), "--html", str(tmp_path / "page.html")],
         [str(data), "--html", str(tmp_path / "page.html"), "--jobs", "0"],
+        [str(data), "--html", ""],
+        ["", "--html", str(tmp_path / "page.html")],
         [str(data)],
     ):
         assert main(["report", *arguments]) == COULD_NOT_RUN
         assert "Traceback" not in capsys.readouterr().err
     assert segment.read_bytes() == content
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_name_that_a_terminal_would_obey_is_shown(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(data), "--html", str(tmp_path / "\x1b[2Jpage.html")]) == FINE
+    assert capsys.readouterr().err.endswith("\\x1b[2Jpage.html\n")
+
+
+def test_nothing_is_read_if_the_page_cannot_be_written(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_partitions(path: Path) -> NoReturn:
+        raise AssertionError(f"{path} is read")
+
+    monkeypatch.setattr(gathering, "find_partitions", find_partitions)
+    assert main(["report", str(data), "--html", "/proc/page.html"]) == COULD_NOT_RUN
+    told = capsys.readouterr().err
+    assert told.startswith("octavo: /proc/page.html cannot be written: ")
+    assert "Errno" not in told
