@@ -3,7 +3,8 @@
     entry => timestamp:int64 offset:int32 (relative to the base offset)
 
 An entry says that `timestamp` is the largest one up to the batch that has `offset`. Leaders before 3.7 stored the
-offset of the record that has it, newer ones the last offset of its batch.
+offset of the record that has it, newer ones the last offset of its batch. A broker that converts to magic 0 takes the
+timestamps from before the conversion: what the messages on the disk no longer have is in the index.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from octavo.inspect.verify.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, Table
+from octavo.inspect.verify.batch_columns import BASE_OFFSET, LAST_OFFSET, MAGIC, MAX_TIMESTAMP, Table
 from octavo.inspect.verify.index_files import MOST, REBUILD, IndexFile, IndexRules, may_be_checked
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
@@ -87,7 +88,7 @@ class TimeIndexCheck:
             offsets, times = self._offsets[self._next : until], self._times[self._next : until]
             rows = np.searchsorted(table[:, LAST_OFFSET], offsets)
             is_there = table[rows, BASE_OFFSET] <= offsets
-            is_other = is_there & (table[rows, MAX_TIMESTAMP] != times)
+            is_other = is_there & (table[rows, MAX_TIMESTAMP] != times) & (table[rows, MAGIC] != 0)
             is_lower = is_there & ~is_other & (largest[rows] > times)
             for rule, is_wrong in ((OFFSET, ~is_there), (TIMESTAMP, is_other), (MAXIMUM, is_lower)):
                 for number in np.flatnonzero(is_wrong).tolist():

@@ -164,6 +164,19 @@ def test_a_preallocated_segment_that_is_being_written_is_sound(tmp_path: Path) -
     assert rules(check_partition(folder)) == []
 
 
+def test_messages_that_lost_their_timestamps_to_an_old_format_keep_them_in_the_index(tmp_path: Path) -> None:
+    """As brokers write them with `message.format.version` 0.9.0; entries for newer messages have to be right."""
+    old, new = load("v0-none").data, load("v1-none").data
+    (offset,) = struct.unpack_from(">q", old)
+    folder = write_clean(tmp_path, old, offset)
+    (folder / f"{offset:020d}.index").touch()
+    times = folder / f"{offset:020d}.timeindex"
+    times.write_bytes(TIME_ENTRY.pack(TIME_MS - 1, 0))
+    assert rules(check_partition(folder)) == []
+    (folder / f"{offset:020d}.log").write_bytes(new)
+    assert rules(check_partition(folder)) == ["timeindex-timestamp"]
+
+
 def test_zeros_inside_a_segment_are_no_tail(tmp_path: Path) -> None:
     folder = write_log(tmp_path / "events-0", BEFORE + bytes(5000) + at_offset(106, BEFORE), 100)
     assert rules(check_partition(folder)) == ["batch-length"]
