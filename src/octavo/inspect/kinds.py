@@ -38,10 +38,15 @@ from octavo.log.names import (
     base_offset_of,
 )
 from octavo.log.storage import DISK, File
+from octavo.records.kernels import rules
+from octavo.records.kernels.scan import MORE, TORN, entry_extent
+from octavo.records.layout import MAGIC_AT, Buffer
 
 _PART: Final = ".part"  # a snapshot that is still being written or fetched
 _OFFSET_CHECKPOINT: Final = "-checkpoint"
 _NO_FILE: Final = "it is no ordinary file"
+_FIRST_LOOK: Final = 4096  # bytes; most parts of a file are not zero from their first bytes on
+_PIECE: Final = 1 << 20
 _RENAMED: Final = (DELETED, SWAP, CLEANED, TMP, LOST, _PART)
 
 
@@ -124,6 +129,24 @@ def is_partition_folder(path: Path) -> bool:
     """Whether a folder is named like that of a partition, including one that was set aside (`-delete`, `-stray`)."""
     name = path.absolute().name
     return TopicPartition.parse(name) is not None or AsideFolder.parse(name) is not None
+
+
+def begins_with_batch(head: Buffer, size: int) -> bool:
+    """Whether a file of `size` bytes seems to have batches, judged by its first bytes, at least those of a header."""
+    outcome, extent, rule = entry_extent(head, 0, size)
+    return outcome == MORE or bool(outcome == TORN and size > MAGIC_AT and rule != rules.ENTRY_MAGIC and extent)
+
+
+def is_zero(file: File, position: int, end: int) -> bool:
+    """Whether there are only zeros between two positions. Holes of the file are not read."""
+    size = _FIRST_LOOK
+    while position < end:
+        data = file.read_at(min(size, end - position), position)
+        if not data or data.count(0) != len(data):
+            return not data
+        position = file.next_data(position + len(data))
+        size = _PIECE
+    return True
 
 
 def open_regular(path: Path) -> File:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from octavo.errors import FormatError, InvalidInput
+from octavo.errors import FormatError, InvalidInput, OctavoError, Unreadable
 from octavo.inspect.bytemap.batches import explain
 from octavo.inspect.bytemap.entries import KINDS, explain_entries
-from octavo.inspect.bytemap.field import Field
-from octavo.inspect.kinds import FileName, Kind, open_regular
+from octavo.inspect.bytemap.field import Field, Section
+from octavo.inspect.kinds import FileName, Kind, begins_with_batch, is_zero, open_regular, reason_of
 from octavo.log.names import INDEX
 from octavo.log.segment.batch_walk import Entry, check, walk
 from octavo.log.segment.damage import BatchSearch
@@ -23,7 +23,7 @@ from octavo.log.segment.find import batches_from
 from octavo.log.segment.index import OffsetIndex
 from octavo.log.storage import DISK, File
 from octavo.records.kernels.scan import BROKEN, MORE, TORN, entry_extent
-from octavo.records.layout import BATCH_HEADER
+from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD
 
 _MOST_BROKEN: Final = 64 << 10  # bytes that are shown of a place where there is no batch
 _MOST_OF_A_FILE: Final = 64 << 20  # bytes that are read of an index or a checkpoint
@@ -58,11 +58,20 @@ def explain_file(
     position: the batch that covers this byte; in an index, the entry there
     max_records: map at most so many records or entries one by one
 
-    Raises `Unreadable` if there is no such file, and `InvalidInput` if it has no such offset or position, or is of a
-    kind that has nothing to explain.
+    Raises `Unreadable` if there is no such file or it cannot be read, and `InvalidInput` if it has no such offset or
+    position, or has nothing to explain.
     """
-    name = FileName.parse(path.name)
     file = open_regular(path)
+    try:
+        return _explain_open(file, path, offset, position, max_records)
+    except OctavoError:
+        raise
+    except OSError as error:
+        raise Unreadable(path, reason_of(error)) from None
+
+
+def _explain_open(file: File, path: Path, offset: int | None, position: int | None, max_records: int | None) -> ByteMap:
+    name = FileName.parse(path.name)
     size = file.size()
     if position is not None and not 0 <= position < max(size, 1):
         raise InvalidInput(f"{path} has {size:,} bytes, and none at {position:,}")
@@ -77,7 +86,23 @@ def explain_file(
         return ByteMap(path=path, kind=name.kind, fields=fields, position=0, size=len(data), file_size=size)
     if name.kind in (Kind.LOCK, Kind.CLEAN_SHUTDOWN, Kind.COMMIT_JOURNAL):
         raise InvalidInput(f"{path} is {name.kind.value}: there is nothing to explain")
+    _check_batches(file, path, name, size, position)
     return _explain_batch(file, path, name, size, offset, position, max_records)
+
+
+def _check_batches(file: File, path: Path, name: FileName, size: int, position: int | None) -> None:
+    """Raise `InvalidInput` if a file that is not named after an offset, as Kafka's are, does not seem to have batches.
+
+    One that is damaged at its beginning is explained at the position of a sound batch.
+    """
+    is_new_segment = name.kind is Kind.SEGMENT and not size
+    if name.base_offset is not None or is_new_segment:
+        return
+    if begins_with_batch(file.read_at(min(size, BATCH_HEADER.size), 0), size):
+        return
+    if position is None or not _is_sound(file, position, size):
+        what = "it begins with no batch of records" if size else "it is empty"
+        raise InvalidInput(f"{path}: this is no file of Kafka's: {what}")
 
 
 def _explain_batch(
@@ -88,6 +113,8 @@ def _explain_batch(
         start = _find_offset(file, path, name, size, offset, notes)
     else:
         start = _find_position(file, size, position or 0)
+    if _ends_in_zeros(file, start, size):
+        return _zeros(file, path, name, start, size)
     head = file.read_at(BATCH_HEADER.size, start)
     outcome, batch_size, _ = entry_extent(head, 0, size - start) if head else (MORE, 0, 0)
     next_position = start + batch_size
@@ -109,9 +136,27 @@ def _explain_batch(
         position=start,
         size=fields[0].size if fields else 0,
         file_size=size,
-        next_position=next_position if next_position < size else None,
+        next_position=next_position if next_position < size and not _ends_in_zeros(file, next_position, size) else None,
         notes=tuple(notes),
         is_torn=outcome == TORN and next_position == size,
+    )
+
+
+def _ends_in_zeros(file: File, position: int, size: int) -> bool:
+    """Whether only zeros follow, enough of them to be no torn batch."""
+    return size - position >= LOG_OVERHEAD and is_zero(file, position, size)
+
+
+def _zeros(file: File, path: Path, name: FileName, start: int, size: int) -> ByteMap:
+    """Map the zeros that fill a segment to its end."""
+    data = file.read_at(min(size - start, _MOST_BROKEN), start)
+    fields: list[Field] = []
+    Section(memoryview(data), fields, origin=start).leaf("zeros", 0, len(data), f"{size - start:,} bytes", 0)
+    notes = ["only zeros follow up to the end of the file, as if they were allocated in advance: this is no damage"]
+    if len(data) < size - start:
+        notes.append(f"only the first {len(data):,} of {size - start:,} bytes are shown")
+    return ByteMap(
+        path=path, kind=name.kind, fields=fields, position=start, size=len(data), file_size=size, notes=tuple(notes)
     )
 
 

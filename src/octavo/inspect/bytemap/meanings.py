@@ -94,7 +94,7 @@ _MEANINGS: Final[dict[str, dict[str, Meaning]]] = {
         "offset": (Role.VALUE, "A topic, a partition of it, and an offset."),
         "zeros": (
             Role.UNREAD,
-            "Room that Kafka has set aside for entries to come. It is cut when the segment is sealed.",
+            "Room that Kafka has set aside for what is to come. It is cut when the segment is sealed.",
         ),
         "rest": (Role.UNREAD, "Fewer bytes than an entry has."),
         "lines": (Role.UNREAD, "Lines that are not shown one by one."),

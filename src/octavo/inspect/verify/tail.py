@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from octavo.inspect.kinds import is_zero
 from octavo.inspect.verify.problem import Problem
 from octavo.log.storage import File
 
-_PIECE: Final = 1 << 20
 _LAST_BYTES: Final = 64  # that are zero where a disk has not written the end of a file
 
 
@@ -34,7 +34,7 @@ class Tail:
 
 def tail_of(file: File, position: int, end: int, problem: Problem, *, is_cut: bool) -> Tail:
     """Return what the bytes from `position` to `end` are; `is_cut`: a batch begins there and passes the end."""
-    if _is_zero(file, position, end):
+    if is_zero(file, position, end):
         kind = TailKind.ZEROS
     elif is_cut:
         kind = TailKind.TORN
@@ -43,14 +43,3 @@ def tail_of(file: File, position: int, end: int, problem: Problem, *, is_cut: bo
     else:
         kind = TailKind.DAMAGED
     return Tail(kind, position, end - position, problem)
-
-
-def _is_zero(file: File, position: int, end: int) -> bool:
-    size = 4096  # most are not zero from their first bytes on
-    while position < end:
-        data = file.read_at(min(size, end - position), position)
-        if not data or data.count(0) != len(data):
-            return not data
-        position = file.next_data(position + len(data))
-        size = _PIECE
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from octavo.errors import InvalidInput, Unreadable
 from octavo.inspect import explain_file
 from octavo.inspect.kinds import Kind
 from octavo.log import Log, LogConfig
+from octavo.log.storage import File
 from octavo.records import BatchBuilder, read_batches
 
 NAME = "00000000000000000000.log"
@@ -123,12 +125,60 @@ def test_an_empty_segment_has_nothing_to_explain(tmp_path: Path) -> None:
     assert explain_file(path).fields == []
 
 
-def test_text_is_explained_as_what_it_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
+@pytest.mark.parametrize("name", ["notes.txt", "server.log"])
+def test_text_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("Dear diary, " * 100_000)
+    for place in ({}, {"position": 1_000}, {"offset": 0}):
+        with pytest.raises(InvalidInput, match="no file of Kafka's: it begins with no batch"):
+            explain_file(path, **place)
+
+
+def test_text_in_a_segment_is_explained_as_what_it_is_not(tmp_path: Path) -> None:
+    path = tmp_path / NAME
     path.write_text("Dear diary, " * 100_000)
     found = explain_file(path)
     assert found.problems
     assert found.size <= 64 << 10
+
+
+def test_empty_files_with_other_names_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_bytes(b"")
+    for path in (tmp_path / "notes.txt", Path("/proc/version"), Path("/proc/self/mem")):
+        with pytest.raises(InvalidInput, match="no file of Kafka's: it is empty"):
+            explain_file(path)
+
+
+def test_a_copy_with_another_name_is_explained_also_if_it_begins_with_damage(segment: Path) -> None:
+    copy = segment.with_name("copy.bin")
+    copy.write_bytes(segment.read_bytes())
+    assert explain_file(copy).problems == []
+    copy.write_bytes(b"\xff" * 30 + segment.read_bytes()[30:])
+    second = positions(segment)[1]
+    assert explain_file(copy, position=second).position == second
+
+
+def test_a_disk_that_cannot_be_read_is_told(segment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_at(self: File, size: int, position: int) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(File, "read_at", read_at)
+    with pytest.raises(Unreadable, match="log: cannot be read: Input/output error"):
+        explain_file(segment)
+
+
+@pytest.mark.parametrize("hole", [12, 100, 512 << 20])
+def test_zeros_at_the_end_of_a_segment_are_no_damage(segment: Path, hole: int) -> None:
+    end = segment.stat().st_size
+    third = positions(segment)[2]
+    os.truncate(segment, end + hole)
+    found = explain_file(segment, position=end + hole // 2)
+    assert (found.position, found.size) == (end, min(hole, 64 << 10))
+    assert found.problems == []
+    assert found.next_position is None
+    assert "this is no damage" in found.notes[0]
+    assert [field.name for field in found.fields] == ["zeros"]
+    assert explain_file(segment, position=third).next_position is None
 
 
 @pytest.mark.parametrize("name", [".lock", ".kafka_cleanshutdown"])
