@@ -141,7 +141,6 @@ class LogBounds:
 
     def batches(self, table: Table) -> tuple[Problem, ...]:
         """Note the batches."""
-        self._end.note(table)
         return ()
 
     def end(self, segment: SegmentData) -> tuple[Problem, ...]:

@@ -87,7 +87,6 @@ class LeaderEpochs:
 
     def batches(self, table: Table) -> Iterator[Problem]:
         """Compare the epoch of each batch with the one that the checkpoint has for its offset."""
-        self._end.note(table)
         if not len(self._lines):
             return
         entry = np.searchsorted(self._starts, table[:, BASE_OFFSET], side="right") - 1

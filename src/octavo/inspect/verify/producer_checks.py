@@ -16,7 +16,7 @@ from octavo.inspect.verify.producer_replay import Aborted, Marker, ProducerRepla
 from octavo.inspect.verify.transaction_index import IndexEntry, SegmentTransactions
 from octavo.log.names import SNAPSHOT, TXN_INDEX, base_offset_of, file_name
 
-_MAX_SIZE: Final = 1 << 30  # of a snapshot or transaction index: room for twenty million producers
+_MAX_INDEX: Final = 1 << 30
 
 
 class ProducerChecks:
@@ -54,11 +54,10 @@ class ProducerChecks:
         name = file_name(base_offset, TXN_INDEX)
         if name not in self._folder.files:
             return []
-        return transaction_index.read_entries(self._folder.read(name, _MAX_SIZE))
+        return transaction_index.read_entries(self._folder.read(name, _MAX_INDEX))
 
     def batches(self, table: Table) -> Iterable[Problem]:
         """Replay batches, and stop at the offset of each snapshot to compare it."""
-        self._end.note(table)
         if self._replay is None:
             return
         bases = table[:, BASE_OFFSET]
@@ -91,7 +90,7 @@ class ProducerChecks:
         name = file_name(segment.base_offset, TXN_INDEX)
         entries: list[IndexEntry] = []
         if name in self._folder.files:
-            data = self._folder.read(name, _MAX_SIZE)  # again: meanwhile a broker may have added entries
+            data = self._folder.read(name, _MAX_INDEX)  # again: meanwhile a broker may have added entries
             entries = transaction_index.read_entries(data)
             form = transaction_index.check_form(name, len(data), entries, segment.base_offset, segment.next_base_offset)
             yield from (problem for problem in form if not self._is_unfinished(problem, segment))
@@ -122,7 +121,7 @@ class ProducerChecks:
 
     def _check_snapshot(self, offset: int, name: str, replay: ProducerReplay | None) -> Iterator[Problem]:
         """Check a snapshot, and compare it with what was replayed, if all of the log up to it was."""
-        data = self._folder.read(name, _MAX_SIZE)
+        data = self._folder.read(name, producer_snapshots.MAX_SIZE)
         if not data and self._folder.beside.is_open:
             return  # made, and not yet written
         problems, entries = producer_snapshots.check_form(name, data, offset)

@@ -105,6 +105,7 @@ _START: Final = struct.Struct(">hIi")
 _ENTRY: Final = struct.Struct(">qhiqiqiq")
 assert _START.size == 10
 assert _ENTRY.size == 46
+MAX_SIZE: Final = 1 << 30  # of a snapshot: room for twenty million producers
 _VERSION: Final = 1
 _CRC_AT: Final = 2
 _COUNT_AT: Final = 6

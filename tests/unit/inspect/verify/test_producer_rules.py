@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,22 @@ def entry(number: int, field: int, amount: int) -> Fault:
 
 def name(rule: str, fault: Fault) -> Fault:
     return fault._replace(rule=rule)
+
+
+def copy_last(directory: Path, *offsets: int) -> None:
+    """Have the last snapshot at later offsets, too."""
+    for offset in offsets:
+        shutil.copy(directory / LAST, directory / f"{DEALS}/{offset:020d}.snapshot")
+
+
+def move_last(directory: Path, offset: int, *, last_offset: int) -> None:
+    """Have the last snapshot at a later offset instead, and say of a producer which offset it wrote last."""
+    (directory / LAST).rename(directory / f"{DEALS}/{offset:020d}.snapshot")
+
+    def change(entries: list[list[int]]) -> None:
+        entries[NEWER][OFFSET] = last_offset
+
+    rewrite(f"{DEALS}/{offset:020d}.snapshot", snapshot(change))(directory)
 
 
 TXN_INDEX: Final = [
@@ -94,11 +111,21 @@ SNAPSHOTS: Final = [
         52,
     ),
     Fault(
-        "snapshot-beyond-end",
-        lambda directory: (directory / LAST).rename(directory / f"{DEALS}/00000000000000000099.snapshot"),
-        f"{DEALS}/00000000000000000099.snapshot",
+        "snapshot-beyond-end", lambda directory: copy_last(directory, 98, 99), f"{DEALS}/{99:020d}.snapshot", None, 99
+    ),
+    Fault(
+        "snapshot-beyond-end",  # and it has the state of a producer there
+        lambda directory: move_last(directory, 99, last_offset=70),
+        f"{DEALS}/{99:020d}.snapshot",
         None,
         99,
+    ),
+    Fault(
+        "snapshot-beyond-end",  # further than a batch can reach
+        lambda directory: move_last(directory, 39_000_000, last_offset=50),
+        f"{DEALS}/{39_000_000:020d}.snapshot",
+        None,
+        39_000_000,
     ),
     Fault(
         "snapshot-unknown-producer",

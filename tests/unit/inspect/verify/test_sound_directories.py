@@ -48,6 +48,25 @@ def write_transactions(data: DataDirectory) -> None:
             data.log("table", 0).roll()
 
 
+@pytest.mark.parametrize(("small", "large", "to"), [(5, 100, 50), (0, 100, 50), (1, 9, 9)])
+def test_a_truncation_inside_a_batch_that_is_larger_than_all_others(
+    small: int, large: int, to: int, tmp_path: Path
+) -> None:
+    with DataDirectory.open(tmp_path) as data:
+        data.create_topic("table")
+        for number in range(small):
+            with Producer(data) as producer:
+                producer.send("table", b"%d" % number, partition=0)
+        with Producer(data, {"batch.size": "1000000", "linger.ms": "1000"}) as producer:
+            for number in range(large):
+                producer.send("table", b"%d" % number, partition=0)
+        data.log("table", 0).truncate_to(to)
+        assert data.log("table", 0).end_offset == to
+    assert problems(tmp_path) == []
+    DataDirectory.open(tmp_path).close()
+    assert problems(tmp_path) == []
+
+
 def test_what_octavo_leaves_at_each_step(tmp_path: Path) -> None:
     """Fresh, written, deleted, compacted, cut, closed, crashed, recovered and handed over."""
     directory, crashed = tmp_path / "data", tmp_path / "crashed"
