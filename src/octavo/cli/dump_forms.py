@@ -93,7 +93,7 @@ class Form(ABC):
 
     def print_segment(self, segment: SegmentFile, *, is_growing: bool = False) -> int:
         """Print the rest of an open file. Of one that is growing, an incomplete end is not told."""
-        found = None
+        found = cut = None
         passed_over = len(segment.damage)
         with progress(segment.size) as advance:
             try:
@@ -101,7 +101,12 @@ class Form(ABC):
                     advance(segment.position)
             except FormatError as error:
                 found = error
+            except Unreadable as error:  # another process has cut it
+                cut = error
         _report(segment, found, passed_over, is_growing=is_growing)
+        if cut is not None:
+            tell(str(cut))
+            return COULD_NOT_RUN
         return DAMAGE_FOUND if found is not None or len(segment.damage) > passed_over else FINE
 
     def _decoding(self, segment: SegmentFile) -> RecordDecoding | None:

@@ -27,7 +27,8 @@ class Dump(Iterable[str]):
 
     Raises `Unreadable` if the file cannot be opened. Raises `InvalidInput` for a range that ends before it begins, and
     for the other kinds of files that Kafka keeps beside segments.
-    Without `resync`, iterating yields everything before the first damage, and then raises `FormatError`.
+    Without `resync`, iterating yields everything before the first damage, and then raises `FormatError`. If the file is
+    cut meanwhile, it raises `Unreadable`.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Dump(Iterable[str]):
     def grow(self) -> bool:
         """Look for what was written to the file since. Returns whether it has grown, and can be iterated over again.
 
-        Raises `InvalidInput` if the file is shorter than what was read of it.
+        Raises `Unreadable` if the file is shorter than what was read of it.
         """
         return self._segment.grow()
 

@@ -23,7 +23,7 @@ from enum import StrEnum
 from json.encoder import encode_basestring
 from typing import Final
 
-from octavo.errors import FormatError
+from octavo.errors import FormatError, Unreadable
 from octavo.inspect.control import control_text
 from octavo.inspect.decoding.record_decoding import DecodedRecord, RecordDecoding, decoded_records
 from octavo.inspect.descriptions import TIMESTAMP_TYPES
@@ -88,7 +88,7 @@ class RecordLines(Iterable[str]):
     def _interpreted_blocks(self) -> Iterator[bytes]:
         """Yield blocks until the file ends, or a batch ends and compiled kernels are there."""
         lines: list[str] = []
-        error = None
+        error: FormatError | Unreadable | None = None
         try:
             for number, batch in enumerate(self._segment.batches(), 1):
                 for line in self._lines(batch):
@@ -98,7 +98,7 @@ class RecordLines(Iterable[str]):
                         lines.clear()
                 if number % _BATCHES_MEANWHILE == 0 and self._compiled() is not None:
                     break
-        except FormatError as found:
+        except (FormatError, Unreadable) as found:
             error = found
         if lines:
             yield "".join(lines).encode()

@@ -6,39 +6,39 @@ start of a batch.
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import FormatError, InvalidInput, Truncated
 from octavo.inspect.kinds import FileName, Kind, open_regular
+from octavo.inspect.segment_bytes import SegmentBytes
 from octavo.inspect.wanted import Wanted
 from octavo.log.names import LOG
 from octavo.records import Batch, Damage, Record, read_batches
 from octavo.records.kernels import rules
-from octavo.records.kernels.scan import MORE, TORN, entry_extent
+from octavo.records.kernels.scan import DONE, MORE, TORN, entry_extent
 from octavo.records.layout import LOG_OVERHEAD, MAGIC_AT, MIN_INT64
-from octavo.records.offset_order import base_offset_at, is_misplaced, misplaced
+from octavo.records.offset_order import HEAD_SIZE, base_offset_at, is_misplaced, misplaced
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from octavo.records.arrow.reader import ArrowReader
 
-_HEAD: Final = MAGIC_AT + 1  # bytes by which a batch is recognised
 _ZEROS: Final = bytes(1 << 16)
 
 
 class SegmentFile:
-    """The batches of one file. The file is mapped into memory as it is when it is opened.
+    """The batches of one file, as far as it reaches when it is opened. It is read step by step.
 
     wanted: the records to return. Batches outside the range of offsets are not decoded
     verify: compare checksums; for batches outside the range of offsets, only if a gap in the offsets follows
     resync: continue after damage, and record it in `damage`
 
     In a file that is named like a segment, batches whose offsets do not increase are damage, too.
-    Raises `Unreadable` if the file cannot be opened, and `InvalidInput` if it is of a kind that has no batches.
+    Raises `Unreadable` if the file cannot be opened, and whenever it turns out that it was cut while it was read; and
+    `InvalidInput` if it is of a kind that has no batches.
     """
 
     def __init__(self, path: Path, *, wanted: Wanted, verify: bool = True, resync: bool = False) -> None:
@@ -60,16 +60,38 @@ class SegmentFile:
         self.damage: Final[list[Damage]] = []
         self.torn_tail: int | None = None  # position of an incomplete batch at the end; known after the walk
         self.zero_tail: int | None = None  # where zeros begin that fill the file to its end, as if allocated in advance
-        self._map(0)
+        self._begin(0)
 
-    def _map(self, position: int) -> None:
-        self._data = _mapped(self._open.descriptor)
-        self.size = len(self._data)
+    def _begin(self, position: int) -> None:
+        self._bytes = SegmentBytes(self._open, position)
+        self._data = self._bytes.data
+        self.size = self._bytes.size
+        self._bytes.fill(position)
+        self._read_from(position, None)
+
+    def _read_from(self, position: int, last_offset: int | None) -> None:
+        """Go on at the start of a batch, with what is in memory by now."""
+        # The head of the batch that follows the last one has to be there as well.
+        self._end = self.size if self._bytes.is_complete else max(position, self._bytes.filled - HEAD_SIZE)
         # Without resync only the wanted batches are verified, in `batches`.
         self._reader = read_batches(
-            self._data, start=position, verify=self._verify and self._resync, resync=self._resync
+            self._data, start=position, end=self._end, verify=self._verify and self._resync, resync=self._resync
         )
         self._reader.damage = self.damage
+        self._reader.go_to(position, last_offset)
+        self._last_read = last_offset
+
+    def _read_on(self) -> None:
+        """Get the batch at `position`, which is not all there yet, into memory.
+
+        What follows damage is needed to the end of the file, because any batch in it may be the one to go on with.
+        """
+        position = self.position
+        outcome, size, _ = entry_extent(self._data, position, self._end)
+        is_whole = outcome in (DONE, TORN) and position + size <= self.size
+        self._bytes.release(position)
+        self._bytes.fill(position + size if is_whole else self.size)
+        self._read_from(position, self._last_read)
 
     @property
     def position(self) -> int:
@@ -77,20 +99,18 @@ class SegmentFile:
         return self._reader.position
 
     def grow(self) -> bool:
-        """Map what has been written to the file since. Returns whether it has grown; the walk can then go on.
+        """Look for what has been written to the file since. Returns whether there is any; the walk can then go on.
 
-        Raises `InvalidInput` if the file is shorter than what was read of it.
+        Raises `Unreadable` if the file is shorter than what was read of it.
         """
         size = self._open.size()
-        if self.zero_tail is not None and size == self.size and not self._is_zero(self.zero_tail, LOG_OVERHEAD):
-            self.zero_tail = None  # written to in the meantime
-            return True
         if size < self.position:
-            raise InvalidInput(f"{self.path}: it was cut from {self.size:,} to {size:,} bytes while it was read")
-        if size == self.size:
+            raise self._bytes.cut()
+        is_filled = self.zero_tail is not None and not self._is_zero(self.zero_tail, LOG_OVERHEAD)
+        if size == self.size and not is_filled:
             return False
         self.torn_tail = self.zero_tail = None
-        self._map(self.position)
+        self._begin(self.position)
         return True
 
     @property
@@ -127,29 +147,40 @@ class SegmentFile:
 
     def _next_batch(self) -> Batch | None:
         """Return the next batch; None at the end, or if only zeros follow."""
-        if self._resync and self._ends_in_zeros(self.position):
-            return None
-        try:
-            return next(self._reader, None)
-        except FormatError:
-            if not self._ends_in_zeros(self.position):
-                raise
-            return None
+        while True:
+            begin, known = self.position, len(self.damage)
+            if self._resync and self._ends_in_zeros(begin):
+                return None
+            try:
+                batch = next(self._reader, None)
+            except FormatError:
+                if not self._ends_in_zeros(self.position):
+                    raise
+                return None
+            if self._end == self.size or (batch is not None and len(self.damage) == known):
+                if batch is not None:
+                    self._last_read = batch.last_offset
+                return batch
+            del self.damage[known:]  # it was found without looking at the rest of the file
+            self._reader.position = begin
+            self._read_on()
 
     def _ends_in_zeros(self, position: int) -> bool:
         """Return whether only zeros follow, enough of them to be no torn batch; then remember that."""
         left = self.size - position
-        if left < LOG_OVERHEAD or not self._is_zero(position, min(left, _HEAD)) or not self._is_zero(position, left):
+        head = self._data[position : min(position + HEAD_SIZE, self._bytes.filled)]
+        if left < LOG_OVERHEAD or any(head) or not self._is_zero(position, left):
             return False
         self.zero_tail = position
         return True
 
     def _is_zero(self, position: int, size: int) -> bool:
-        """Return whether all of `size` bytes at `position` are zero. Holes of the file are not read."""
+        """Return whether all of `size` bytes at `position` are zero by now. Holes of the file are not read."""
         end = position + size
-        while position < end:
-            position = max(position, self._open.next_data(position))
-            piece = self._data[position : min(end, position + len(_ZEROS))]
+        while (position := max(position, self._open.next_data(position))) < end:
+            piece = self._open.read_at(min(end - position, len(_ZEROS)), position)
+            if not piece:
+                raise self._bytes.cut()
             if piece != _ZEROS[: len(piece)]:
                 return False
             position += len(piece)
@@ -186,6 +217,9 @@ class SegmentFile:
                     break
                 continue
             self._go_to(reader)
+            if self._end < self.size:
+                self._read_on()
+                continue
             self.torn_tail = reader.torn_tail
             if self.torn_tail is None or not self._resync or not self._pass_to_next(None):
                 break
@@ -216,11 +250,13 @@ class SegmentFile:
             verify=self._verify,
             follows=self.last_offset,
             start=self.position,
+            end=self._end,
         )
 
     def _go_to(self, reader: ArrowReader) -> None:
         last_offset = None if reader.last_offset == MIN_INT64 else reader.last_offset
         self._reader.go_to(reader.position, last_offset)
+        self._last_read = last_offset
         if self.last_offset is not None:
             self.last_offset = last_offset
 
@@ -251,10 +287,3 @@ class SegmentFile:
         found = next(read_batches(self._data, start=self.torn_tail, resync=True), None)
         if found is not None and (self.last_offset is None or found.last_offset > self.last_offset):
             raise Truncated(self.torn_tail, "a batch ends behind the file, and there are others behind its header")
-
-
-def _mapped(descriptor: int) -> mmap.mmap | bytes:
-    try:
-        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-    except ValueError:  # an empty file cannot be mapped
-        return b""
