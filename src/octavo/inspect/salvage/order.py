@@ -20,8 +20,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from octavo.inspect.salvage.run import CONSECUTIVE, INCREASING, Identities, Run
-from octavo.log.files.leader_epochs import LeaderEpochs
+from octavo.inspect.salvage.run import CONSECUTIVE, DISTINCT, Identities, Run
 from octavo.records.layout import MAX_INT32, MAX_INT64
 
 DOUBLED: Final = "the same batches are in the log already"
@@ -78,6 +77,21 @@ class Chain:
         insort(self.runs, run, key=_base)
         self._by_position[run.file.path, run.position] = self._by_end[run.file.path, run.end] = run
 
+    def divide(self, run: Run) -> None:
+        """Divide the runs of the chain where batches of `run` lie in gaps between their batches."""
+        for each in [each for each in self.touching(run) if each.has_gaps]:
+            there = each.identities(0, MAX_INT64)
+            own = run.identities(each.base, each.last)
+            fitting = own[~_overlap(own, there)]
+            at = np.unique(np.searchsorted(there[:, 0], fitting[:, 0]))
+            at = at[(at > 0) & (at < len(there))]
+            if not len(at):
+                continue
+            index = bisect_left(self.runs, each.base, key=_base)
+            del self.runs[index]
+            for part in each.split(there[at, 1]):
+                self.insert(part)
+
     def around(self, run: Run) -> tuple[Run | None, Run | None]:
         """Return the runs that lie directly before and after `run` in its file."""
         return self._by_end.get((run.file.path, run.position)), self._by_position.get((run.file.path, run.end))
@@ -99,19 +113,34 @@ def put_in_order(runs: Sequence[Run], extra: Sequence[Run], lowest: int) -> tupl
     """
     near = [run for _, group in groupby(runs, attrgetter("file")) for run in _near(list(group))]
     chain = Chain([near[at] for at in heaviest([(run.base, run.last, run.count) for run in near])])
-    taken = {id(run) for run in chain.runs}
-    rest = [run for run in runs if id(run) not in taken]
-    left_out = []
-    confirming = _Confirming(lowest, chain.has_gaps)
-    for run in sorted(rest, key=lambda run: -run.count):
-        if _restore(chain, run):
-            continue
-        inserted = fill(chain, run, confirming)
-        if sum(part.count for part in inserted) < run.count:
-            left_out += leave_out(chain, run, inserted)
+    left_out = _move(chain, runs, _Confirming(lowest, chain.has_gaps))
     for at in heaviest([(run.base, run.last, run.count) for run in extra]):
         fill(chain, extra[at])
     return chain, left_out
+
+
+def _move(chain: Chain, runs: Sequence[Run], confirming: _Confirming) -> list[LeftOut]:
+    """Insert those of the runs that are not in the chain where they belong. Returns what belongs nowhere."""
+    taken = {id(run) for run in chain.runs}
+    rest = sorted((run for run in runs if id(run) not in taken), key=lambda run: -run.count)
+    for run in rest:
+        chain.divide(run)
+    # Own offsets that fill a gap are right. Otherwise an offset with one wrong bit is more likely than a batch that was
+    # moved alone, and this is more likely than an offset with many wrong bits.
+    rest = [run for run in rest if not _fill_whole(chain, run)]
+    rest = [run for run in rest if not _restore(chain, run, bits=1)]
+    inserted: dict[int, list[Run]] = {id(run): [] for run in rest}
+    ascending = sorted(rest, key=_base)
+    for ordered in (rest, ascending, ascending[::-1]):  # what is inserted may confirm the run before or after it
+        for run in ordered:
+            if sum(part.count for part in inserted[id(run)]) < run.count:
+                inserted[id(run)] += fill(chain, run, confirming)
+    left_out = []
+    for run in rest:
+        parts = inserted[id(run)]
+        if sum(part.count for part in parts) < run.count and not _restore(chain, run):
+            left_out += leave_out(chain, run, parts)
+    return left_out
 
 
 def _near(runs: Sequence[Run]) -> list[Run]:
@@ -139,7 +168,7 @@ class _Confirming(NamedTuple):
             return True
         if run.position == 0 and run.base == run.file.named:
             return True
-        if run.credibility < (INCREASING if self.is_compacted else CONSECUTIVE):
+        if run.credibility < (DISTINCT if self.is_compacted else CONSECUTIVE):
             return False
         if before is None:
             return run.position == 0 or run.base >= self.lowest
@@ -160,6 +189,17 @@ def fill(chain: Chain, run: Run, confirming: _Confirming | None = None) -> list[
             chain.insert(part)
             parts.append(part)
     return parts
+
+
+def _fill_whole(chain: Chain, run: Run) -> bool:
+    """Insert a run if its offsets are exactly those that are missing between two others."""
+    for before, first, last, behind in chain.gaps(run):
+        if before is None or behind is None or (first, last) != (run.base, run.last):
+            return False
+        if has_epoch_between(run, before, behind):
+            chain.insert(run)
+            return True
+    return False
 
 
 def heaviest(items: Sequence[tuple[int, int, int]]) -> list[int]:
@@ -234,10 +274,12 @@ def has_epoch_between(run: Run, before: Run | None, behind: Run | None) -> bool:
     )
 
 
-def _restore(chain: Chain, run: Run) -> bool:
+def _restore(chain: Chain, run: Run, *, bits: int = 64) -> bool:
     """Give a batch its offset back if the batches before and after it in the file leave room for exactly that.
 
     At the beginning and end of a file, the names of this file and of the next stand for the batches.
+
+    bits: how many bits of the offset may be wrong
     """
     if run.count > 1 or run.epoch < 0:
         return False
@@ -246,32 +288,8 @@ def _restore(chain: Chain, run: Run) -> bool:
     end = run.file.next_named if run.end == run.file.size else None if behind is None else behind.base
     if first is None or end is None or end - first != run.last_offset - run.base_offset + 1:
         return False
-    if not chain.has_room(first, end - 1):
+    if (first ^ run.base_offset).bit_count() > bits or not chain.has_room(first, end - 1):
         return False
     run.written_base = first
     chain.insert(run)
     return True
-
-
-def restore_epochs(chain: Chain, known: LeaderEpochs) -> None:
-    """Correct leader epochs that contradict the batches around them: epochs never decrease.
-
-    `known` are the epochs of the source's checkpoint, if it can be read. It has every epoch before a batch has it, so
-    it decides about an epoch that only the last batch has. A wrong epoch becomes the one that the checkpoint has for
-    the offset, if that fits, and otherwise that of the batch before.
-    """
-    runs = [run for run in chain.runs if run.epoch >= 0 or run.epoch < -1]
-    # Epochs that do not decrease are like intervals that increase, once the number of the run is part of them.
-    items = [(run.epoch * len(runs) + at, run.epoch * len(runs) + at, run.count) for at, run in enumerate(runs)]
-    chosen = [at for at in heaviest(items) if runs[at].epoch >= 0]
-    latest = known.latest
-    if latest is not None and len(chosen) > 1 and chosen[-1] == len(runs) - 1 and runs[-1].count == 1:
-        chosen = chosen[:-1] if runs[-1].epoch > latest.epoch else chosen
-    for at in sorted(set(range(len(runs))) - set(chosen)) if chosen else ():
-        if runs[at].count > 1:
-            continue  # several batches agree, and this is no damage
-        place = bisect_left(chosen, at)
-        before = runs[chosen[max(place - 1, 0)]].epoch
-        behind = runs[chosen[place]].epoch if place < len(chosen) else MAX_INT32
-        epoch = known.epoch_for_offset(runs[at].base)
-        runs[at].written_epoch = epoch if epoch is not None and before <= epoch <= behind else before

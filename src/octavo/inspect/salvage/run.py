@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ Identities = npt.NDArray[np.int64]  # base offset, last offset and checksum of e
 
 _CODEC = int(Attributes.CODEC)
 
-INCREASING: Final = 1  # there is a batch with higher offsets after it, or with lower ones before it
+DISTINCT: Final = 1  # there is a batch beside it with higher or lower offsets, none of which are the same
 CONSECUTIVE: Final = 2  # there is a batch with the next or previous offset, or nothing but damage around it
 
 
@@ -53,7 +54,7 @@ class Run:
     epoch: int  # -1 for messages of magic 0 and 1
     count: int  # number of batches
     span: int  # number of offsets of all batches; smaller than from first to last if there are gaps between them
-    credibility: int  # how well its neighbours in the file confirm its offsets: 0, `INCREASING` or `CONSECUTIVE`
+    credibility: int  # how well its neighbours in the file confirm its offsets: 0, `DISTINCT` or `CONSECUTIVE`
     written_base: int | None = None  # base offset to write instead of that of the only batch, whose own is wrong
     written_epoch: int | None = None  # leader epoch to write instead of a wrong one
 
@@ -118,6 +119,29 @@ class Run:
             part.end, part.last_offset, part.count = until, end[scan.LAST_OFFSET], part.count + len(rows)
             part.span = part.last_offset - part.base_offset + 1  # whether it has gaps is told by the whole
         return part
+
+    def split(self, offsets: Identities) -> list[Run]:
+        """Divide the run in front of the batches that have these last offsets."""
+        parts: list[Run] = []
+        last = self.base_offset - 1
+        for table, shift in self.tables():
+            lasts = table[:, scan.LAST_OFFSET]
+            follows = (table[:, scan.MAGIC] < 2) & (table[:, scan.ATTRIBUTES] & _CODEC != 0)
+            bases = np.where(follows, np.concatenate(([last], lasts[:-1])) + 1, table[:, scan.BASE_OFFSET])
+            starts = np.flatnonzero(np.isin(lasts, offsets))
+            for begin, end in pairwise([0, *starts.tolist(), len(table)]):
+                if begin == end:
+                    continue
+                position = shift + int(table[begin, scan.POSITION])
+                if not parts or begin in starts:
+                    parts.append(replace(self, position=position, base_offset=int(bases[begin]), count=0, span=0))
+                part = parts[-1]
+                part.end = shift + int(table[end - 1, scan.POSITION] + table[end - 1, scan.SIZE])
+                part.last_offset = int(lasts[end - 1])
+                part.count += end - begin
+                part.span += int((lasts[begin:end] - bases[begin:end] + 1).sum())
+            last = int(lasts[-1])
+        return parts
 
     def tables(self) -> Iterator[tuple[npt.NDArray[np.int64], int]]:
         """Yield the headers of the batches; see `scan_headers`."""

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Final
 
 from octavo.errors import BadDirectory, NoSegments
+from octavo.inspect.salvage.epochs import restore_epochs
 from octavo.inspect.salvage.lineage import Replica, assemble
 from octavo.inspect.salvage.losses import Losses
-from octavo.inspect.salvage.order import put_in_order, restore_epochs
+from octavo.inspect.salvage.order import put_in_order
 from octavo.inspect.salvage.report import PartitionReport, SalvageReport, SourceReport
 from octavo.inspect.salvage.run import Run
 from octavo.inspect.salvage.sources import (

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.errors import BadRecord, FormatError, Truncated
-from octavo.inspect.salvage.run import CONSECUTIVE, INCREASING, Run, SegmentFile
+from octavo.inspect.salvage.run import CONSECUTIVE, DISTINCT, Run, SegmentFile
 from octavo.log.segment.block_reader import LARGE, BlockReader
 from octavo.log.segment.damage import BatchSearch
 from octavo.records.kernels import kernels, scan
@@ -224,11 +224,12 @@ def _runs(file: SegmentFile, extents: _Extents) -> list[Run]:
     begins = [0, *(np.flatnonzero(breaks) + 1).tolist()]
     starts, first = set(begins), 0
     for at in (np.flatnonzero(after[:, _BASE] <= before[:, _LAST]) + 1).tolist():
-        # Order is broken here. Either this extent is out of place, or those before it with higher offsets are.
+        # Order is broken here. Either this extent is out of place, or those before it with higher offsets are. Those
+        # after it are another run, so that their number does not speak for an extent that is alone out of place.
         first = max(first, begins[bisect_left(begins, at) - 1])
-        starts |= {at, first + int(np.searchsorted(extents[first:at, _LAST], extents[at, _BASE]))}
+        starts |= {at, at + 1, first + int(np.searchsorted(extents[first:at, _LAST], extents[at, _BASE]))}
         first = at
-    ordered = np.array(sorted(starts), np.intp)
+    ordered = np.array(sorted(starts - {len(extents)}), np.intp)
     credibilities = np.maximum.reduceat(_credibility(extents), ordered)
     runs = []
     for row, credibility in zip(_merged(extents, ordered).tolist(), credibilities.tolist(), strict=True):
@@ -243,7 +244,7 @@ def _credibility(extents: _Extents) -> npt.NDArray[np.int64]:
     distance = after[:, _BASE] - before[:, _LAST]
     touches = (after[:, _POSITION] == before[:, _END]) & (np.abs(distance) <= MAX_INT32)
     credibility = np.where(_beside(touches), 0, CONSECUTIVE)
-    credibility[_beside(touches & (distance > 0))] = INCREASING
+    credibility[_beside(touches & ((distance > 0) | (after[:, _LAST] < before[:, _BASE])))] = DISTINCT
     credibility[_beside(touches & (distance == 1)) | (extents[:, _COUNT] > 1)] = CONSECUTIVE
     return credibility
 
