@@ -36,6 +36,7 @@ TOPICS: Final = {
     "deals": {**SMALL, "cleanup.policy": "compact,delete", "min.cleanable.dirty.ratio": "0.01"},
     "whole": {"preallocate": "true"},
 }
+ROLLS: Final = 4  # segments to see at least
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -116,11 +117,10 @@ def watch(new_broker: NewBroker, judge: Judge, tmp_path: Path, seconds: float, r
     with load_on(broker):
         deadline = time.monotonic() + seconds
         done = 0
-        while done < rounds or time.monotonic() < deadline:
+        while done < rounds or time.monotonic() < deadline or len(seen) < ROLLS:  # it has to roll meanwhile
             assert problems(directory) == []
-            seen |= {path.name for path in directory.glob("table-0/*")}
+            seen |= {path.name for path in directory.glob("table-0/*.log")}
             done += 1
-    assert len([name for name in seen if name.endswith(".log")]) > 3  # it has rolled meanwhile
     broker.kill()
     assert problems(directory) == []
     return broker

@@ -97,7 +97,8 @@ def test_the_command_is_there(environment: Environment, written: Path) -> None:
     told = environment.run("octavo", "--version", folder=written)
     assert (told.stdout, told.stderr) == (f"octavo {octavo.__version__}\n", "")
     assert environment.run("octavo", "--help", folder=written).stdout.startswith("usage: octavo")
-    dumped = environment.run("octavo", "dump", "data/orders-0/00000000000000000000.log", folder=written)
+    segment = "data/orders-0/00000000000000000000.log"
+    dumped = environment.run("octavo", "dump", segment, "--format", "jsonl", folder=written)
     assert dumped.stderr == ""
     assert [json.loads(line)["offset"] for line in dumped.stdout.splitlines()] == [0, 1, 2]
 
