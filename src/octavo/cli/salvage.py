@@ -133,9 +133,7 @@ def _lines(report: PartitionReport) -> Iterator[str]:
             for each in report.restored
         ],
     )
-    yield from _several(
-        "gaps", [f"offsets {_range(each)}, between segments of a compacted log" for each in report.gaps]
-    )
+    yield from _several("gaps", [f"offsets {_range(each)}: missing in a compacted log" for each in report.gaps])
     yield from _transactions(report)
     ignored = [
         f"{source.path / name}: not part of the log" for source in report.sources for name in source.ignored_files

@@ -20,7 +20,7 @@ from octavo.log.storage import File, Storage
 from tests.crash.storage import FastStorage
 from tests.permissions import run_obeying_permissions
 from tests.unit.cli.test_command import OCTAVO
-from tests.unit.inspect.salvage.damaging import batches_in, data_batch
+from tests.unit.inspect.salvage.damaging import batches_in, data_batch, is_filler
 
 
 @pytest.fixture
@@ -135,14 +135,18 @@ def test_a_folder_without_permission_is_refused(source: Path, tmp_path: Path) ->
     assert not (tmp_path / "safe-0").exists()
 
 
-def test_pipes_and_folders_among_the_segments_are_ignored(
+def test_pipes_and_folders_among_the_segments_are_ignored_and_what_was_there_is_lost(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.mkfifo(source / "00000000000000000100.log")
     (source / "00000000000000000200.log").mkdir()
-    assert main(["salvage", str(source), str(tmp_path / "safe-0")]) == FINE
-    assert "00000000000000000100.log: not part of the log" in capsys.readouterr().out
-    assert batches_in(tmp_path / "safe-0").keys() == set(range(0, 20, 2))
+    assert main(["salvage", str(source), str(tmp_path / "safe-0")]) == DAMAGE_FOUND
+    out = capsys.readouterr().out
+    assert "00000000000000000100.log: not part of the log" in out
+    assert "  lost      offsets 20 to 199 (180)\n" in out
+    result = batches_in(tmp_path / "safe-0")
+    assert is_filler(result.pop(20))
+    assert result.keys() == set(range(0, 20, 2))
 
 
 def test_the_current_folder_may_be_the_target(

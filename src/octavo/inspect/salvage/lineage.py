@@ -14,8 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from octavo.inspect.salvage.order import Chain, LeftOut, fill
+from octavo.inspect.salvage.order import DOUBLED, Chain, LeftOut, fill
 from octavo.inspect.salvage.run import Run, SegmentFile
+from octavo.inspect.salvage.sources import Told
 from octavo.inspect.salvage.survey import Damage
 from octavo.log.files.text_checkpoint import EpochEntry
 from octavo.records.layout import MAX_INT32, MAX_INT64
@@ -38,6 +39,8 @@ class Replica:
     left_out: list[LeftOut]
     epochs: Sequence[EpochEntry]  # of its checkpoint; empty if that cannot be read
     is_compacted: bool
+    told: Told
+    other_ends: list[int] = field(default_factory=list)  # that replicas of the same leader epoch reached
     parts_after: int | None = None  # last offset that it has in common with the replica that leads
     ignored: list[str] = field(default_factory=list)  # files that are not part of the log
 
@@ -56,14 +59,34 @@ class Replica:
         """The order in which replicas are chosen to lead, the highest first; at last, by the number of batches."""
         return self.last_epoch, self.end_offset, sum(run.count for run in self.chain.runs)
 
-    def named_end(self, end_offset: int) -> int:
-        """Return where the log ended by the names of files that have no sound batches; at least `end_offset`.
+    @property
+    def known_epoch(self) -> int:
+        """The latest leader epoch, by batches or by the checkpoint; -1 if there is none."""
+        return max([self.last_epoch, *(entry.epoch for entry in self.epochs)])
+
+    @property
+    def named_start(self) -> int:
+        """Where the log began by the names of files."""
+        return min([*(file.named for file in self._believed()), *self.told.segments], default=self.told.start)
+
+    def ends(self) -> list[int]:
+        """Return offsets that the log reached, by checkpoints and by names of files that have no sound batches."""
+        used = {run.file.number for run in self.chain.runs}
+        names = [file.named for file in self._believed() if file.number not in used]
+        return [*names, *self.told.segments, *self.told.ends]
+
+    def named_end(self, end_offset: int, limit: int = MAX_INT32) -> int:
+        """Return where the log ended by names and checkpoints; at least `end_offset`, and not further than `limit`.
 
         Offsets before that were used, even if nothing of them is left.
         """
-        used = {run.file.number for run in self.chain.runs}
-        names = [file.named for file in self.files if file.number not in used]
-        return max([end_offset, *(name for name in names if name - end_offset <= MAX_INT32)])
+        return max([end_offset, *(end for end in (*self.ends(), *self.other_ends) if end - end_offset <= limit)])
+
+    def _believed(self) -> list[SegmentFile]:
+        """Return the files without those that only repeat others: somebody made a copy, and its name tells nothing."""
+        other = {run.file.number for run in self.chain.runs} | {each.file.number for each in self.damage}
+        other |= {each.run.file.number for each in self.left_out if each.reason != DOUBLED}
+        return [file for file in self.files if not file.size or file.number in other]
 
 
 def assemble(replicas: Sequence[Replica]) -> tuple[Replica, Chain, list[LeftOut]]:
@@ -74,6 +97,8 @@ def assemble(replicas: Sequence[Replica]) -> tuple[Replica, Chain, list[LeftOut]
     history = _history(leader)
     left_out: list[LeftOut] = []
     for other in others:
+        if other.known_epoch == leader.known_epoch:
+            leader.other_ends += other.ends()
         common = _last_common(history, other.chain.runs)
         other.parts_after = common
         for run in other.chain.runs:

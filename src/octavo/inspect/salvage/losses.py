@@ -2,6 +2,8 @@
 
 Offsets that are missing between two batches count as lost, unless the batches follow each other directly in a file:
 then the log was compacted, or truncated. In a compacted log, offsets may also be missing between two segments.
+
+Where the log began and ended is told by names of files and by checkpoints, too, even if nothing is left of a segment.
 """
 
 from __future__ import annotations
@@ -55,42 +57,65 @@ class Losses:
             return False
         if before.base < before.file.named:
             return False  # it was moved there, and what was there before is lost
-        files = self._replicas[before.file.replica].files
+        replica = self._replicas[before.file.replica]
+        files = replica.files
+        if any(before.file.named < named < behind.file.named for named in replica.told.segments):
+            return False  # there was a segment between them
         return before.file.number < behind.file.number and not any(
             file.size for file in files[before.file.number + 1 : behind.file.number]
         )
 
     def _find_head(self) -> None:
         """Note the offsets that are missing before the first batch, as far as a file is named after them."""
-        runs, own = self._chain.runs, self._leader.chain.runs
-        places = self._doubtful_places()
-        if runs and own and places and places[0] < (own[0].file.number, own[0].position):
-            first, named = runs[0].first_offset(), self._leader.files[places[0][0]].named
-            if named < first:
-                self.lost.append(LostOffsets(named, first - 1))
+        runs, own, named = self._chain.runs, self._leader.chain.runs, self._leader.named_start
+        if not runs or not own or named >= (first := runs[0].first_offset()):
+            return
+        places = self._doubtful_places(self._leader)
+        is_damaged = bool(places) and places[0][:2] < (own[0].file.number, own[0].position)
+        is_gap = self._leader.is_compacted and not is_damaged and named not in self._leader.told.segments
+        (self.gaps if is_gap else self.lost).append(LostOffsets(named, first - 1))
 
     def _find_tail(self) -> None:
         """Note that offsets after the last batch are missing if something was there."""
-        runs, files = self._chain.runs, self._leader.files
+        runs, leader = self._chain.runs, self._leader
         if not runs:
-            if self._leader.damage:
-                self.lost.append(LostOffsets(files[0].named, None))
+            start = leader.named_start
+            end_offset = leader.named_end(start, MAX_INT64 // 2)
+            if leader.damage or start in leader.told.segments:
+                self.lost.append(LostOffsets(start, None if leader.damage or start == end_offset else end_offset - 1))
+            elif start < end_offset:
+                self.lost.append(LostOffsets(start, end_offset - 1))
             return
-        last = runs[-1]
-        if last.file.replica != self._leader.number:
-            return
-        in_place = [run for run in runs if run.file.replica == self._leader.number and run.base >= run.file.named]
-        end = max(((run.file.number, run.position) for run in in_place), default=(0, 0))
-        if any(place >= end for place in self._doubtful_places()):
-            self.lost.append(LostOffsets(last.last + 1, None))
-        elif (end_offset := self._leader.named_end(last.last + 1)) > last.last + 1 and not self._leader.is_compacted:
-            self.lost.append(LostOffsets(last.last + 1, end_offset - 1))
+        first = runs[-1].last + 1
+        end_offset = leader.named_end(first)
+        if any(self._had_more(replica) for replica in self._replicas.values()):
+            self.lost.append(LostOffsets(first, None))
+        elif end_offset > first:
+            is_gap = leader.is_compacted and any(file.named == end_offset and not file.size for file in leader.files)
+            (self.gaps if is_gap else self.lost).append(LostOffsets(first, end_offset - 1))
+        elif first in leader.told.segments:
+            self.lost.append(LostOffsets(first, None))
 
-    def _doubtful_places(self) -> list[tuple[int, int]]:
-        """Return where batches of the replica that leads are lost: the numbers of files, and positions in them."""
-        unconfirmed = [each.run for each in self._leader.left_out if each.reason == UNCONFIRMED]
-        places = [(each.file.number, each.position) for each in unconfirmed]
-        return sorted(places + [(each.file.number, each.position) for each in self._leader.damage])
+    def _had_more(self, replica: Replica) -> bool:
+        """Return whether a replica of this history has more bytes after its last batch than the result has there."""
+        own = replica.chain.runs
+        last = max((run.last for run in own), default=-1)
+        if replica is not self._leader and (
+            replica.last_epoch != self._leader.last_epoch or replica.parts_after != last or not own
+        ):
+            return False
+        end = max(((run.file.number, run.position) for run in own if run.base >= run.file.named), default=(0, 0))
+        size = sum(size for number, position, size in self._doubtful_places(replica) if (number, position) >= end)
+        parts = [run.cut(last + 1, MAX_INT64) for run in self._chain.runs if run.last > last]
+        there = sum(part.size for part in parts if part is not None)
+        is_comparable = not (there and (replica.is_compacted or self._leader.is_compacted))
+        return is_comparable and size > there
+
+    def _doubtful_places(self, replica: Replica) -> list[tuple[int, int, int]]:
+        """Return where batches of a replica may be lost: the numbers of files, positions in them, and sizes."""
+        unconfirmed = [each.run for each in replica.left_out if each.reason == UNCONFIRMED]
+        places = [(each.file.number, each.position, each.size) for each in unconfirmed]
+        return sorted(places + [(each.file.number, each.position, each.size) for each in replica.damage])
 
     def _damaged(self, damage: Damage) -> DamagedBytes:
         before, behind = self._around(damage.file, damage.position, damage.end)

@@ -106,7 +106,7 @@ class PartitionReport:
     end_offset: int = 0
     log_start_offset: int | None = None  # by the source's checkpoint, if it is after the first batch
     lost: list[LostOffsets] = field(default_factory=list)
-    gaps: list[LostOffsets] = field(default_factory=list)  # missing between segments of a compacted log
+    gaps: list[LostOffsets] = field(default_factory=list)  # missing in a compacted log, at the ends of segments
     damage: list[DamagedBytes] = field(default_factory=list)
     left_out: list[BatchesLeftOut] = field(default_factory=list)
     restored: list[Restored] = field(default_factory=list)

@@ -36,6 +36,7 @@ from octavo.inspect.salvage.sources import (
     find_sources,
     identity_of,
     segment_files,
+    told_of,
     topic_id_of,
 )
 from octavo.inspect.salvage.survey import Damage, survey
@@ -176,7 +177,10 @@ class _Job:
         epochs = epochs_of(folder)
         restore_epochs(chain, LeaderEpochs.of(epochs))
         is_compacted |= chain.has_gaps
-        return Replica(number, folder, files.logs, chain, damage, left_out, epochs, is_compacted, ignored=files.ignored)
+        told = told_of(folder, partition, epochs)
+        return Replica(
+            number, folder, files.logs, chain, damage, left_out, epochs, is_compacted, told, ignored=files.ignored
+        )
 
     def _open(self, folder: Path, report: PartitionReport, size: int) -> None:
         """Open the new log as after a crash, which rebuilds what is not in the segments, and close it again."""

@@ -13,8 +13,27 @@ from octavo.errors import BadDirectory, CorruptFile, InvalidInput
 from octavo.inspect.salvage.run import SegmentFile
 from octavo.log.files.meta_properties import MetaProperties, check_one_cluster, read_meta_properties
 from octavo.log.files.partition_metadata import read_topic_id
-from octavo.log.files.text_checkpoint import EpochEntry, read_epochs, read_offsets
-from octavo.log.names import LEADER_EPOCHS, LOG, SWAP, AsideFolder, TopicPartition, base_offset_of
+from octavo.log.files.text_checkpoint import (
+    LOG_START,
+    RECOVERY_POINT,
+    REPLICATION,
+    EpochEntry,
+    read_epochs,
+    read_offsets,
+)
+from octavo.log.names import (
+    INDEX,
+    LEADER_EPOCHS,
+    LOG,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    AsideFolder,
+    TopicPartition,
+    base_offset_of,
+    file_name,
+)
 from octavo.log.partition_folders import METADATA_PARTITION
 from octavo.log.storage import DISK
 
@@ -42,6 +61,14 @@ class SegmentFiles(NamedTuple):
     logs: list[SegmentFile]  # in the order of their names
     swaps: list[SegmentFile]  # finished output of a compaction that had not yet replaced its input
     ignored: list[str]  # names of files that are not part of the log
+
+
+class Told(NamedTuple):
+    """Offsets that a log had by what lies beside its segments, even if nothing is left of them."""
+
+    segments: list[int]  # where segments began that are gone: their indexes are there, or something that is no file
+    ends: list[int]  # the log reached these: names of producer snapshots, and checkpoints
+    start: int  # where the log began, if no name of a segment tells it
 
 
 def find_sources(paths: Sequence[Path], target: Path) -> Sources:
@@ -156,6 +183,29 @@ def segment_files(folder: Path, replica: int) -> SegmentFiles:
     for file, following in pairwise(logs):
         file.next_named = following.named
     return SegmentFiles(logs, swaps, ignored)
+
+
+def told_of(folder: Path, partition: TopicPartition, epochs: Sequence[EpochEntry]) -> Told:
+    """Return what names of files and checkpoints tell about the offsets of a log. Raises `OSError`."""
+    segments: set[int] = set()
+    ends = [entry.start_offset for entry in epochs]
+    for path in folder.iterdir():
+        named = base_offset_of(path.name)
+        suffix = path.name[path.name.find(".") :]
+        if named is None:
+            continue
+        if suffix == SNAPSHOT:
+            ends.append(named)
+        elif suffix in (LOG, INDEX, TIME_INDEX, TXN_INDEX):
+            logs = folder / file_name(named, LOG), folder / file_name(named, LOG + SWAP)
+            if not any(log.is_file() for log in logs):
+                segments.add(named)
+    start = min(ends, default=0) if epochs else 0
+    if folder.name == str(partition):  # a folder that was set aside is not the one that the checkpoints mean
+        known = [checkpointed(folder, name, partition) for name in (RECOVERY_POINT, REPLICATION)]
+        ends += [offset for offset in known if offset is not None]
+        start = checkpointed(folder, LOG_START, partition) or start
+    return Told(sorted(segments), ends, start)
 
 
 def topic_id_of(folders: Sequence[Path]) -> UUID | None:

@@ -12,7 +12,7 @@ from octavo.inspect.salvage.run import Run
 from octavo.log.names import LOG, file_name
 from octavo.log.storage import File, Storage
 from octavo.records import empty_batch
-from octavo.records.layout import BATCH_HEADER, MAX_INT32
+from octavo.records.layout import BATCH_HEADER, MAX_INT32, MAX_INT64
 
 _BLOCK: Final = 4 << 20  # bytes
 _SEGMENT_SIZE: Final = 1 << 30  # of runs that come from several files; Kafka's default
@@ -29,9 +29,9 @@ class TargetSegment(NamedTuple):
 def plan_segments(runs: Sequence[Run], leader: Replica) -> list[TargetSegment]:
     """Divide runs among segments, as far as possible as the replica that leads has them.
 
-    A segment gets the name that the source's file has, if its batches agree with that. There is always a segment. If a
-    file is named after offsets that are lost at the end, these are not used again. An empty batch has them, as after a
-    compaction: a reader whose offset no batch has at or after it would wait for the end of the log for ever.
+    A segment gets the name that the source's file has, if its batches agree with that. There is always a segment.
+    Offsets that are lost at the end, by names of files and checkpoints, are not used again. An empty batch has
+    them, as after a compaction: a reader whose offset no batch has at or after it would wait for the end for ever.
     """
     largest = max([_SEGMENT_SIZE, *(file.size for file in leader.files)])
     segments: list[TargetSegment] = []
@@ -47,7 +47,7 @@ def plan_segments(runs: Sequence[Run], leader: Replica) -> list[TargetSegment]:
         segments[-1].runs.append(run)
         size += run.size
     if not runs:
-        return [TargetSegment(leader.named_end(leader.files[0].named) if leader.files else 0, [])]
+        return [TargetSegment(leader.named_end(leader.named_start, MAX_INT64 // 2), [])]
     first, end_offset = runs[-1].last + 1, leader.named_end(runs[-1].last + 1)
     if first < end_offset:
         filler = empty_batch(base_offset=first, last_offset=end_offset - 1, leader_epoch=max(runs[-1].leader_epoch, 0))

@@ -125,7 +125,7 @@ def test_a_damaged_offset_is_restored_if_there_is_room_for_exactly_that_batch(
         assert result.keys() == before.keys() - {offset} | {offset ^ 1 << bit}
         return  # nothing comes after the last batch, so that nothing contradicts it
     if number == 19:
-        assert offset not in result
+        assert is_filler(result[offset]) if offset in result else bit < 20
         assert [(each.reason, each.is_lost) for each in report.left_out] in ([(UNCONFIRMED, True)], [(CONTRARY, True)])
         assert report.lost[-1].first_offset == offset
         return
