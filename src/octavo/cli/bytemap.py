@@ -30,6 +30,7 @@ _BROKEN: Final = "bold red"
 _KEEP: Final = 3  # rows of a long field that are shown before its middle is left out
 _GAP: Final = 8  # bytes after which a row has a wider gap
 _FIELD_COLUMN: Final = 20  # the width of the names, with their indent
+_LEAST: Final = 16  # columns for a text, however narrow the screen is
 _MOST_HEX: Final = 8  # bytes of a field that are shown beside its name
 
 
@@ -45,16 +46,18 @@ def draw(fields: Iterable[Field], *, bytes_a_line: int) -> Table:
     return drawn
 
 
-def hex_lines(fields: Sequence[Field], *, everything: bool) -> Iterable[Text]:
+def hex_lines(fields: Sequence[Field], *, width: int, everything: bool) -> Iterable[Text]:
     """Draw the bytes of fields that lie one after another: position, bytes, text. Each field has its colour.
 
+    width: the columns of the screen; on a narrow one, rows have half as many bytes
     everything: leave nothing out, however long a field is
     """
-    width = max((len(str(field.position + field.size)) for field in fields), default=1)
-    yield Text(" " * width + "  " + _columns(), style="dim")
+    at_width = max((len(str(field.position + field.size)) for field in fields), default=1)
+    a_row = WIDTH if at_width + 2 + len(_columns(WIDTH)) - len("text") + WIDTH <= width else _GAP
+    yield Text(" " * at_width + "  " + _columns(a_row), style="dim")
     emphasis = _alternating(fields)
-    for row in hex_rows(fields, keep=None if everything else _KEEP):
-        yield _hex_line(row, fields, emphasis, width)
+    for row in hex_rows(fields, keep=None if everything else _KEEP, width=a_row):
+        yield _hex_line(row, fields, emphasis, at_width, a_row)
 
 
 def field_lines(fields: Iterable[Field], *, width: int, explained: set[tuple[str, str]]) -> Iterable[Text]:
@@ -96,7 +99,7 @@ def wrapped(said: Text, width: int, first: Text | None = None) -> Iterable[Text]
     """Yield text in lines of at most `width` columns. `first` is put before it, and further lines are indented."""
     first = first if first is not None else Text()
     indent = len(first)
-    lines = said.wrap(_console(), max(width - indent, 20), overflow="fold")
+    lines = said.wrap(_console(), max(width - indent, _LEAST), overflow="fold")
     for number, line in enumerate(lines or [Text()]):
         line.rstrip()
         yield first + line if number == 0 else Text(" " * indent) + line
@@ -128,7 +131,7 @@ def _alternating(fields: Sequence[Field]) -> list[bool]:
     return marks
 
 
-def _hex_line(row: HexRow, fields: Sequence[Field], emphasis: Sequence[bool], width: int) -> Text:
+def _hex_line(row: HexRow, fields: Sequence[Field], emphasis: Sequence[bool], width: int, a_row: int) -> Text:
     line = Text(f"{row.position:>{width}}  ", style="dim")
     if not row.runs:
         line.append(f"··· {row.left_out:,} more bytes of {fields[row.field].name}", style="dim italic")
@@ -140,20 +143,20 @@ def _hex_line(row: HexRow, fields: Sequence[Field], emphasis: Sequence[bool], wi
         for number, byte in enumerate(data):
             line.append(f"{byte:02x}", style=style)
             column += 1
-            if column < WIDTH:
+            if column < a_row:
                 # The blank between two bytes belongs to their field, if both do.
                 inner = style if number < len(data) - 1 else ""
                 line.append(" ", style=inner)
                 if column == _GAP:
                     line.append(" ", style=inner)
             shown.append(chr(byte) if 32 <= byte < 127 else "·", style=style)
-    line.append(" " * (3 * (WIDTH - column) + (1 if column <= _GAP else 0) + (2 if column == WIDTH else 1)))
+    line.append(" " * (len(_columns(a_row)) - len("text") + width + 2 - len(line)))
     return line + shown
 
 
-def _columns() -> str:
-    numbers = [f"+{number:x}" for number in range(WIDTH)]
-    return " ".join(numbers[:_GAP]) + "  " + " ".join(numbers[_GAP:]) + "  text"
+def _columns(a_row: int) -> str:
+    numbers = [f"+{number:x}" for number in range(a_row)]
+    return "  ".join(" ".join(numbers[at : at + _GAP]) for at in range(0, a_row, _GAP)) + "  text"
 
 
 def _row(field: Field) -> tuple[Text, Text, Text, Text]:

@@ -128,7 +128,7 @@ def _lines(explained: ByteMap, width: int, *, everything: bool) -> Iterator[Text
         if title:
             yield Text(title, style="bold")
             yield Text()
-        yield from hex_lines(fields, everything=everything)
+        yield from hex_lines(fields, width=width, everything=everything)
         yield Text()
         yield from field_lines(fields, width=width, explained=known)
     if explained.next_position is not None:

@@ -6,8 +6,9 @@ import argparse
 import sys
 from typing import Final
 
-from octavo.cli.exits import DAMAGE_FOUND, FINE
+from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
 from octavo.cli.printable import printable
+from octavo.cli.tell import tell
 
 _DESCRIPTION: Final = """\
 Writes one page about a data directory: topics and partitions with sizes, offsets, times, codecs and compression,
@@ -21,7 +22,8 @@ examples:
   octavo report /var/lib/kafka/data --html report.html --no-verify
   octavo report /var/lib/kafka/data/orders-0 --html orders.html
 
-Without --no-verify every byte is read and checked, and the exit code is 1 if a problem was found.
+Without --no-verify every byte is checked, and the exit code is 1 if a problem was found. It is 2 if the page could not
+be written, or if it lacks something that could not be read.
 """
 
 
@@ -37,7 +39,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("directory", metavar="DIR", help="a data directory, or the folder of a partition")
     parser.add_argument("--html", metavar="FILE", required=True, help="the page to write")
     parser.add_argument(
-        "--no-verify", action="store_true", help="look at headers only, which is fast, and not for problems"
+        "--no-verify",
+        action="store_true",
+        help="do not look for problems: checksums and records are hardly looked at, which is fast",
     )
     parser.add_argument(
         "--jobs",
@@ -49,7 +53,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page; return 1 if problems were found."""
+    """Write the page; return 1 if problems were found, and 2 if not everything could be read."""
     from datetime import UTC, datetime
     from pathlib import Path
 
@@ -75,8 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
         summary = gather(path, partitions, verify=not arguments.no_verify, jobs=arguments.jobs, on_bytes=advance)
     write_page(target, report_page(summary, f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"))
     print(f"Written: {printable(str(target))}", file=sys.stderr)
-    has_problems = summary.problem_count or any(each.failure for each in summary.partitions)
-    return DAMAGE_FOUND if has_problems else FINE
+    if summary.failures:
+        tell(f"not everything could be read: {summary.failures[0]}")
+        return COULD_NOT_RUN
+    return DAMAGE_FOUND if summary.problem_count else FINE
 
 
 def _jobs(text: str) -> int:

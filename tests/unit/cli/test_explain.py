@@ -36,10 +36,10 @@ def segment(tmp_path: Path) -> Path:
     return path
 
 
-def in_terminal(*arguments: str | Path, **environment: str) -> str:
-    """What the command prints in a terminal of 80 columns."""
+def in_terminal(*arguments: str | Path, width: int = 80, **environment: str) -> str:
+    """What the command prints in a terminal of 80 columns, or of other ones."""
     ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     known = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "FORCE_COLOR")}
     process = subprocess.Popen(
         [*EXPLAIN, *map(str, arguments)],
@@ -72,6 +72,13 @@ def test_in_a_terminal_the_bytes_are_coloured_and_fit_80_columns(segment: Path) 
     assert "\x1b" not in plain  # the bytes of the data are not obeyed
     assert "base_timestamp_ms" in plain
     assert "Decompressed: " in plain
+
+
+def test_in_a_narrow_terminal_rows_have_half_the_bytes(segment: Path) -> None:
+    lines = COLOR.sub("", in_terminal(segment, width=60)).split("\n")[1:]
+    assert max(map(len, lines)) <= 60
+    assert "     +0 +1 +2 +3 +4 +5 +6 +7  text" in lines
+    assert "  8  00 00 00" in "\n".join(lines)
 
 
 def test_no_color_leaves_out_the_colours_and_nothing_else(segment: Path) -> None:

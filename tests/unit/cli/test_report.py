@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,6 +12,7 @@ from octavo.cli import main
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
 from octavo.inspect.report import gathering
 from octavo.records import BatchBuilder
+from tests.permissions import run_obeying_permissions
 
 
 @pytest.fixture
@@ -66,6 +68,25 @@ def test_it_is_refused_before_anything_is_read(data: Path, tmp_path: Path, capsy
         assert "Traceback" not in capsys.readouterr().err
     assert segment.read_bytes() == content
     assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("name", ["events-0/00000000000000000000.log", "meta.properties"])
+def test_what_cannot_be_read_is_in_the_page_and_in_the_exit_code(data: Path, tmp_path: Path, name: str) -> None:
+    (data / name).touch()
+    (data / name).chmod(0)
+    target = tmp_path / "report.html"
+    command = [sys.executable, "-m", "octavo.cli", "report", str(data), "--html", str(target)]
+    done = run_obeying_permissions(command)
+    assert done.returncode == COULD_NOT_RUN
+    assert done.stderr.splitlines()[0] == f"Written: {target}"
+    assert done.stderr.splitlines()[1].startswith("octavo: not everything could be read: ")
+    assert done.stderr.endswith("ermission denied\n")
+    assert "Errno" not in done.stderr
+    page = target.read_text("utf-8")
+    assert '<div class="tile bad"><dt>problems</dt><dd>1 not read</dd></div>' in page
+    assert f"{name}: " in page
+    assert "no rule is broken" in page
+    assert "Every byte was checked" not in page
 
 
 def test_a_name_that_a_terminal_would_obey_is_shown(

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from octavo.inspect.bytemap.field import Field
 
-WIDTH: Final = 16  # bytes in a row
+WIDTH: Final = 16  # bytes in a row, unless the screen is narrow
 _WORTH_LEAVING_OUT: Final = 4  # rows; a gap for fewer would save nothing
 
 
@@ -31,10 +31,11 @@ class HexRow(NamedTuple):
     left_out: int = 0  # bytes
 
 
-def hex_rows(fields: Sequence[Field], *, keep: int | None = None) -> Iterator[HexRow]:
+def hex_rows(fields: Sequence[Field], *, keep: int | None = None, width: int = WIDTH) -> Iterator[HexRow]:
     """Yield the rows of fields that lie one after another. Fields without bytes and groups are passed over.
 
     keep: of the rows that lie inside one field, show the first `keep` and the last, and leave out those between them
+    width: bytes in a row
     """
     leaves = [(index, field) for index, field in enumerate(fields) if field.size and not field.is_group]
     if not leaves:
@@ -43,7 +44,7 @@ def hex_rows(fields: Sequence[Field], *, keep: int | None = None) -> Iterator[He
     end = leaves[-1][1].position + leaves[-1][1].size
     number = inside = 0  # the leaf at `at`; how many rows lay wholly inside it
     while at < end:
-        row_end = min(at + WIDTH, end)
+        row_end = min(at + width, end)
         runs, number_at_end = _runs(leaves, number, at, row_end)
         yield HexRow(at, runs)
         is_inside = len(runs) == 1 and number_at_end == number
@@ -51,10 +52,10 @@ def hex_rows(fields: Sequence[Field], *, keep: int | None = None) -> Iterator[He
         number, at = number_at_end, row_end
         index, field = leaves[number] if number < len(leaves) else (0, None)
         if keep is not None and field is not None and inside >= keep:
-            rows = (field.position + field.size - at) // WIDTH
+            rows = (field.position + field.size - at) // width
             if rows > _WORTH_LEAVING_OUT:
-                yield HexRow(at, (), index, (rows - 1) * WIDTH)
-                at += (rows - 1) * WIDTH
+                yield HexRow(at, (), index, (rows - 1) * width)
+                at += (rows - 1) * width
     assert at == end >= start
 
 

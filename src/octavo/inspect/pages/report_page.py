@@ -44,8 +44,8 @@ def report_page(summary: DirectorySummary, written: str) -> str:
             "</div>",
             _timeline(summary.partitions, topics),
             '<div class="side">',
-            _classes("Batches by size", "bytes", summary.partitions, "batch_sizes"),
-            _classes("Batches by records", "records", summary.partitions, "batch_records"),
+            _classes("Batches by size", "byte", summary.partitions, "batch_sizes"),
+            _classes("Batches by records", "record", summary.partitions, "batch_records"),
             "</div>",
             topics_table(topics),
             partitions_table(summary.partitions),
@@ -60,10 +60,7 @@ def report_page(summary: DirectorySummary, written: str) -> str:
 
 def _head(summary: DirectorySummary, topics: Sequence[TopicSummary], written: str) -> str:
     partitions = summary.partitions
-    first, last = time_range(partitions)
-    problems = summary.problem_count
-    found = numbers.count(problems) if summary.is_verified else "not looked for"
-    state = "" if not summary.is_verified else "bad" if problems else "good"
+    outside = sum(each.outside_batches for each in partitions)
     tiles = [
         ("topics", numbers.count(len(topics)), ""),
         ("partitions", numbers.count(sum(len(topic.partitions) for topic in topics)), ""),
@@ -71,8 +68,9 @@ def _head(summary: DirectorySummary, topics: Sequence[TopicSummary], written: st
         ("segments", numbers.count(sum(each.segment_count for each in partitions)), ""),
         ("batches", numbers.count(sum(each.batches for each in partitions)), ""),
         ("records", numbers.count(sum(each.records for each in partitions)), ""),
-        ("first to last record", f"{numbers.day(first)} to {numbers.day(last)}" if last >= 0 else "-", "wide"),
-        ("problems", found, state),
+        ("first to last record", numbers.period(*time_range(partitions)), "wide"),
+        *([("outside batches", numbers.size(outside), "")] if outside else []),
+        ("problems", *_found(summary)),
     ]
     drawn = "".join(
         f'<div class="tile {kind}"><dt>{name}</dt><dd>{text(said)}</dd></div>' for name, said, kind in tiles
@@ -81,6 +79,16 @@ def _head(summary: DirectorySummary, topics: Sequence[TopicSummary], written: st
         f'<header class="top"><h1>{text(str(summary.path.absolute()))}</h1>'
         f'<p class="quiet">as it was on {text(written)}</p><dl class="tiles">{drawn}</dl></header>'
     )
+
+
+def _found(summary: DirectorySummary) -> tuple[str, str]:
+    """Return how many problems there are, and the class of the tile that says so."""
+    problems, unread = summary.problem_count, len(summary.failures)
+    if unread:
+        return (f"{problems:,}, and " if problems else "") + f"{unread:,} not read", "bad"
+    if not summary.is_verified:
+        return "not looked for", ""
+    return numbers.count(problems), "bad" if problems else "good"
 
 
 def _section(title: str, note: str, content: str) -> str:
@@ -93,13 +101,14 @@ def _legend(kinds: Sequence[str]) -> str:
 
 
 def _sizes_by_topic(topics: Sequence[TopicSummary]) -> str:
+    topics = sorted(topics, key=lambda topic: (-_bytes(topic), topic.name))
     shown, others = topics[:_MOST_BARS], topics[_MOST_BARS:]
     whole = max((_bytes(topic) for topic in shown), default=0)
     rows = [_size_row(topic.name, topic.codec_bytes, whole) for topic in shown]
     note = "Bytes of batches, by codec."
     if others:
         rest = sum(map(_bytes, others))
-        note += f" {len(others):,} smaller topics with {numbers.size(rest)} are left out."
+        note += f" Left out: {numbers.many(len(others), 'smaller topic')} with {numbers.size(rest)}."
     used = [codec for codec in _CODECS if any(topic.codec_bytes[codec] for topic in shown)]
     return _section("Size by topic", note, bars("Size by topic", rows) + _legend(used))
 
@@ -152,9 +161,7 @@ def _timeline(partitions: Sequence[PartitionSummary], topics: Sequence[TopicSumm
             note += f" The {_MOST_LANES} largest topics are shown."
     span = max(last - first, 1)
     rows = [Row(name, _segment_marks(name, segments, first, span)) for name, segments in lines]
-    ticks = [
-        numbers.minute(tick) if span < 2 * 86_400_000 else numbers.day(tick) for tick in ticks_between(first, last)
-    ]
+    ticks = [numbers.moment(tick, span) for tick in ticks_between(first, last)]
     return _section("Segments over time", note, lanes("Segments over time", rows, ticks))
 
 
@@ -166,8 +173,7 @@ def _segment_marks(name: str, segments: Sequence[SegmentSummary], first: int, sp
     marks = []
     for number, each in enumerate(timed):
         what = f"segment {each.base_offset}" if each.segments == 1 else f"{each.segments:,} segments"
-        times = f"{numbers.minute(each.first_ms)} to {numbers.minute(each.last_ms)}"
-        tip = f"{name}: {what}, {numbers.size(each.size)}, {times}"
+        tip = f"{name}: {what}, {numbers.size(each.size)}, {numbers.period(each.first_ms, each.last_ms, days=False)}"
         kind = f"k-segment{number % 2}"
         marks.append(Mark((each.first_ms - first) / span, (each.last_ms - each.first_ms) / span, kind, tip))
     return marks
@@ -186,12 +192,18 @@ def _classes(title: str, unit: str, partitions: Sequence[PartitionSummary], name
         (
             numbers.power_of_two(power),
             totals[power] / most,
-            f"{totals[power]:,} batches ({numbers.share(totals[power], whole)}) of "
-            f"{numbers.count(1 << power)} to {numbers.count((2 << power) - 1)} {unit}",
+            f"{numbers.many(totals[power], 'batch')} ({numbers.share(totals[power], whole)}) of {_range(power, unit)}",
         )
         for power in range(used[0], used[-1] + 1)
     ]
-    low, high = numbers.count(1 << middle), numbers.count((2 << middle) - 1)
-    between = low if low == high else f"{low} to {high}"
-    note = f"Half of the {whole:,} batches have at most {between} {unit}. Each column begins at the number below it."
+    most_of_half = numbers.many((2 << middle) - 1, unit)
+    note = f"Half of the {whole:,} batches have at most {most_of_half}. Each column begins at the number below it."
+    if whole == 1:
+        note = f"The only batch has {_range(middle, unit)}."
     return _section(title, note, columns(title, heights))
+
+
+def _range(power: int, unit: str) -> str:
+    """Format the numbers of a class."""
+    most = numbers.many((2 << power) - 1, unit)
+    return most if power == 0 else f"{1 << power:,} to {most}"

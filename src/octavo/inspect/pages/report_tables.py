@@ -54,7 +54,11 @@ def partitions_table(partitions: Sequence[PartitionSummary]) -> str:
     )
     order = sorted(partitions, key=lambda each: (not _is_bad(each), -each.disk_size, each.folder))
     shown = sorted(order[:_MOST_PARTITIONS], key=_name_order)
+    aside = sum(each.partition is None for each in partitions)
     note = _note("partitions", len(shown), len(partitions))
+    if aside and len(shown) == len(partitions):
+        kept = numbers.many(len(partitions) - aside, "partition")
+        note = f"{kept}, and {numbers.many(aside, 'folder')} that {'was' if aside == 1 else 'were'} set aside."
     return _card(
         "partitions", "Partitions", note, _table("partitions", names, [_partition_cells(each) for each in shown])
     )
@@ -62,16 +66,18 @@ def partitions_table(partitions: Sequence[PartitionSummary]) -> str:
 
 def problems_list(summary: DirectorySummary) -> str:
     """Return what is wrong, by rule: what it means, what would repair it, and where it was found."""
-    unread = [each for each in summary.partitions if each.failure]
-    parts = [
-        f'<li class="wrong">{text(each.folder)}: {text(each.failure or "")}</li>' for each in unread[:_MOST_PLACES]
-    ]
+    unread = summary.failures
+    parts = [f'<li class="wrong">{text(failure)}</li>' for failure in unread[:_MOST_PLACES]]
+    if len(unread) > _MOST_PLACES:
+        parts.append(f'<li class="wrong">{len(unread) - _MOST_PLACES:,} more could not be read</li>')
     failures = f'<ul class="notes">{"".join(parts)}</ul>' if parts else ""
     if not summary.is_verified:
-        said = "The page was made from headers alone, with --no-verify. <code>octavo verify</code> looks for problems."
+        said = "The page was made with --no-verify. <code>octavo verify</code> looks for problems."
         return _card("problems", "Problems", said, failures)
     if not summary.problem_count:
-        said = "Every byte was checked, and no rule is broken." if not unread else ""
+        said = "Every byte was checked, and no rule is broken."
+        if unread:
+            said = "Not everything could be read. In what was checked no rule is broken."
         return _card("problems", "Problems", said, failures)
     rules = [
         (rule, list(found))
@@ -148,9 +154,15 @@ def _partition_cells(each: PartitionSummary) -> list[Cell]:
 def _state(each: PartitionSummary) -> Cell:
     if each.failure:
         return "cannot be read", 1e18
+    said = []
+    if each.partition is None:
+        said.append("set aside")
     if each.problem_count:
-        return f"{each.problem_count:,} problem{'s' if each.problem_count > 1 else ''}", float(each.problem_count)
-    return ("set aside", 0.5) if each.partition is None else ("", 0.0)
+        said.append(numbers.many(each.problem_count, "problem"))
+    if each.outside_batches:
+        said.append(f"{numbers.size(each.outside_batches)} outside batches")
+    order = each.problem_count + (0.5 if each.partition is None else 0.25 if each.outside_batches else 0.0)
+    return ", ".join(said), order
 
 
 def _is_bad(each: PartitionSummary) -> bool:
@@ -187,7 +199,10 @@ def _card(key: str, title: str, note: str, content: str) -> str:
 
 
 def _table(key: str, names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    head = "".join(f'<th scope="col" aria-sort="none"><button type="button">{name}</button></th>' for name in names)
+    head = "".join(
+        f'<th scope="col" aria-sort="none"{_kind(value)}><button type="button">{name}</button></th>'
+        for name, (_, value) in zip(names, rows[0] if rows else [("", "")] * len(names), strict=True)
+    )
     body = "".join(f"<tr>{_cells(names, row)}</tr>" for row in rows)
     filter_box = (
         f'<label class="filter">Filter <input type="search" data-filters="{key}-table" autocomplete="off" '
@@ -201,7 +216,13 @@ def _table(key: str, names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> st
 def _cells(names: Sequence[str], row: Sequence[Cell]) -> str:
     cells = []
     for number, (name, (shown, value)) in enumerate(zip(names, row, strict=True)):
-        kind = "" if isinstance(value, str) else ' class="n"'
         tag = "th scope=row" if number == 0 else "td"
-        cells.append(f'<{tag}{kind} data-l="{name}" data-v="{text(str(value))}">{text(shown)}</{tag.split()[0]}>')
+        cells.append(
+            f'<{tag}{_kind(value)} data-l="{name}" data-v="{text(str(value))}">{text(shown)}</{tag.split()[0]}>'
+        )
     return "".join(cells)
+
+
+def _kind(value: float | str) -> str:
+    """Return the class of a cell: numbers stand on the right."""
+    return "" if isinstance(value, str) else ' class="n"'

@@ -12,11 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from octavo.errors import BadDirectory, LogError
-from octavo.inspect.report.summary import DirectorySummary, FoundProblem, PartitionSummary
+from octavo.errors import BadDirectory, LogError, OctavoError
+from octavo.inspect.report.summary import DirectorySummary, PartitionSummary
 from octavo.inspect.report.survey import found_problem, survey_partition
 from octavo.inspect.verify import check_directory
-from octavo.inspect.verify.tasks import Task, What, find_tasks
+from octavo.inspect.verify.tasks import Task, What, find_tasks, sentence_of
 
 _WORTH_PROCESSES: Final = 256 << 20  # bytes; a process takes half a second to start
 _MOST_PROBLEMS: Final = 1_000  # of the directory's own files
@@ -56,12 +56,19 @@ def gather(
     order = {task.path.name: number for number, task in enumerate(partitions)}
     there = sorted((each for each in summaries if not each.is_gone), key=lambda each: order[each.folder])
     is_partition = [task.path for task in partitions] == [path]
-    own = list(_own_problems(path)) if verify and not is_partition else []
-    return DirectorySummary(path, there, verify, own)
+    summary = DirectorySummary(path, there, verify)
+    if verify and not is_partition:
+        _add_own_problems(summary)
+    return summary
 
 
-def _own_problems(path: Path) -> Iterator[FoundProblem]:
-    return (found_problem(problem, problem.file) for problem in islice(check_directory(path), _MOST_PROBLEMS))
+def _add_own_problems(summary: DirectorySummary) -> None:
+    """Find the problems of the directory's own files."""
+    try:
+        for problem in islice(check_directory(summary.path), _MOST_PROBLEMS):
+            summary.other_problems.append(found_problem(problem, problem.file))
+    except (OctavoError, OSError) as error:
+        summary.failure = sentence_of(error)
 
 
 def _by_processes(

@@ -51,21 +51,16 @@ class PartitionSummary:
 
     folder: str  # the name of its folder
     partition: TopicPartition | None  # None for a folder that was set aside
-    files: int = 0
-    disk_size: int = 0  # bytes of all files
-    log_size: int = 0  # bytes of the .log files
+    disk_size: int = 0  # bytes of all files, without holes
     batch_bytes: int = 0  # bytes of whole batches
-    unreadable: int = 0  # bytes of .log files that are not in a whole batch
+    outside_batches: int = 0  # bytes of .log files that are not in a whole batch
     batches: int = 0
     records: int = 0
-    control_batches: int = 0
-    transactional_batches: int = 0
     start_offset: int | None = None
     end_offset: int | None = None
     first_ms: int = NO_TIMESTAMP
     last_ms: int = NO_TIMESTAMP
     codec_bytes: Counter[str] = field(default_factory=Counter)  # bytes of batches by codec
-    magic_batches: Counter[int] = field(default_factory=Counter)
     batch_sizes: list[int] = field(default_factory=lambda: [0] * SIZES)  # batches by the class of their size
     batch_records: list[int] = field(default_factory=lambda: [0] * SIZES)  # batches by the class of their count
     sampled_in: int = 0  # compressed bytes of the batches that were decompressed
@@ -74,7 +69,7 @@ class PartitionSummary:
     segment_count: int = 0
     problems: list[FoundProblem] = field(default_factory=list)
     problem_count: int = 0
-    failure: str | None = None  # why it could not be read
+    failure: str | None = None  # why it, or a file of it, could not be read
     is_gone: bool = False  # its folder was deleted meanwhile
 
     @property
@@ -100,11 +95,18 @@ class DirectorySummary:
     partitions: list[PartitionSummary]
     is_verified: bool
     other_problems: list[FoundProblem] = field(default_factory=list)  # of the directory's own files
+    failure: str | None = None  # why these could not be read
 
     @property
     def problems(self) -> list[FoundProblem]:
         """The problems of the directory's own files and of all partitions, as far as they were kept."""
         return [*self.other_problems, *(problem for each in self.partitions for problem in each.problems)]
+
+    @property
+    def failures(self) -> list[str]:
+        """What could not be read, and why."""
+        own = [] if self.failure is None else [self.failure]
+        return own + [f"{each.folder}: {each.failure}" for each in self.partitions if each.failure is not None]
 
     @property
     def problem_count(self) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +15,7 @@ from octavo.inspect.report.sampling import CompressionSample
 from octavo.inspect.report.summary import SIZES, FoundProblem, PartitionSummary, SegmentSummary
 from octavo.inspect.verify import Problem, check_partition
 from octavo.inspect.verify.surroundings import Surroundings
+from octavo.inspect.verify.tasks import sentence_of
 from octavo.log.names import LOG, TopicPartition, base_offset_of
 from octavo.log.segment.damage import BatchSearch
 from octavo.log.segment.header_scan import scan_headers
@@ -26,6 +25,7 @@ from octavo.records.kernels.batch_table import Table
 from octavo.records.layout import NO_TIMESTAMP, Attributes, Codec
 
 _CODEC: Final = int(Attributes.CODEC)
+_SECTOR: Final = 512  # bytes; the unit of `st_blocks` on all systems
 _MOST_PROBLEMS: Final = 100  # that are kept for each partition
 
 OnBytes = Callable[[int], None]
@@ -46,8 +46,12 @@ def survey_partition(
         sample = CompressionSample()
         for path, base_offset in _list(folder, summary):
             size = 0
-            with suppress(FileNotFoundError):  # a broker has deleted or renamed it meanwhile
+            try:
                 size = _survey_segment(path, base_offset, summary, sample)
+            except FileNotFoundError:
+                pass  # a broker has deleted or renamed it meanwhile
+            except (OctavoError, OSError) as error:
+                summary.failure = summary.failure or sentence_of(error)
             if not verify:
                 tell(size)
         summary.sampled_in, summary.sampled_out = sample.size_in, sample.size_out
@@ -55,7 +59,7 @@ def survey_partition(
             _verify(folder, beside, summary, tell)
     except (OctavoError, OSError) as error:
         summary.is_gone = isinstance(error, FileNotFoundError) and not folder.exists()
-        summary.failure = str(error)
+        summary.failure = summary.failure or sentence_of(error)
     return summary
 
 
@@ -66,8 +70,8 @@ def _list(folder: Path, summary: PartitionSummary) -> list[tuple[Path, int]]:
         for entry in entries:
             if not entry.is_file(follow_symlinks=False):
                 continue
-            summary.files += 1
-            summary.disk_size += entry.stat(follow_symlinks=False).st_size
+            status = entry.stat(follow_symlinks=False)
+            summary.disk_size += min(status.st_size, status.st_blocks * _SECTOR)
             base_offset = base_offset_of(entry.name)
             if entry.name.endswith(LOG) and base_offset is not None:
                 logs.append((folder / entry.name, base_offset))
@@ -94,8 +98,7 @@ def _survey_segment(path: Path, base_offset: int, summary: PartitionSummary, sam
         summary.start_offset = base_offset
     if summary.end_offset is None:
         summary.end_offset = base_offset
-    summary.log_size += size
-    summary.unreadable += max(0, size - (summary.batch_bytes - before))
+    summary.outside_batches += max(0, size - (summary.batch_bytes - before))
     if first_ms >= 0:
         summary.first_ms = first_ms if summary.first_ms < 0 else min(summary.first_ms, first_ms)
     summary.last_ms = max(summary.last_ms, last_ms)
@@ -112,13 +115,9 @@ def _add(table: Table, summary: PartitionSummary) -> tuple[int, int]:
     summary.batch_bytes += int(sizes.sum())
     summary.records += int(counts.sum())
     is_new = table[:, scan.MAGIC] == 2
-    summary.control_batches += int(((attributes & int(Attributes.CONTROL)) != 0)[is_new].sum())
-    summary.transactional_batches += int(((attributes & int(Attributes.TRANSACTIONAL)) != 0)[is_new].sum())
     for codec in np.unique(codecs).tolist():
         name = Codec(codec).name.lower() if codec < len(Codec) else "unknown"
         summary.codec_bytes[name] += int(sizes[codecs == codec].sum())
-    for magic, count in zip(*np.unique(table[:, scan.MAGIC], return_counts=True), strict=True):
-        summary.magic_batches[int(magic)] += int(count)
     _count_classes(sizes, summary.batch_sizes)
     _count_classes(counts[counts > 0], summary.batch_records)
     summary.end_offset = max(summary.end_offset or 0, int(table[-1, scan.LAST_OFFSET]) + 1)
@@ -150,10 +149,10 @@ def _count_classes(numbers: Table, classes: list[int]) -> None:
 
 def _verify(folder: Path, beside: Surroundings | None, summary: PartitionSummary, on_bytes: OnBytes) -> None:
     """Find the problems of the partition, and keep the first of them."""
-    problems = check_partition(folder, beside=beside, on_bytes=on_bytes)
-    for problem in islice(problems, _MOST_PROBLEMS):
-        summary.problems.append(found_problem(problem, f"{folder.name}/{problem.file}"))
-    summary.problem_count = len(summary.problems) + sum(1 for _ in problems)
+    for problem in check_partition(folder, beside=beside, on_bytes=on_bytes):
+        summary.problem_count += 1
+        if summary.problem_count <= _MOST_PROBLEMS:
+            summary.problems.append(found_problem(problem, f"{folder.name}/{problem.file}"))
 
 
 def found_problem(problem: Problem, file: str) -> FoundProblem:

@@ -96,9 +96,9 @@ def check(task: Task, ignore: Collection[str] = (), on_bytes: OnBytes | None = N
     except FileNotFoundError as error:
         if task.what is What.PARTITION and task.beside is not None and not task.path.exists():
             return Checked(task, [], None)  # the topic was deleted meanwhile
-        return Checked(task, [], _sentence(error))
+        return Checked(task, [], sentence_of(error))
     except (OctavoError, OSError) as error:
-        return Checked(task, [], _sentence(error))
+        return Checked(task, [], sentence_of(error))
     return Checked(task, problems, None)
 
 
@@ -106,7 +106,8 @@ def _with_folder(problem: Problem, folder: Path) -> Problem:
     return Problem(str(folder / problem.file), problem.position, problem.offset, problem.rule, problem.found)
 
 
-def _sentence(error: OctavoError | OSError) -> str:
+def sentence_of(error: OctavoError | OSError) -> str:
+    """Return why something could not be read, without the number of the error."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason_of(error)}"
     return str(error)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from octavo.errors import BadDirectory
+from octavo.errors import BadDirectory, Unreadable
+from octavo.inspect.kinds import open_regular
 from octavo.inspect.report import survey
 from octavo.inspect.report.gathering import find_partitions, gather
 from octavo.inspect.report.summary import PartitionSummary, SegmentSummary, topics_of
 from octavo.inspect.report.survey import _list, survey_partition
 from octavo.log.names import TopicPartition, file_name
+from octavo.log.storage import File
 from octavo.records import BatchBuilder, Codec, read_batches
 from tests.golden import files
 
@@ -50,8 +53,8 @@ def test_the_numbers_are_those_of_the_batches(tmp_path: Path) -> None:
         "lz4": batches[1].size,
         "none": batches[2].size,
     }
-    assert found.log_size == found.batch_bytes == sum(each.size for each in batches)
-    assert found.unreadable == 0
+    assert found.batch_bytes == sum(each.size for each in batches)
+    assert found.outside_batches == 0
     assert sum(found.batch_sizes) == 4
     assert found.batch_records[0] == 1  # of one record
     assert found.batch_records[1] == 2  # of two or three
@@ -91,7 +94,7 @@ def test_damage_is_passed_over_and_told(tmp_path: Path) -> None:
     data[len(parts[0]) + 8 : len(parts[0]) + 12] = b"\xff\xff\xff\xff"
     folder = write(tmp_path / "events-0", {0: bytes(data)})
     found = survey_partition(folder, verify=True)
-    assert (found.batches, found.unreadable) == (2, len(parts[1]))
+    assert (found.batches, found.outside_batches) == (2, len(parts[1]))
     assert found.end_offset == 9
     assert found.problem_count == len(found.problems) > 0
     assert found.problems[0].file == "events-0/00000000000000000000.log"
@@ -129,6 +132,31 @@ def test_a_folder_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     found = survey_partition(tmp_path / "events-0", verify=False)
     assert "Not a directory" in (found.failure or "")
     assert not found.is_gone
+
+
+def test_what_a_segment_that_cannot_be_read_hides_is_said_and_the_others_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "events-0", {0: batch(0), 3: batch(3)})
+
+    def refused(path: Path) -> File:
+        if path.name == file_name(0, ".log"):
+            raise Unreadable(path, "Permission denied")
+        return open_regular(path)
+
+    monkeypatch.setattr(survey, "open_regular", refused)
+    found = survey_partition(folder, verify=False)
+    assert found.failure == f"{folder / file_name(0, '.log')}: cannot be read: Permission denied"
+    assert found.batches == 1
+
+
+def test_holes_take_no_room_on_the_disk(tmp_path: Path) -> None:
+    folder = write(tmp_path / "events-0", {0: batch(0)})
+    full = survey_partition(folder, verify=False)
+    os.truncate(folder / file_name(0, ".log"), 64 << 20)
+    found = survey_partition(folder, verify=False)
+    assert len(batch(0)) == full.disk_size <= found.disk_size <= 64 << 10
+    assert found.outside_batches == (64 << 20) - len(batch(0))
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
