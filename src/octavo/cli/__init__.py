@@ -14,6 +14,7 @@ starts fast.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from collections.abc import Sequence
 from octavo import __version__
 from octavo.cli import demo, dump, explain, export, handover, import_, report, salvage, serve, verify
 from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, INTERRUPTED
+from octavo.cli.printable import printable
 from octavo.errors import OctavoError
 
 _EXAMPLES = """\
@@ -44,6 +46,8 @@ examples:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line, by default the arguments of this process; return the exit code."""
+    if sys.stderr is None:  # closed before Python started: the next file to be opened would get what is told
+        sys.stderr = open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
     if sys.stdout is None:  # closed before Python started: the next file to be opened would become standard output
         print("octavo: standard output is closed", file=sys.stderr)
         return COULD_NOT_RUN
@@ -55,8 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except (OctavoError, OSError) as error:
-        print(f"octavo: {error}", file=sys.stderr)
         code = COULD_NOT_RUN
+        with contextlib.suppress(OSError):  # nobody may be left to tell
+            print(f"octavo: {printable(str(error))}", file=sys.stderr, flush=True)
     if code >= COULD_NOT_RUN:
         _let_go_of_output()
     return code

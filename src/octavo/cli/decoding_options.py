@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from octavo.errors import InvalidInput
+from octavo.errors import InvalidInput, NoSuchFile
 
 if TYPE_CHECKING:
     from octavo.inspect.decoding.record_decoding import RecordDecoding
 
+_WITH_SCHEMAS: Final = ("json", "avro", "protobuf")
+_SCHEMA_TEXT: Final = re.compile(
+    r'[{"\[;\s]|^(true|false|null)?$'
+)  # what a schema of these has, and hardly a file name
 _FORMATS: Final = "json, avro, protobuf, string or the format of a plug-in"
 _OPTIONS: Final = ("value_format", "schema", "schema_folder", "message")
 _KEY_OPTIONS: Final = ("key_format", "key_schema", "key_schema_folder", "key_message")
@@ -55,6 +60,9 @@ def chosen_decoding(arguments: argparse.Namespace) -> RecordDecoding | None:
                 option, needed = (f"--{name.replace('_', '-')}" for name in (superfluous[0], names[0]))
                 raise InvalidInput(f"{option} says how a format is decoded: give {needed} as well")
             return None
+        if format_ == "avro" and schema is None and folder is None:
+            needed = " or ".join(f"--{name.replace('_', '-')}" for name in names[1:3])
+            raise InvalidInput(f"--{names[0].replace('_', '-')} avro needs {needed}")
         return format_decoder(format_, schema=given_schema(schema, format_), schema_folder=folder, message=message)
 
     return RecordDecoding(decoder(_KEY_OPTIONS), decoder(_OPTIONS))
@@ -62,7 +70,11 @@ def chosen_decoding(arguments: argparse.Namespace) -> RecordDecoding | None:
 
 def given_schema(given: str | None, value_format: str) -> str | None:
     """Return a schema that was given as text, or as the name of the file with it. Raises `InvalidInput`."""
-    if given is None or not os.path.isfile(given):  # noqa: PTH113 - a text that is too long for a name is no file
+    if given is None:
+        return None
+    if not os.path.isfile(given):  # noqa: PTH113 - a text that is too long for a name is no file
+        if value_format in _WITH_SCHEMAS and not _SCHEMA_TEXT.search(given):
+            raise NoSuchFile(given, "there is no such file, and it is no schema either")
         return given
     from octavo.values import schema_text
 

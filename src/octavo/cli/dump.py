@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from octavo.cli.dump_forms import Form
 
 _KAFKAS: Final = (".log", ".checkpoint", ".index", ".timeindex", ".snapshot", ".txnindex")  # files that its tool prints
+_BOOTSTRAP: Final = "bootstrap.checkpoint"  # the one name of a snapshot that has no offset
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,7 +39,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(arguments: argparse.Namespace) -> int:
     """Dump all files, in order; return the highest of their exit codes."""
-    paths = [path for path in (*arguments.paths, *(arguments.files or "").split(",")) if path]
+    paths = [path for path in (*arguments.paths, *",".join(arguments.files or ()).split(",")) if path]
     try:
         if not paths:
             raise InvalidInput("there is no PATH: a file, a partition's folder or a data directory")
@@ -56,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
         return max(code, _print_texts(files, listed, arguments))
     with _form(arguments, chosen) as form:
         only_records = not form.reading.wanted.is_everything
-        files, listed, code = _expanded(paths, _has_records if only_records else None)
+        files, listed, code = _expanded(paths, _has_current_records if only_records else None)
+        if only_records:  # a file that is named is printed under any name, unless that is one of a file without records
+            files = [file for file in files if not _has_only_entries(file)]
         for is_text, group in groupby(files, lambda file: chosen is None and _is_named_for_kafka(file)):
             some = list(group)
             code = max(code, _print_texts(some, listed, arguments) if is_text else form.print_all(some))
@@ -77,6 +80,8 @@ def _format(arguments: argparse.Namespace) -> str | None:
         raise InvalidInput(f"Kafka's text has no place for {own[0]}: use another format")
     if (chosen == "parquet") != (arguments.output is not None):
         raise InvalidInput("--format parquet and --output FILE go together")
+    if arguments.binary is not None and chosen in ("table", "parquet"):
+        raise InvalidInput(f"--binary is for --format jsonl, and does not go with --format {chosen}")
     if arguments.follow and chosen == "parquet":
         raise InvalidInput("a Parquet file cannot be followed: use --format jsonl or table")
     if chosen is not None:
@@ -115,12 +120,17 @@ def _expanded(paths: Iterable[str], wanted: Callable[[str], bool] | None) -> tup
     found: list[str] = []
     listed: set[str] = set()
     code = FINE
+
+    def report(error: OctavoError) -> None:
+        nonlocal code
+        tell(str(error))
+        code = COULD_NOT_RUN
+
     for path in paths:
         try:
-            below = [str(file) for file in files_below(Path(path))]
+            below = [str(file) for file in files_below(Path(path), report)]
         except OctavoError as error:
-            tell(str(error))
-            code = COULD_NOT_RUN
+            report(error)
             continue
         if below == [str(Path(path))]:
             found.append(path)
@@ -138,16 +148,25 @@ def _is_kafkas(file: str) -> bool:
 
 def _is_named_for_kafka(file: str) -> bool:
     """Return whether Kafka's tool prints a file, and does not fail because its name has no offset."""
-    from octavo.inspect.kinds import FileName, Kind
+    from octavo.inspect.kinds import FileName
+
+    name = Path(file).name
+    return _is_kafkas(file) and (name == _BOOTSTRAP or FileName.parse(name).base_offset is not None)
+
+
+def _has_current_records(file: str) -> bool:
+    """Return whether a file has records that belong to the log: renamed files have copies, or what was deleted."""
+    from octavo.inspect.kinds import FileName
 
     name = FileName.parse(Path(file).name)
-    return _is_kafkas(file) and (name.base_offset is not None or name.kind is Kind.METADATA_SNAPSHOT)
+    return name.kind.has_batches and not name.renamed
 
 
-def _has_records(file: str) -> bool:
+def _has_only_entries(file: str) -> bool:
+    from octavo.inspect.entries import has_entries
     from octavo.inspect.kinds import kind_of
 
-    return kind_of(Path(file)).has_batches
+    return has_entries(kind_of(Path(file)))
 
 
 def _print_texts(files: Iterable[str], listed: set[str], arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def add_kafka_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of Kafka's tool to the parser."""
     group = parser.add_argument_group("options of Kafka's kafka-dump-log, which imply --format kafka")
-    group.add_argument("--files", metavar="A,B", help="the files to print, with commas between them")
+    group.add_argument("--files", action="append", metavar="A,B", help="the files to print, with commas between them")
     group.add_argument("--print-data-log", action="store_true", help="print records with keys and values")
     group.add_argument("--deep-iteration", action="store_true", help="print records, and not only batches")
     group.add_argument("--skip-record-metadata", action="store_true", help="print only keys and values of records")

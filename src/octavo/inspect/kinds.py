@@ -122,7 +122,7 @@ def kind_of(path: Path) -> Kind:
 def topic_and_partition(path: Path) -> tuple[str | None, int | None]:
     """Return the topic and partition from the name of a segment's folder, or None for both."""
     named = TopicPartition.parse(path.absolute().parent.name)
-    return (None, None) if named is None or path.suffix != LOG else named
+    return (None, None) if named is None or kind_of(path) is not Kind.SEGMENT else named
 
 
 def is_partition_folder(path: Path) -> bool:

@@ -51,6 +51,9 @@ class Wanted(NamedTuple):
         for name, (first, behind) in (("offsets", self.offsets), ("timestamps", self.timestamps)):
             if first is not None and behind is not None and behind < first:
                 raise InvalidInput(f"the range of {name} ends at {behind}, before it begins at {first}")
+        for begin, end in self.keys:
+            if begin is not None and end is not None and end < begin:
+                raise InvalidInput(f"the range of keys ends at {end!r}, before it begins at {begin!r}")
 
     @property
     def is_everything(self) -> bool:

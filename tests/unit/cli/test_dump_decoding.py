@@ -143,7 +143,7 @@ def test_a_table_shows_what_is_decoded(
     ("options", "problem"),
     [
         (["--value-format", "xml"], "there is no format 'xml' of values: there are json, avro, protobuf, string"),
-        (["--value-format", "avro"], "values of the format avro need schema or schema_folder"),
+        (["--value-format", "avro"], "--value-format avro needs --schema or --schema-folder"),
         (["--schema", "x"], "--schema says how a format is decoded: give --value-format as well"),
         (["--key-message", "x"], "--key-message says how a format is decoded: give --key-format as well"),
         (["--value-format", "json", "--print-data-log"], "does not go with --value-format"),
