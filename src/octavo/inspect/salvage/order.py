@@ -3,9 +3,9 @@
 No checksum covers a batch's base offset and leader epoch, so neither is believed unless the batches around agree:
 
     in place        the heaviest sequence of runs, in the order of files and positions, whose offsets increase
-    moved           runs out of place whose offsets are missing among those in place. They are inserted if two of their
-                    batches confirm each other, if they continue the batch before or after them, or if they are single
-                    batches between damage, next to which nothing contradicts them
+    moved           runs out of place whose offsets are missing among those in place. They are inserted if they fill a
+                    gap, if two of their batches confirm each other, if they continue the batch before or after them, or
+                    if they are single batches between damage, next to which nothing contradicts them
     restored        one batch whose offset fits nowhere, between two others that leave room for exactly its offsets
     left out        all others: doubled batches, batches that contradict those in place, offsets that nothing confirms
 """

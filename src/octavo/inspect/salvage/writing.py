@@ -7,15 +7,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from octavo.inspect.salvage.lineage import Replica
 from octavo.inspect.salvage.run import Run
 from octavo.log.names import LOG, file_name
 from octavo.log.storage import File, Storage
 from octavo.records import empty_batch
+from octavo.records.kernels import scan
 from octavo.records.layout import BATCH_HEADER, MAX_INT32, MAX_INT64
 
 _BLOCK: Final = 4 << 20  # bytes
 _SEGMENT_SIZE: Final = 1 << 30  # of runs that come from several files; Kafka's default
+_LARGEST: Final = MAX_INT32 - (1 << 16)  # Kafka opens no larger file; room is left for an empty batch
 
 
 class TargetSegment(NamedTuple):
@@ -33,10 +37,10 @@ def plan_segments(runs: Sequence[Run], leader: Replica) -> list[TargetSegment]:
     Offsets that are lost at the end, by names of files and checkpoints, are not used again. An empty batch has
     them, as after a compaction: a reader whose offset no batch has at or after it would wait for the end for ever.
     """
-    largest = max([_SEGMENT_SIZE, *(file.size for file in leader.files)])
+    largest = min(max([_SEGMENT_SIZE, *(file.size for file in leader.files)]), _LARGEST)
     segments: list[TargetSegment] = []
     size, file = 0, None
-    for run in runs:
+    for run in (piece for whole in runs for piece in _pieces(whole, largest)):
         is_next = run.file.replica == leader.number and run.file is not file
         is_full = size + run.size > largest
         if not segments or is_next or is_full or run.last - segments[-1].base_offset > MAX_INT32:
@@ -55,6 +59,23 @@ def plan_segments(runs: Sequence[Run], leader: Replica) -> list[TargetSegment]:
             segments.append(TargetSegment(first, []))
         segments[-1] = segments[-1]._replace(filler=filler)
     return segments
+
+
+def _pieces(run: Run, largest: int) -> list[Run]:
+    """Divide a run that is too large for one segment."""
+    if run.size <= largest:
+        return [run]
+    begin, lasts = run.position, []
+    for table, shift in run.tables():
+        ends = table[:, scan.POSITION] + table[:, scan.SIZE] + shift
+        while (at := int(np.searchsorted(ends, begin + largest, side="right"))) < len(table):
+            position = int(table[at, scan.POSITION]) + shift
+            if position > begin:
+                lasts.append(int(table[at, scan.LAST_OFFSET]))
+                begin = position
+            else:  # one batch that is too large, and cannot be divided: the next one begins a piece
+                begin = int(ends[at]) - largest
+    return run.split(np.array(lasts, np.int64))
 
 
 def _base_offset(run: Run, segments: Sequence[TargetSegment]) -> int:
