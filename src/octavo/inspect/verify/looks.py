@@ -26,6 +26,7 @@ class Look:
 
     folder: Folder
     found: Iterable[Problem]
+    is_current: Callable[[], bool] = lambda: True  # whether what it took from elsewhere is still so
 
 
 def certain(look: Callable[[int], Look], ignore: Collection[str]) -> list[Problem]:
@@ -43,7 +44,7 @@ def certain(look: Callable[[int], Look], ignore: Collection[str]) -> list[Proble
         except Gone:
             continue
         suspects = found if suspects is None else [problem for problem in suspects if problem in found]
-        if all(_is_still(seen.folder, problem.file) for problem in suspects):
+        if not suspects or (all(_is_still(seen.folder, problem.file) for problem in suspects) and seen.is_current()):
             break
     return suspects or []
 

@@ -91,7 +91,7 @@ def check_partition(
     def look(number: int) -> Look:
         known = surroundings(path) if beside is None or number else beside
         listing = PartitionFolder(path, known, None if number else on_bytes)
-        return Look(listing, _problems(listing))
+        return Look(listing, _problems(listing), lambda: surroundings(path) == known)
 
     yield from certain(look, ignore)
 

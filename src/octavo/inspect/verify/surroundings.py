@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from octavo.inspect.verify.liveness import is_locked
 from octavo.log.names import CLEAN_SHUTDOWN, META_PROPERTIES, TopicPartition
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -23,7 +24,7 @@ class Surroundings:
     """What is known of a partition from the files beside its folder; None for what they do not say."""
 
     is_known: bool = False  # whether the partition lies in a data directory at all
-    is_clean: bool = False  # whether the directory has the mark of a clean shutdown: nobody writes, nothing is torn
+    is_clean: bool = False  # whether a clean shutdown was the last that happened: nobody writes, nothing is torn
     recovery_point: int | None = None
     log_start: int | None = None
     high_watermark: int | None = None
@@ -47,7 +48,8 @@ class DirectoryNotes:
     def __init__(self, path: Path) -> None:
         files = (META_PROPERTIES, CLEAN_SHUTDOWN, *CHECKPOINTS)
         self._is_known = any((path / name).exists() for name in files)
-        self._is_clean = (path / CLEAN_SHUTDOWN).exists()
+        # Brokers before 2.8 open all logs, and preallocate their indexes, before they remove the mark at a start.
+        self._is_clean = (path / CLEAN_SHUTDOWN).exists() and not is_locked(path)
         self._checkpoints = [dict(_entries(path / name)) for name in CHECKPOINTS]
 
     def of(self, partition: TopicPartition | None) -> Surroundings:

@@ -14,6 +14,7 @@ import pytest
 
 from octavo.inspect.verify import check_file, check_partition, looks, partition
 from octavo.inspect.verify.problem import Problem
+from octavo.inspect.verify.surroundings import surroundings
 from tests.golden.cases import TIME_MS
 from tests.golden.directories import unpack
 from tests.golden.files import load
@@ -219,6 +220,29 @@ def locked(directory: Path) -> Iterator[None]:
         assert holder.stdout.readline() == b"held\n"
         yield
         holder.communicate(b"\n")
+
+
+def preallocate_indexes(folder: Path) -> None:
+    for suffix in (".index", ".timeindex"):
+        with (folder / f"{100:020d}{suffix}").open("ab") as file:
+            file.truncate(240)
+
+
+def test_the_indexes_of_a_broker_that_is_starting_are_preallocated_before_it_removes_the_mark(tmp_path: Path) -> None:
+    folder = write_clean(tmp_path, BEFORE, 100)
+    preallocate_indexes(folder)
+    assert rules(check_partition(folder)) == ["index-zero-tail", "timeindex-zero-tail"]
+    with locked(tmp_path):
+        assert rules(check_partition(folder)) == []
+
+
+def test_a_broker_may_start_after_the_directory_was_read_and_before_a_partition_is(tmp_path: Path) -> None:
+    folder = write_clean(tmp_path, BEFORE, 100)
+    before = surroundings(folder)
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    (tmp_path / "meta.properties").touch()
+    preallocate_indexes(folder)
+    assert rules(check_partition(folder, beside=before)) == []
 
 
 def test_segments_that_the_cleaner_replaces_during_a_look_are_no_overlap(
