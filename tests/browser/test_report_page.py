@@ -160,6 +160,32 @@ def test_nothing_overflows_and_it_can_be_read(browser: Browser, report: Path, wi
     page.close()
 
 
+@pytest.mark.parametrize("width", [1216, 1280])
+def test_a_long_name_breaks_no_other_column(browser: Browser, tmp_path: Path, width: int) -> None:
+    partitions = []
+    for topic in ("long-" * 40, "events"):
+        each = PartitionSummary(f"{topic}-0", TopicPartition(topic, 0), disk_size=123_456_789, segment_count=2_000)
+        each.batches, each.records, each.start_offset, each.end_offset = 9_999, 12_345_678, 11_111_111, 23_456_789
+        each.codec_bytes["none"] = each.batch_bytes = 120_000_000
+        each.first_ms, each.last_ms = TIME, TIME + 5 * DAY
+        each.sampled_in, each.sampled_out = 100, 1_550
+        partitions.append(each)
+    partitions[0].start_offset, partitions[0].end_offset = (1 << 62), (1 << 63) - 1  # as long as can be
+    target = tmp_path / "page.html"
+    target.write_text(report_page(DirectorySummary(tmp_path, partitions, True), ""), "utf-8")
+    page = browser.open(target, width=width)
+    assert_looks_right(page, width=width, dark=False)
+    lines = (
+        "(e => { const all = document.createRange(); all.selectNodeContents(e);"
+        " return new Set([...all.getClientRects()].map(each => each.top)).size; })"
+    )
+    broken = page.run(f"[...document.querySelectorAll('td')].filter(e => {lines}(e) > 1).map(e => e.textContent)")
+    assert broken == [f"{1 << 62:,} to {(1 << 63) - 1:,}"]
+    edges = "[...document.querySelectorAll('thead .n button')].map(e => getComputedStyle(e).textAlign)"
+    assert set(page.run(edges)) == {"right"}
+    page.close()
+
+
 def test_thousands_of_partitions_give_a_bounded_page(browser: Browser, tmp_path: Path) -> None:
     segments = [SegmentSummary(n, 10, TIME + n * 1000, TIME + n * 1000 + 500) for n in range(250)]
     partitions = []
