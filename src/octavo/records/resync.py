@@ -97,10 +97,12 @@ class Resync:
     """Searches `buffer[start:end]` for batches with a right checksum, always forward."""
 
     last_offset: int | None  # last offset of the last good batch; the caller updates it
+    is_torn: bool | None  # whether a torn tail explains the bytes as well; None to tell from the damaged batch
 
     def __init__(self, buffer: memoryview, start: int, end: int, *, any_offset: bool = False) -> None:
         """Prepare a search. `any_offset`: after step 1, take the first batch at all, whatever its offset."""
         self.last_offset = None
+        self.is_torn = None
         self._any_offset = any_offset
         self._buffer = buffer
         self._end = end
@@ -132,7 +134,7 @@ class Resync:
             if outcome == MORE and self._checks_out(behind, next_size):
                 return behind, next_size
             torn = outcome == TORN
-        chosen = self._choose(damaged, torn)
+        chosen = self._choose(damaged, torn if self.is_torn is None else self.is_torn)
         if chosen is None:
             return None
         return self._positions[chosen], entry_extent(self._buffer, self._positions[chosen], self._end)[1]

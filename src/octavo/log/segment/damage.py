@@ -11,7 +11,8 @@ from typing import Final, NoReturn
 from octavo.errors import CorruptFile, FormatError
 from octavo.log.segment.batch_walk import check, walk
 from octavo.log.storage import File
-from octavo.records.layout import LENGTH_AT, MAX_INT32
+from octavo.records.kernels.scan import TORN, entry_extent
+from octavo.records.layout import BATCH_HEADER, LENGTH_AT, MAX_INT32
 from octavo.records.resync import Resync
 
 # A callback for damage found while walking a segment file. It gets the file, the error with its position, and the end
@@ -22,6 +23,8 @@ MARKER_SIZE: Final = 512  # bytes to read of a control batch; a marker takes les
 WRONG_CRC: Final = -1  # stands for the checksum of a damaged marker in a table of headers (see `scan_headers`)
 
 _WINDOW: Final = 4 << 20  # bytes that are searched first for the next batch
+_LARGEST_WINDOW: Final = 64 << 20
+_OVERLAP: Final = 16 << 20  # bytes of the largest window that the next one has, too, for batches that pass its end
 _SMALL: Final = 64 << 10  # a search of so few bytes does not replace the window
 _ZEROS_AT_ONCE: Final = 4096
 _ZEROS: Final = LENGTH_AT + 3  # zero bytes with which a batch may begin
@@ -48,6 +51,9 @@ class BatchSearch:
 
     A window of the file stays in memory between two calls, with everything known about it. So the time of a walk is
     linear in the bytes, however many damaged places there are.
+
+    The window grows while it has no batch, up to 64 MiB, and then moves on. A batch of more than 16 MiB that begins
+    later than that in the damage may be missed.
     """
 
     def __init__(self, *, any_offset: bool = False) -> None:
@@ -81,15 +87,22 @@ class BatchSearch:
             if self._has_batch_at(file, position + size, end):
                 return position + size
             size = 0
+        is_torn = None
         while position < end:
-            self._resync.last_offset = last_offset
+            self._resync.last_offset, self._resync.is_torn = last_offset, is_torn
             found = self._resync.find(position - self._start, size)
             if found is not None:
                 return self._start + found[0]
             if self._window_end >= end:
                 break
             before = self._window_end
-            self._read(file, position, end, _WINDOW if position > self._start else 4 * len(self._window))
+            window = _WINDOW
+            if position == self._start:
+                window = min(4 * len(self._window), _LARGEST_WINDOW)
+                if len(self._window) >= _LARGEST_WINDOW:
+                    is_torn = _is_torn(file, position, end) if is_torn is None else is_torn
+                    position, size = before - _OVERLAP, 0
+            self._read(file, position, end, window)
             if self._window_end <= before:
                 break  # the file was truncated meanwhile
         return end
@@ -148,6 +161,12 @@ def _claimed_size(file: File, position: int, end: int) -> int:
     except FormatError:
         return 0
     return 0 if entry is None else entry.size
+
+
+def _is_torn(file: File, position: int, end: int) -> bool:
+    """Return whether the damage at `position` may be a batch that passes the end of the file."""
+    head = memoryview(file.read_at(BATCH_HEADER.size, position))
+    return len(head) == BATCH_HEADER.size and entry_extent(head, 0, end - position)[0] == TORN
 
 
 def _skip_zeros(file: File, position: int, end: int) -> int:
