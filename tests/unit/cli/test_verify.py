@@ -121,6 +121,19 @@ def test_a_closed_pipe_ends_it_without_a_word(damaged: Path) -> None:
     assert b"Traceback" not in done.stderr
 
 
+def test_a_file_of_the_directory_is_named_without_dots(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "recovery-point-offset-checkpoint"
+    directory = unpack("closed", tmp_path, "events-0")
+    checkpoint = directory / name
+    checkpoint.write_text(checkpoint.read_text().replace("events 0 21", "events 0 22"))
+    monkeypatch.chdir(directory)
+    for folder, file in ((str(directory / "events-0"), str(checkpoint)), ("events-0", name)):
+        assert main(["verify", folder]) == 1
+        assert capsys.readouterr().out.startswith(f"{file}, position ")
+
+
 def test_names_of_files_cannot_break_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_log(tmp_path / "in\nside" / "bad-0", BEFORE[:-1] + b"\1" + at_offset(200, BEFORE), 100)
     assert main(["verify", str(tmp_path / "in\nside")]) == 1

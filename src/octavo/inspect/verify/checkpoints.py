@@ -86,21 +86,32 @@ _BEYOND_END: Final = {
 
 def check_checkpoints(folder: DirectoryFolder) -> Iterator[Problem]:
     """Check the four checkpoints of a data directory by themselves, and whether their partitions exist."""
+    existing = _existing(folder)
+    is_recent = False  # whether the checkpoint of recovery points names a partition that exists
     for name in CHECKPOINTS:
         if name not in folder.files:
             continue
         lines, bad = read_checkpoint(folder.read(name, MAX_SIZE), 3)
         if bad is not None:
             yield FORMAT.broken(name, position=bad.position, found=bad.what)
-        yield from _check_lines(folder, name, lines)
+        named = [(line, partition_of(line)) for line in lines]
+        # If no partition is left in a directory, Kafka does not write its checkpoints any more.
+        is_current = any(partition in existing for _, partition in named)
+        if name == RECOVERY_POINTS:
+            is_recent = is_current
+        elif name == LOG_STARTS:
+            is_current |= is_recent  # Kafka writes both together, and this one has few partitions
+        yield from _check_lines(name, named, existing, is_current=is_current and CLEAN_SHUTDOWN in folder.files)
 
 
-def _check_lines(folder: DirectoryFolder, name: str, lines: list[Line]) -> Iterator[Problem]:
+def _check_lines(
+    name: str,
+    named: list[tuple[Line, TopicPartition | None]],
+    existing: set[TopicPartition],
+    *,
+    is_current: bool,
+) -> Iterator[Problem]:
     seen: set[TopicPartition] = set()
-    existing = _existing(folder)
-    named = [(line, partition_of(line)) for line in lines]
-    # If no partition is left in a directory, Kafka does not write its checkpoints any more.
-    is_current = CLEAN_SHUTDOWN in folder.files and any(partition in existing for _, partition in named)
     for line, partition in named:
         offset = line.number(2)
         if partition is None or offset is None or offset < 0:

@@ -6,12 +6,12 @@ Files that end in `.part` are snapshots that are being written or fetched; Kafka
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
 
-from octavo.errors import FormatError, Truncated
+from octavo.errors import FormatError, InvalidInput, Truncated
 from octavo.inspect.kinds import FileName, Kind
 from octavo.inspect.verify.batch_columns import BASE_OFFSET, LAST_OFFSET, LEADER_EPOCH, MAGIC, Table
 from octavo.inspect.verify.directory import DirectoryFolder
@@ -19,6 +19,7 @@ from octavo.inspect.verify.folder import Folder
 from octavo.inspect.verify.metadata_batches import Decoded, metadata_records
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
+from octavo.log.files.meta_properties import read_uuid
 from octavo.log.names import CHECKPOINT, LOG, QUORUM_STATE, file_name
 from octavo.log.partition_folders import METADATA_PARTITION
 from octavo.records.quorum import SnapshotFooter, SnapshotHeader
@@ -105,6 +106,32 @@ _BOOTSTRAP: Final = "bootstrap.checkpoint"
 _MAX_STATE: Final = 1 << 20
 
 
+def _is_voters(value: object) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, list) and all(
+        isinstance(each, dict) and type(each.get("voterId")) is int for each in value
+    )
+
+
+def _is_id(value: object) -> bool:
+    try:
+        return isinstance(value, str) and read_uuid(value) is not None
+    except InvalidInput:
+        return False
+
+
+# What each version of the state has besides the fields that both have. A node does not start if one is missing.
+_STATE_FIELDS: Final[dict[int, dict[str, Callable[[object], bool]]]] = {
+    0: {
+        "clusterId": lambda value: isinstance(value, str),
+        "appliedOffset": lambda value: type(value) is int,
+        "currentVoters": _is_voters,
+    },
+    1: {"votedDirectoryId": _is_id},
+}
+
+
 def check_bootstrap(folder: DirectoryFolder) -> Iterator[Problem]:
     """Check the records with which a directory was formatted."""
     if _BOOTSTRAP in folder.files:
@@ -181,6 +208,11 @@ def _read_state(folder: PartitionFolder) -> int | str | None:
     for key in ("leaderId", "leaderEpoch", "votedId"):
         if type(state.get(key)) is not int or state[key] < (0 if key == "leaderEpoch" else -1):
             return f"{key} is {state.get(key)!r}"
+    for key, is_right in _STATE_FIELDS[state["data_version"]].items():
+        if key not in state:
+            return f"{key} is missing"
+        if not is_right(state[key]):
+            return f"{key} is {state[key]!r}"[:300]
     epoch: int = state["leaderEpoch"]
     return epoch
 

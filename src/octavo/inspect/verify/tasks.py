@@ -103,7 +103,10 @@ def check(task: Task, ignore: Collection[str] = (), on_bytes: OnBytes | None = N
 
 
 def _with_folder(problem: Problem, folder: Path) -> Problem:
-    return Problem(str(folder / problem.file), problem.position, problem.offset, problem.rule, problem.found)
+    # A problem of a partition may be in a file of its data directory.
+    above = problem.file.removeprefix("../")
+    path = folder / problem.file if above == problem.file else Path(os.path.normpath(folder / "..")) / above
+    return Problem(str(path), problem.position, problem.offset, problem.rule, problem.found)
 
 
 def sentence_of(error: OctavoError | OSError) -> str:

@@ -75,6 +75,9 @@ CHECKPOINTS: Final = [
         b"lost",
         12,
     ),
+    Fault(
+        "checkpoint-unknown-partition", rewrite(LOG_STARTS, replace(b"events 0 7", b"lost 0 7")), LOG_STARTS, b"lost", 7
+    ),
     Fault("checkpoint-unknown-partition", lambda at: shutil.rmtree(at / "events-1"), RECOVERY_POINTS, b"events 1", 0),
 ]
 BEYOND_END: Final = [

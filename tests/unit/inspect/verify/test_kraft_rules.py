@@ -102,6 +102,10 @@ FAULTS: Final = [
     Fault("quorum-state-format", rewrite(STATE, replace(b'"data_version":0', b'"data_version":9')), STATE, 0),
     Fault("quorum-state-format", rewrite(STATE, replace(b'"leaderEpoch":2', b'"leaderEpoch":-2')), STATE, 0),
     Fault("quorum-state-format", write(STATE, b""), STATE, 0),
+    Fault("quorum-state-format", rewrite(STATE, replace(b'"clusterId"', b'"klusterId"')), STATE, 0),
+    Fault("quorum-state-format", rewrite(STATE, replace(b'"appliedOffset":0,', b"")), STATE, 0),
+    Fault("quorum-state-format", rewrite(STATE, replace(b'"voterId":1', b'"voterId":"one"')), STATE, 0),
+    Fault("quorum-state-format", rewrite(STATE, replace(b'"data_version":0', b'"data_version":1')), STATE, 0),
     Fault("quorum-state-epoch", rewrite(STATE, replace(b'"leaderEpoch":2', b'"leaderEpoch":1')), STATE, 0),
 ]
 
