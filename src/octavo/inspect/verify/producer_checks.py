@@ -14,7 +14,7 @@ from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem
 from octavo.inspect.verify.producer_replay import Aborted, Marker, ProducerReplay
 from octavo.inspect.verify.transaction_index import IndexEntry, SegmentTransactions
-from octavo.log.names import SNAPSHOT, TXN_INDEX, base_offset_of, file_name
+from octavo.log.names import PARTITION_METADATA, SNAPSHOT, TXN_INDEX, base_offset_of, file_name
 
 _MAX_INDEX: Final = 1 << 30
 
@@ -112,12 +112,28 @@ class ProducerChecks:
 
     def finish(self) -> Iterator[Problem]:
         """Compare the snapshots at the end of the log."""
+        yield from self._check_missing()
         for offset, name in self._snapshots:
             is_beyond = offset > self._end.offset
             yield from self._check_snapshot(offset, name, None if is_beyond else self._replay)
             if self._end.is_before(offset) and self._folder.beside.is_clean:
                 found = f"the log ends at {self._end.offset}"
                 yield producer_snapshots.BEYOND_END.broken(name, offset=offset, found=found)
+
+    def _check_missing(self) -> Iterator[Problem]:
+        """Report that a log was closed without a snapshot.
+
+        Kafka writes one then, even if it has forgotten all producers. Only the first releases that knew producers did
+        not always; so a partition that no release since 2.8 has served is not reported.
+        """
+        folder = self._folder
+        has_snapshots = any(name.endswith(SNAPSHOT) for name in folder.files)
+        is_meant = folder.partition is not None and PARTITION_METADATA in folder.files and folder.beside.is_clean
+        if is_meant and not has_snapshots and self._replay is not None and self._replay.producers:
+            last = max(producer.last_event for producer in self._replay.producers.values())
+            found = f"{len(self._replay.producers)} producers, the last of them at offset {last}"
+            name = file_name(self._end.offset, SNAPSHOT)
+            yield producer_snapshots.NONE.broken(name, offset=self._end.offset, found=found)
 
     def _check_snapshot(self, offset: int, name: str, replay: ProducerReplay | None) -> Iterator[Problem]:
         """Check a snapshot, and compare it with what was replayed, if all of the log up to it was."""

@@ -58,6 +58,12 @@ BEYOND_END: Final = Rule.declare(
     means="The snapshot is of an offset that the log does not reach: records are missing at its end.",
     repair="Restore the end of the log from another replica; otherwise delete the snapshot, as Kafka does.",
 )
+NONE: Final = Rule.declare(
+    "snapshot-missing",
+    KIND,
+    means="Producers wrote to the log, but it was closed without a snapshot: Kafka starts as if it knew none of them.",
+    repair="Delete the clean-shutdown mark; Kafka rebuilds the state of producers from the log.",
+)
 UNKNOWN_PRODUCER: Final = Rule.declare(
     "snapshot-unknown-producer",
     KIND,

@@ -196,7 +196,9 @@ SOUND: Final = {
     "no leader epochs": lambda at: (at / EVENTS / "leader-epoch-checkpoint").unlink(),
     "empty leader epochs": write(f"{EVENTS}/leader-epoch-checkpoint", b""),
     "no partition.metadata": lambda at: (at / TOPIC_ID).unlink(),
-    "no producer snapshots": lambda at: [path.unlink() for path in (at / EVENTS).glob("*.snapshot")],
+    "no producer snapshots, as the first releases with producers left it": lambda at: [
+        path.unlink() for path in ((at / TOPIC_ID), *(at / EVENTS).glob("*.snapshot"))
+    ],
     "no metadata log": lambda at: shutil.rmtree(at / "__cluster_metadata-0"),
     "a checkpoint that is being written": write(f"{RECOVERY_POINTS}.tmp", b"0\n"),
     "an empty list of remote segments": write(REMOTE, b""),

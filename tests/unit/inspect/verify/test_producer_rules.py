@@ -13,6 +13,7 @@ from tests.golden.directories import unpack
 from tests.unit.inspect.verify.planting import (
     TXN_ENTRY,
     Fault,
+    problems,
     put,
     replace,
     rewrite,
@@ -45,6 +46,11 @@ def entry(number: int, field: int, amount: int) -> Fault:
 
 def name(rule: str, fault: Fault) -> Fault:
     return fault._replace(rule=rule)
+
+
+def remove_snapshots(directory: Path) -> None:
+    for path in (directory / DEALS).glob("*.snapshot"):
+        path.unlink()
 
 
 def copy_last(directory: Path, *offsets: int) -> None:
@@ -96,6 +102,7 @@ TXN_INDEX: Final = [
     Fault("txnindex-stable-offset", txn_entry(TWO_ABORTS, 1, last_stable_offset=-1), TWO_ABORTS, 34, 23),
 ]
 SNAPSHOTS: Final = [
+    Fault("snapshot-missing", lambda directory: remove_snapshots(directory), LAST, None, 52),
     Fault("snapshot-length", rewrite(LAST, lambda data: with_crc(put(6, b"\0\0\0\5")(data))), LAST, 6, 52),
     Fault("snapshot-length", rewrite(LAST, lambda data: data[:9]), LAST, 9, 52),
     Fault("snapshot-length", rewrite(LAST, lambda data: b""), LAST, 0, 52),
@@ -184,6 +191,14 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_planted_fault_is_found_where_it_is(fault: Fault, tmp_path: Path) -> None:
     partition = fault.file.partition("/")[0]
     fault.check(unpack("closed", tmp_path, partition), partition)
+
+
+@pytest.mark.parametrize("file", [f"{DEALS}/partition.metadata", ".kafka_cleanshutdown"])
+def test_a_log_without_snapshots_is_sound_if_it_is_old_or_was_not_closed(file: str, tmp_path: Path) -> None:
+    directory = unpack("closed", tmp_path, DEALS)
+    remove_snapshots(directory)
+    (directory / file).unlink()
+    assert problems(directory, DEALS) == []
 
 
 def test_every_rule_has_a_fault() -> None:
