@@ -1,7 +1,7 @@
 """Work out what is lost: offsets that no source has, and the bytes that were there instead.
 
-Offsets that are missing between two batches count as lost, unless the batches follow each other directly in a file:
-then the log was compacted, or truncated. In a compacted log, offsets may also be missing between two segments.
+Offsets that are missing between two batches count as lost, unless the log is compacted, and the batches follow each
+other directly in a file. In a compacted log, offsets may also be missing between two segments.
 
 Where the log began and ended is told by names of files and by checkpoints, too, even if nothing is left of a segment.
 """
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from operator import attrgetter
 
 from octavo.inspect.salvage.lineage import Replica
 from octavo.inspect.salvage.order import DOUBLED, UNCONFIRMED, Chain, LeftOut
 from octavo.inspect.salvage.report import BatchesLeftOut, DamagedBytes, LostOffsets, Restored
-from octavo.inspect.salvage.run import Run, SegmentFile
+from octavo.inspect.salvage.run import Identities, Run, SegmentFile
 from octavo.inspect.salvage.survey import Damage
 from octavo.records.layout import MAX_INT64
 
@@ -33,6 +33,7 @@ class Losses:
         self._leader = leader
         self._replicas = {replica.number: replica for replica in replicas}
         self._by_file = {replica.number: _by_file(replica.chain.runs) for replica in replicas}
+        self._room: tuple[tuple[int, int], set[tuple[int, int]]] = ((0, -1), set())  # offsets, and what is there
         self._find_head()
         for before, behind in pairwise(chain.runs):
             self._compare(before, behind)
@@ -44,7 +45,9 @@ class Losses:
 
     def _compare(self, before: Run, behind: Run) -> None:
         """Note the offsets that are missing between two runs."""
-        if behind.base <= before.last + 1 or before.is_followed_by(behind):
+        if behind.base <= before.last + 1:
+            return
+        if before.is_followed_by(behind) and self._replicas[behind.file.replica].is_compacted:
             return
         missing = LostOffsets(before.last + 1, behind.first_offset() - 1)
         if missing.last_offset is not None and missing.last_offset >= missing.first_offset:
@@ -126,10 +129,26 @@ class Losses:
         run, count, reason = left_out
         is_lost = reason != DOUBLED
         if reason == UNCONFIRMED:
-            is_lost = self._is_lost(*self._around(run.file, run.position, run.end))
+            is_lost = not self._has_all(run)
         return BatchesLeftOut(
             run.file.path, run.position, run.size, run.base_offset, run.last_offset, count, reason, is_lost
         )
+
+    def _has_all(self, run: Run) -> bool:
+        """Return whether the result has all batches of a run, there or where their place in the file says."""
+        before, behind = self._around(run.file, run.position, run.end)
+        first = 0 if before is None else before + 1
+        last = MAX_INT64 if behind is None else behind - 1
+        if self._room[0] != (first, last):  # many batches in a row may have the same
+            self._room = (first, last), self._contents_between(first, last)
+        missing = _contents(run.identities(0, MAX_INT64)) - self._room[1]
+        return not missing or not missing - self._contents_between(run.base, run.last)
+
+    def _contents_between(self, first: int, last: int) -> set[tuple[int, int]]:
+        """Return the contents of all batches of the result between two offsets."""
+        runs = self._chain.runs[bisect_left(self._chain.runs, first, key=attrgetter("last")) :]
+        near = takewhile(lambda run: run.base <= last, runs)
+        return {content for run in near for content in _contents(run.identities(first, last))}
 
     def _around(self, file: SegmentFile, position: int, end: int) -> tuple[int | None, int | None]:
         """Return the last offset before a place in a file, and the first offset after it."""
@@ -153,6 +172,12 @@ class Losses:
             return False
         lost = self.lost[at]
         return lost.last_offset is None or lost.last_offset >= first
+
+
+def _contents(identities: Identities) -> set[tuple[int, int]]:
+    """Return what is the same of batches whatever their offsets are: how many offsets they have, and the checksum."""
+    widths = identities[:, 1] - identities[:, 0]
+    return set(zip(widths.tolist(), identities[:, 2].tolist(), strict=True))
 
 
 def _by_file(runs: Iterable[Run]) -> dict[int, list[Run]]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from octavo.errors import BadDirectory, NoSegments
+from octavo.inspect.salvage.cuts import split_at_cuts
 from octavo.inspect.salvage.epochs import restore_epochs
 from octavo.inspect.salvage.lineage import Replica, assemble
 from octavo.inspect.salvage.losses import Losses
@@ -176,7 +177,9 @@ class _Job:
         chain, left_out = put_in_order(runs, extra, min((file.named for file in files.logs), default=0))
         epochs = epochs_of(folder)
         restore_epochs(chain, LeaderEpochs.of(epochs))
-        is_compacted |= chain.has_gaps
+        if not is_compacted:
+            divided = split_at_cuts(chain)
+            is_compacted, chain = divided is None, divided or chain
         told = told_of(folder, partition, epochs)
         return Replica(
             number, folder, files.logs, chain, damage, left_out, epochs, is_compacted, told, ignored=files.ignored

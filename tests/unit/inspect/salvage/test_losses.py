@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -10,7 +12,9 @@ from random import Random
 import pytest
 
 from octavo.inspect.salvage import PartitionReport, salvage
+from octavo.inspect.salvage.order import UNCONFIRMED
 from octavo.log import Log
+from octavo.records import BatchBuilder
 from tests.crash.storage import FastStorage
 from tests.unit.inspect.salvage.damaging import Batches, batches_in, data_batch, is_filler, last_offset
 
@@ -143,4 +147,66 @@ def test_nothing_is_lost_if_a_replica_has_what_is_damaged_at_the_end(source: Pat
     (replicas[1] / "00000000000000000000.log").write_bytes(b"".join(batches))
     report, result = salvaged(*replicas)
     assert len(result) == 20
+    assert not report.has_lost
+
+
+@pytest.mark.parametrize("gone", [(2,), (0,), (2, 3), (11,), (14,)])
+def test_batches_that_were_cut_out_of_a_file_are_lost(source: Path, gone: tuple[int, ...]) -> None:
+    before = batches_in(source)
+    for path in source.glob("*.log"):
+        data = path.read_bytes()
+        for number in gone:
+            data = data.replace(list(before.values())[number], b"")
+        path.write_bytes(data)
+    report, result = salvaged(source)
+    assert result.keys() == before.keys() - {3 * number for number in gone}
+    assert lost(report) == [(3 * gone[0], 3 * gone[-1] + 2)]
+
+
+def test_batches_that_were_cut_out_in_several_places_are_lost_and_a_replica_fills_them(tmp_path: Path) -> None:
+    random = Random(4)
+    (tmp_path / "a").mkdir()
+    log = Log.open(tmp_path / "a" / "events-0", storage=FastStorage())
+    for _ in range(300):
+        log.append(data_batch(random, 1))
+    log.close()
+    [path] = (tmp_path / "a" / "events-0").glob("*.log")
+    before = batches_in(path.parent)
+    (tmp_path / "b" / "events-0").mkdir(parents=True)
+    other = tmp_path / "b" / "events-0" / path.name
+    other.write_bytes(path.read_bytes())
+    for number in (70, 150, 220):
+        path.write_bytes(path.read_bytes().replace(before[number], b""))
+    report, _ = salvaged(path.parent)
+    assert lost(report) == [(70, 70), (150, 150), (220, 220)]
+    [report] = salvage([path.parent, other.parent], tmp_path / "whole", storage=FastStorage()).partitions
+    assert not report.has_lost
+    assert batches_in(tmp_path / "whole") == before
+
+
+def test_a_batch_whose_offset_nothing_confirms_is_lost_if_the_result_does_not_have_it(source: Path) -> None:
+    before = batches_in(source)
+    path = source / "00000000000000000015.log"
+    data = path.read_bytes()
+    builder = BatchBuilder(base_offset=1 << 40, leader_epoch=0)
+    builder.append(None, b"a stranger", timestamp_ms=0)
+    at = data.index(before[21])
+    path.write_bytes(data[:at] + builder.build() + data[at:])
+    report, result = salvaged(source)
+    assert result == before
+    assert [(each.reason, each.is_lost) for each in report.left_out] == [(UNCONFIRMED, True)]
+    assert report.has_lost
+
+
+def test_a_batch_whose_offset_nothing_confirms_is_not_lost_if_a_replica_has_it(source: Path) -> None:
+    before = batches_in(source)
+    shutil.copytree(source, source.parent.parent / "other" / "events-0")
+    path = source / "00000000000000000015.log"
+    data = path.read_bytes()
+    first, second = data.index(before[21]), data.index(before[24])
+    wrong = struct.pack(">q", 1 << 40) + before[21][8:]
+    path.write_bytes(data[:first] + wrong + bytes(len(before[24])) + data[second + len(before[24]) :])
+    report, result = salvaged(source, source.parent.parent / "other" / "events-0")
+    assert result == before
+    assert [(each.reason, each.is_lost) for each in report.left_out] in ([], [(UNCONFIRMED, False)])
     assert not report.has_lost
