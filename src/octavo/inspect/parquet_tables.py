@@ -8,9 +8,11 @@ stored in milliseconds, so every one that Kafka stores is exact.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -19,13 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from octavo.errors import InvalidInput
+from octavo.errors import InvalidInput, Unreadable
 from octavo.inspect.control_rows import control_rows
 from octavo.inspect.decoding.record_decoding import RecordDecoding
 from octavo.inspect.descriptions import TIMESTAMP_TYPES
-from octavo.inspect.entries import fields_of, name_of, read_entries
+from octavo.inspect.entries import fields_of, has_entries, name_of, read_entries
 from octavo.inspect.json_lines import COLUMNS
-from octavo.inspect.kinds import Kind, kind_of, topic_and_partition
+from octavo.inspect.kinds import Kind, check_regular, kind_of, reason_of, topic_and_partition
 from octavo.inspect.segment_file import SegmentFile
 from octavo.records.arrow.schema import FIELDS
 from octavo.records.layout import TimestampType
@@ -62,17 +64,20 @@ _TEXT: Final = ("kind", "topic", "name", "value", "file")
 class ParquetTables:
     """Writes tables below `output`: a file if its name ends in `.parquet`, which has room for one table, else a folder.
 
-    A file appears under its name when it is complete; one that was there is replaced. A context manager: an error
-    leaves no file behind.
+    A file appears under its name when it is complete, and then replaces the table of an earlier dump. A folder is for
+    one dump. A context manager: an error leaves no file behind.
     """
 
     def __init__(self, output: Path, decoding: RecordDecoding | None = None) -> None:
-        """Raises `OSError` if the folder cannot be made."""
+        """Raises `InvalidInput` if something is in the way, or the folder cannot be made."""
         self._output: Final = output
         self._decoding: Final = decoding
         self._is_file: Final = output.suffix == _SUFFIX
-        if not self._is_file:
-            output.mkdir(parents=True, exist_ok=True)
+        if self._is_file:
+            _check_file(output)
+        else:
+            _make_folder(output)
+        self._unique: Final = f".{token_hex(4)}{_UNFINISHED}"  # another dump may be writing at the same time
         self._writers: Final[dict[str, pq.ParquetWriter]] = {}
 
     def add_records(self, segment: SegmentFile) -> Iterator[None]:
@@ -102,7 +107,10 @@ class ParquetTables:
             if self._is_file and self._writers:
                 names = f"{next(iter(self._writers))} and {table}"
                 raise InvalidInput(f"{self._output} has room for one table, and there are {names}: name a folder")
-            self._writers[table] = pq.ParquetWriter(self._unfinished(table), schema, compression="zstd")
+            try:
+                self._writers[table] = pq.ParquetWriter(self._unfinished(table), schema, compression="zstd")
+            except OSError as error:
+                raise OSError(_not_written(self._path(table), error)) from None
         return self._writers[table]
 
     def _path(self, table: str) -> Path:
@@ -110,7 +118,7 @@ class ParquetTables:
 
     def _unfinished(self, table: str) -> Path:
         path = self._path(table)
-        return path.with_name(path.name + _UNFINISHED)
+        return path.with_name(path.name + self._unique)
 
     def __enter__(self) -> Self:
         return self
@@ -126,6 +134,41 @@ class ParquetTables:
                 with contextlib.suppress(OSError):
                     writer.close()
                 self._unfinished(table).unlink(missing_ok=True)
+
+
+def _check_file(output: Path) -> None:
+    """Raise `InvalidInput` if something is in the way that is no table of an earlier dump."""
+    if output.is_symlink():
+        raise InvalidInput(f"{output} is a symbolic link, which would be replaced: name the file that it leads to")
+    if not output.parent.is_dir():
+        raise InvalidInput(f"{output}: there is no folder {output.parent}")
+    try:
+        if not os.path.lexists(output):
+            return
+        check_regular(output)
+        names = pq.read_schema(output).names
+    except (OSError, Unreadable, pa.ArrowException):
+        names = []
+    tables = [_SCHEMA.names, [*_SCHEMA.names, *(field.name for field in _DECODED)]]
+    tables += [list(fields_of(kind)) for kind in Kind if has_entries(kind)]
+    if names not in tables:
+        raise InvalidInput(f"{output} is in the way, and is no table of an earlier dump: name another file")
+
+
+def _make_folder(output: Path) -> None:
+    """Make the folder. Raises `InvalidInput` if that is not possible, or if it has tables of an earlier dump."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        names = [RECORDS, *(name_of(kind) for kind in Kind if has_entries(kind))]
+        found = [f"{name}{_SUFFIX}" for name in names if os.path.lexists(output / f"{name}{_SUFFIX}")]
+    except OSError as error:
+        raise InvalidInput(_not_written(output, error)) from None
+    if found:
+        raise InvalidInput(f"{output} has tables of an earlier dump, {', '.join(found)}: name another folder")
+
+
+def _not_written(path: Path, error: OSError) -> str:
+    return f"{path}: cannot be written: {reason_of(error)}"
 
 
 def _records(chunk: pa.RecordBatch, topic: str | None, partition: int | None, file: str) -> pa.RecordBatch:

@@ -6,6 +6,7 @@ start of a batch.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -97,6 +98,13 @@ class SegmentFile:
     def position(self) -> int:
         """The position after the batches that were returned."""
         return self._reader.position
+
+    def is_at_its_path(self) -> bool:
+        """Return whether the path still leads to this file, which may have been deleted or replaced."""
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(self._open.descriptor))
+        except OSError:
+            return False
 
     def grow(self) -> bool:
         """Look for what has been written to the file since. Returns whether there is any; the walk can then go on.

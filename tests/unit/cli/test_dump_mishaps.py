@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from octavo.cli import main
-from octavo.cli.exits import COULD_NOT_RUN, FINE
+from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, FINE, INTERRUPTED
 from octavo.inspect import listing
 from octavo.records import BatchBuilder
 from tests.golden.directories import unpack
@@ -155,3 +159,117 @@ def test_a_checkpoint_whose_name_is_no_snapshots_is_lines_of_json(
     assert main(["dump", str(path)]) == FINE
     out, err = capsys.readouterr()
     assert (json.loads(out)["offset"], err) == (0, "")
+
+
+def parquet(directory: Path, output: Path) -> int:
+    return main(["dump", str(directory / "orders-0" / f"{NAME}.log"), "--format", "parquet", "--output", str(output)])
+
+
+def test_only_a_table_of_an_earlier_dump_is_replaced(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "all.parquet"
+    assert parquet(directory, output) == FINE
+    first = output.stat().st_ino
+    assert parquet(directory, output) == FINE
+    assert output.stat().st_ino != first
+    precious, link, pipe, foreign = (tmp_path / f"{name}.parquet" for name in ("precious", "link", "pipe", "foreign"))
+    precious.write_text("precious")
+    link.symlink_to(output)
+    os.mkfifo(pipe)
+    pq.write_table(pa.table({"a": [1]}), foreign)
+    before = sorted(tmp_path.iterdir())
+    for path in (precious, link, pipe, foreign, tmp_path / "missing" / "a.parquet"):
+        capsys.readouterr()
+        assert parquet(directory, path) == COULD_NOT_RUN
+        err = capsys.readouterr().err
+        assert err.startswith(f"octavo: {path}")
+        assert (err.count("\n"), "rrno" in err) == (1, False)
+    assert sorted(tmp_path.iterdir()) == before
+    assert (precious.read_text(), link.is_symlink()) == ("precious", True)
+
+
+def test_a_folder_with_tables_is_not_mixed_with_new_ones(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "tables"
+    assert parquet(directory, output) == FINE
+    assert parquet(directory, output) == COULD_NOT_RUN
+    told = f"octavo: {output} has tables of an earlier dump, records.parquet: name another folder\n"
+    assert capsys.readouterr().err == told
+
+
+def test_following_ends_when_nobody_reads_any_more(directory: Path) -> None:
+    process = subprocess.Popen(
+        [*OCTAVO, "dump", str(directory), "--follow", "--format", "jsonl"], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) == BROKEN_PIPE
+
+
+def followed(path: Path, steps: Iterator[object], monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[tuple[int, int]]]:
+    """Follow a path, and take one step whenever nothing is new. Returns the exit code, and what was printed."""
+
+    def pause() -> None:
+        if next(steps, None) is None:
+            raise KeyboardInterrupt
+
+    out = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(out, write_through=True))
+    monkeypatch.setattr("octavo.cli.dump_follow._pause", pause)
+    code = main(["dump", str(path), "--follow", "--format", "jsonl"])
+    rows = map(json.loads, out.getvalue().splitlines())
+    return code, [(row["partition"], row["offset"]) for row in rows]
+
+
+def test_partitions_are_followed_as_they_come_and_go(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def steps() -> Iterator[str]:
+        (directory / "orders-3").mkdir()
+        (directory / "orders-3" / f"{NAME}.log").write_bytes(batch(0))
+        yield "created"
+        (directory / "orders-0").rename(directory / f"orders-0.{'0' * 32}-delete")
+        yield "deleted"
+        (directory / "orders-0").mkdir()
+        (directory / "orders-0" / f"{NAME}.log").write_bytes(batch(0) + batch(1))
+        yield "created again"
+
+    code, found = followed(directory, steps(), monkeypatch)
+    assert (code, found) == (INTERRUPTED, [(0, 0), (1, 0), (2, 0), (3, 0), (0, 0), (0, 1)])
+    told = f"octavo: {directory / 'orders-0'}: cannot be read: it was deleted while it was followed\n"
+    assert capsys.readouterr().err == told
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_following_ends_when_all_is_deleted(
+    is_folder: bool, directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, file = directory / "orders-0", directory / "orders-0" / f"{NAME}.log"
+
+    def steps() -> Iterator[str]:
+        file.unlink()
+        folder.rmdir()
+        yield "deleted"
+        raise AssertionError("it still goes on")
+
+    code, found = followed(folder if is_folder else file, steps(), monkeypatch)
+    assert (code, found) == (COULD_NOT_RUN, [(0, 0)])
+    assert "it was deleted while it was followed" in capsys.readouterr().err
+
+
+def test_a_log_that_begins_again_is_followed_from_its_beginning(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = directory / "orders-0"
+    (folder / f"{NAME}.log").rename(folder / "00000000000000000007.log")
+    (folder / "00000000000000000007.log").write_bytes(batch(7))
+
+    def steps() -> Iterator[str]:
+        (folder / "00000000000000000007.log").unlink()
+        (folder / "00000000000000000003.log").write_bytes(batch(3))
+        yield "begun again"
+
+    assert followed(folder, steps(), monkeypatch) == (INTERRUPTED, [(0, 7), (0, 3)])
