@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from octavo.errors import FormatError, InvalidInput, Truncated
-from octavo.inspect.kinds import FileName, Kind, open_regular
+from octavo.inspect.kinds import FileName, Kind, begins_with_batch, open_regular
 from octavo.inspect.segment_bytes import SegmentBytes
 from octavo.inspect.wanted import Wanted
 from octavo.log.names import LOG
 from octavo.records import Batch, Damage, Record, read_batches
-from octavo.records.kernels import rules
-from octavo.records.kernels.scan import DONE, MORE, TORN, entry_extent
-from octavo.records.layout import LOG_OVERHEAD, MAGIC_AT, MIN_INT64
+from octavo.records.kernels.scan import DONE, TORN, entry_extent
+from octavo.records.layout import BATCH_HEADER, LOG_OVERHEAD, MIN_INT64
 from octavo.records.offset_order import HEAD_SIZE, base_offset_at, is_misplaced, misplaced
 
 if TYPE_CHECKING:
@@ -124,11 +123,7 @@ class SegmentFile:
     @property
     def has_batches(self) -> bool:
         """Whether the file is named after an offset, as Kafka's are, or begins with something like a batch."""
-        outcome, size, rule = entry_extent(self._data, 0, self.size)
-        begins_well = outcome == MORE or (
-            outcome == TORN and self.size > MAGIC_AT and rule != rules.ENTRY_MAGIC and size
-        )
-        return self._is_named or bool(begins_well)
+        return self._is_named or begins_with_batch(self._data[: BATCH_HEADER.size], self.size)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the wanted batches. To get their records, call `records`.
