@@ -64,15 +64,16 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     _check_names(arguments.ignore)
-    tasks, refused = _tasks(list(map(Path, arguments.paths)))
+    tasks, found = _tasks(list(map(Path, arguments.paths)))
+    refused = len(arguments.paths) - len(found)
     report = _Report(arguments.json, is_held=sys.stderr.isatty() and sys.stdout.isatty())
     report.refused = refused
     if tasks and arguments.master is not None:
         _check_on_spark(tasks, arguments, report)
     elif tasks:
         _check(tasks, arguments.jobs or _worthwhile_jobs(tasks), arguments.ignore, report)
-    if tasks and arguments.replicas:
-        _compare(arguments.paths, arguments.ignore, report)
+    if arguments.replicas and (len(found) > 1 or not refused):
+        _compare(found, arguments.ignore, report)
     report.summarise()
     return report.exit_code
 
@@ -103,31 +104,30 @@ def _check_on_spark(tasks: list[Task], arguments: argparse.Namespace, report: _R
     report.flush()
 
 
-def _compare(paths: list[str], ignore: list[str], report: _Report) -> None:
+def _compare(paths: list[Path], ignore: list[str], report: _Report) -> None:
     from octavo.inspect.verify.replicas import compare_replicas
 
     report.print([problem for problem in compare_replicas(paths) if problem.rule.name not in ignore])
     report.flush()
 
 
-def _tasks(paths: list[Path]) -> tuple[list[Task], int]:
-    """Return what is to be checked, and how many paths there are at which there is nothing to check."""
+def _tasks(paths: list[Path]) -> tuple[list[Task], list[Path]]:
+    """Return what is to be checked, and the paths at which there is something to check."""
     from octavo.errors import OctavoError
     from octavo.inspect.kinds import reason_of
     from octavo.inspect.verify.tasks import find_tasks
 
     tasks: list[Task] = []
-    refused = 0
+    found: list[Path] = []
     for path in paths:
         try:
             tasks += find_tasks(path)
+            found.append(path)
         except OctavoError as error:
             _say(str(error))
-            refused += 1
         except (OSError, ValueError) as error:  # ValueError: a null character in the path
             _say(f"{path}: {reason_of(error)}")
-            refused += 1
-    return tasks, refused
+    return tasks, found
 
 
 class _Report:

@@ -150,6 +150,12 @@ def test_replicas_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "offset 106: replica-diverged" in line
     assert main(["verify", "--replicas", *paths, "--ignore", "replica-diverged"]) == 0
     assert main(["verify", "--replicas", paths[0]]) == 2
+    capsys.readouterr()
+    assert main(["verify", "--replicas", paths[0], str(tmp_path / "none")]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if "no problems" not in line]
+    assert said == [f"octavo: {tmp_path}/none: No such file or directory"]
+    assert main(["verify", "--replicas", *paths, str(tmp_path / "none")]) == 2
+    assert "offset 106: replica-diverged" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, workers do not inherit what is replaced here")

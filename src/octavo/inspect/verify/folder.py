@@ -6,6 +6,7 @@ A running broker may rename or delete any file at any time. So a file that was l
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -46,7 +47,7 @@ class Entry:
     name: str
     identity: Identity
     is_file: bool
-    is_folder: bool  # neither for a device, a socket or a FIFO
+    is_folder: bool  # neither for a device, a socket, a FIFO or a link that leads nowhere
 
     @property
     def size(self) -> int:
@@ -116,7 +117,7 @@ class Folder:
         if name in self._changed:
             return False
         try:
-            status = (self.path / name).stat()
+            status = _status(self.path / name)
         except FileNotFoundError:
             return name not in self.entries
         return name in self.entries and self.entries[name].identity == Identity.of(status)
@@ -135,6 +136,16 @@ def read_at(descriptor: int, size: int, position: int) -> bytes:
     return b"".join(pieces)
 
 
+def _status(path: Path) -> os.stat_result:
+    """Return the status of what is at a path; if it is a link that leads nowhere, that of the link."""
+    try:
+        return path.stat()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ELOOP):
+            raise
+        return path.lstat()
+
+
 def _entries(path: Path) -> Iterator[Entry]:
     try:
         listing = os.scandir(path)
@@ -143,7 +154,7 @@ def _entries(path: Path) -> Iterator[Entry]:
     with listing:
         for each in listing:
             try:
-                status = each.stat()
-            except FileNotFoundError:  # deleted after it was listed, or a link that leads nowhere
+                status = _status(Path(each.path))
+            except FileNotFoundError:  # deleted after it was listed
                 continue
             yield Entry(each.name, Identity.of(status), stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode))

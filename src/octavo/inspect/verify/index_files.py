@@ -28,6 +28,14 @@ MOST: Final = 1000  # problems of one index that are listed
 _MAX_SIZE: Final = 128 << 20  # bytes of an index that are checked; Kafka makes them 10 MiB large
 
 
+EMPTIED: Final = Rule.declare(
+    "segment-emptied",
+    "segment",
+    means="A segment has no batches, but its index has entries: the batches are lost.",
+    repair="Restore the segment from another replica; otherwise delete its files.",
+)
+
+
 @dataclass(frozen=True)
 class IndexRules:
     """The rules that both indexes have."""
@@ -81,3 +89,8 @@ class IndexFile:
             yield rules.zeros.broken(self.name, position=end, found=f"{self._zeros} entries")
         if self._rest:
             yield rules.size.broken(self.name, position=self._size - self._rest, found=f"{self._size} bytes")
+
+
+def emptied(segment: SegmentData, entries: int) -> Problem:
+    """Return the problem that an index has entries, but its segment no batches."""
+    return EMPTIED.broken(segment.log.name, position=0, offset=segment.base_offset, found=f"{entries} entries")

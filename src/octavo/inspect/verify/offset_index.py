@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from octavo.inspect.verify.batch_columns import BASE_OFFSET, LAST_OFFSET, POSITION, SIZE, Table
-from octavo.inspect.verify.index_files import MOST, REBUILD, IndexFile, IndexRules, may_be_checked
+from octavo.inspect.verify.index_files import MOST, REBUILD, IndexFile, IndexRules, emptied, may_be_checked
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.log.names import INDEX, file_name
@@ -134,6 +134,9 @@ class OffsetIndexCheck:
     def end(self, segment: SegmentData) -> Iterable[Problem]:
         """Yield what is wrong, unless the batches themselves are damaged."""
         if self._index is None or not segment.is_sound:
+            return
+        if not segment.end_position and len(self._offsets):
+            yield emptied(segment, len(self._offsets))
             return
         for entry in range(self._next, len(self._offsets)):
             self._note(PLACE, entry)

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 
 from octavo.inspect.verify.batch_columns import BASE_OFFSET, LAST_OFFSET, MAGIC, MAX_TIMESTAMP, Table
-from octavo.inspect.verify.index_files import MOST, REBUILD, IndexFile, IndexRules, may_be_checked
+from octavo.inspect.verify.index_files import MOST, REBUILD, IndexFile, IndexRules, emptied, may_be_checked
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
-from octavo.log.names import TIME_INDEX, file_name
+from octavo.log.names import INDEX, TIME_INDEX, file_name
 
 _FIELDS: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _KIND: Final = "time index"
@@ -110,6 +110,11 @@ class TimeIndexCheck:
     def end(self, segment: SegmentData) -> Iterable[Problem]:
         """Yield what is wrong, unless the batches themselves are damaged."""
         if self._index is None or not segment.is_sound:
+            return
+        if not segment.end_position and len(self._offsets):
+            offset_index = file_name(segment.base_offset, INDEX)
+            if offset_index not in self._folder.files or not self._folder.files[offset_index].size:
+                yield emptied(segment, len(self._offsets))
             return
         for entry in range(self._next, len(self._offsets)):
             self._note(OFFSET, entry)

@@ -44,6 +44,10 @@ def make_pipe_of(name: str) -> Callable[[Path], object]:
     return plant
 
 
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
 def other_id(directory: Path, *, with_metadata: bool) -> None:
     write(TOPIC_ID, b"version: 0\ntopic_id: " + OTHER_ID)(directory)
     if not with_metadata:
@@ -136,6 +140,12 @@ LEFTOVERS: Final = [
     Fault("not-a-file", make_pipe_of(LOG_STARTS), LOG_STARTS),
     Fault("not-a-file", make_pipe_of(TOPIC_ID), TOPIC_ID),
     Fault("not-a-file", make_folder(f"{EVENTS}/00000000000000000099.log"), f"{EVENTS}/00000000000000000099.log"),
+    Fault(
+        "not-a-file",
+        lambda at: (at / EVENTS / f"{99:020d}.log").symlink_to("nowhere"),
+        f"{EVENTS}/{99:020d}.log",
+    ),
+    Fault("not-a-file", lambda at: link_to_itself(at / EVENTS / f"{99:020d}.log"), f"{EVENTS}/{99:020d}.log"),
     Fault(
         "file-name",
         move(f"{EVENTS}/00000000000000000020.snapshot", f"{EVENTS}/20.snapshot"),

@@ -117,11 +117,23 @@ def largest_timestamp(tmp_path: Path) -> Path:
     return folder
 
 
+def emptied(directory: Path, *, indexes: tuple[str, ...] = (".index", ".timeindex")) -> Path:
+    folder = write_log(directory / "events-0", b"", 100)
+    entries = {".index": (8, 4), ".timeindex": (12, 8)}
+    for index in indexes:
+        size, at = entries[index]
+        rows = (number.to_bytes(at) + (number * 100).to_bytes(size - at) for number in range(1, 88))
+        (folder / f"{100:020d}{index}").write_bytes(b"".join(rows))
+    return write_log(folder, at_offset(40_000, BEFORE), 40_000)
+
+
 SEGMENTS: Final[list[tuple[str, Callable[[Path], Path], str, int, int | None]]] = [
     ("segment-base-offset", first_offset, f"{101:020d}.log", 0, 100),
     ("segment-overlap", overlap, f"{100:020d}.log", len(BEFORE), 106),
     ("segment-offset-range", offset_range, f"{0:020d}.log", len(BEFORE), 2**31),
     ("segment-size", size, f"{100:020d}.log", 2**31 - 1, None),
+    ("segment-emptied", emptied, f"{100:020d}.log", 0, 100),
+    ("segment-emptied", lambda at: emptied(at, indexes=(".timeindex",)), f"{100:020d}.log", 0, 100),
     ("segment-torn-tail", torn_tail, f"{100:020d}.log", len(BEFORE), 106),
     ("segment-zero-tail", zero_tail, f"{100:020d}.log", len(BEFORE), 106),
     ("timeindex-maximum", largest_timestamp, f"{100:020d}.timeindex", 0, 200),
