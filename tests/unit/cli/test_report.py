@@ -89,6 +89,15 @@ def test_what_cannot_be_read_is_in_the_page_and_in_the_exit_code(data: Path, tmp
     assert "Every byte was checked" not in page
 
 
+def test_a_directory_that_cannot_be_listed_is_refused_with_one_sentence(data: Path, tmp_path: Path) -> None:
+    data.chmod(0o100)
+    command = [sys.executable, "-m", "octavo.cli", "report", str(data), "--html", str(tmp_path / "report.html")]
+    done = run_obeying_permissions(command)
+    data.chmod(0o700)
+    assert (done.returncode, done.stderr) == (COULD_NOT_RUN, f"octavo: {data}: cannot be read: Permission denied\n")
+    assert not (tmp_path / "report.html").exists()
+
+
 def test_a_name_that_a_terminal_would_obey_is_shown(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from octavo.errors import BadDirectory, LogError, OctavoError
+from octavo.errors import BadDirectory, LogError, OctavoError, Unreadable
+from octavo.inspect.kinds import reason_of
 from octavo.inspect.report.summary import DirectorySummary, PartitionSummary
 from octavo.inspect.report.survey import found_problem, survey_partition
 from octavo.inspect.verify import check_directory
@@ -27,11 +28,16 @@ OnBytes = Callable[[int], None]
 def find_partitions(path: Path) -> list[Task]:
     """Return the partitions of a data directory; for the folder of one partition, that one.
 
-    Raises `BadDirectory` if `path` is neither, and `OSError` if it cannot be listed.
+    Raises `BadDirectory` if `path` is neither, and `Unreadable` if it cannot be listed.
     """
     if not path.is_dir():
         raise BadDirectory(path, "this is no directory" if path.exists() else "there is no such directory")
-    return [task for task in find_tasks(path) if task.what is What.PARTITION]
+    try:
+        return [task for task in find_tasks(path) if task.what is What.PARTITION]
+    except OctavoError:
+        raise
+    except OSError as error:
+        raise Unreadable(path, reason_of(error)) from None
 
 
 def gather(
