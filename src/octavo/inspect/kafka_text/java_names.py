@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from octavo.inspect.kafka_text.throwables import NUMBER_FORMAT, STRING_OUT_OF_BOUNDS, Throwable
 from octavo.records.layout import MAX_INT32, MAX_INT64
+
+V = TypeVar("V")
 
 _SLASHES: Final = re.compile("/+")
 
@@ -91,21 +94,35 @@ def hash_code(text: str) -> int:
     return result
 
 
-def in_hash_map_order(keys: list[str]) -> list[str]:
-    """Return strings in the order in which a `HashMap` iterates over them, to which they were added in this order.
+class HashMap(Generic[V]):
+    """A `java.util.HashMap` of strings, as far as the order goes in which it iterates over them."""
 
-    `computeIfAbsent` puts a key first in its bucket. Before that, it doubles the buckets if there are too many keys.
-    """
-    capacity = 16
-    while len(keys) - 1 > capacity * 3 // 4:
-        capacity *= 2
+    def __init__(self) -> None:
+        self._values: Final[dict[str, V]] = {}
+        self._capacity = 16
 
-    def bucket(key: str) -> int:
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def compute_if_absent(self, key: str, make: Callable[[], V]) -> V:
+        """Return the value of a key, which is made if it is not there.
+
+        Java doubles the buckets first if there are too many keys already, even if this one is there.
+        """
+        if len(self._values) > self._capacity * 3 // 4:
+            self._capacity *= 2
+        if key not in self._values:
+            self._values[key] = make()
+        return self._values[key]
+
+    def items(self) -> list[tuple[str, V]]:
+        """Return the keys by bucket, and their values. A new key is the first one in its bucket."""
+        newest_first = list(self._values.items())[::-1]
+        return sorted(newest_first, key=lambda item: self._bucket(item[0]))
+
+    def _bucket(self, key: str) -> int:
         hashed = hash_code(key)
-        return (hashed ^ hashed >> 16) & (capacity - 1)
-
-    newest_first = keys[::-1]
-    return sorted(newest_first, key=bucket)
+        return (hashed ^ hashed >> 16) & (self._capacity - 1)
 
 
 def _substring(text: str, begin: int, end: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from octavo.inspect.kafka_text.java_names import JavaFile, hash_code, in_hash_map_order, parse_int, parse_long
+from octavo.inspect.kafka_text.java_names import HashMap, JavaFile, hash_code, parse_int, parse_long
 from octavo.inspect.kafka_text.throwables import Throwable
 
 
@@ -31,10 +31,23 @@ def test_strings_have_the_hashes_of_java() -> None:
     assert hash_code("\N{GRINNING FACE}") == 0xD83D * 31 + 0xDE00
 
 
+def order(*keys: str) -> str:
+    hashes: HashMap[None] = HashMap()
+    for key in keys:
+        hashes.compute_if_absent(key, lambda: None)
+    return " ".join(key for key, _ in hashes.items())
+
+
 def test_a_map_iterates_by_bucket_and_the_newest_first() -> None:
-    assert in_hash_map_order(["b", "a"]) == ["a", "b"]
+    assert order("b", "a") == "a b"
     assert hash_code("Aa") == hash_code("BB")
-    assert in_hash_map_order(["Aa", "BB"]) == ["BB", "Aa"]
+    assert order("Aa", "BB") == "BB Aa"
+
+
+def test_a_map_grows_when_it_is_asked_for_a_key_that_it_has_already() -> None:
+    """ "p" is in the first of 16 buckets, and "h" in the eighth of 32."""
+    assert order(*"hijklmnopqrst") == "p q r s t h i j k l m n o"
+    assert order(*"hijklmnopqrst", "t") == "h i j k l m n o p q r s t"
 
 
 def test_paths_lose_only_superfluous_slashes() -> None:
