@@ -27,20 +27,26 @@ from octavo.errors import OctavoError
 
 _EXAMPLES = """\
 examples:
-  octavo demo                                    the whole of it in a minute
-  octavo dump orders-0                           a partition: its segments, indexes, checkpoints
-  octavo dump *.log --binary text | jq .value    only what the records say
-  octavo dump broken.log --resync                go on after damage
-  octavo explain 00000000000000000000.log        what every byte of a batch means
-  octavo verify /var/lib/kafka/data              find whatever is wrong, also while a broker is running
-  octavo salvage /data/orders-0 /safe/orders-0    make a valid partition of a damaged one
-  octavo report /var/lib/kafka/data --html r.html a page about a data directory
-  octavo serve --data /var/lib/octavo            be a broker for Kafka clients
-  octavo handover /var/lib/octavo                let Apache Kafka serve what Octavo wrote
-  octavo export /var/lib/kafka/data /lake/events make a table of topics, each record once
-  octavo import /lake/events /var/lib/octavo     make logs of a table again
+  octavo demo                              the whole of it in a minute
+  octavo dump orders-0                     a partition: its segments, indexes
+  octavo dump a.log --binary text | jq .value    only what the records say
+  octavo dump broken.log --resync          go on after damage
+  octavo explain a.log                     what every byte of a batch means
+  octavo verify /var/lib/kafka/data        find whatever is wrong, also while a
+                                           broker is running
+  octavo salvage /data/orders-0 /safe/orders-0
+                                           make a damaged partition valid
+  octavo report /var/lib/kafka/data --html r.html
+                                           a page about a data directory
+  octavo serve --data /var/lib/octavo      be a broker for Kafka clients
+  octavo handover /var/lib/octavo          let Apache Kafka go on with it
+  octavo export /var/lib/kafka/data /lake/events
+                                           make a table of topics
+  octavo import /lake/events /var/lib/octavo
+                                           make logs of a table again
 
-`octavo COMMAND --help` says more. Exit codes: 0 fine, 1 damage found, 2 could not run.
+`octavo COMMAND --help` says more.
+Exit codes: 0 fine, 1 damage found, 2 could not run.
 """
 
 
@@ -70,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog="octavo",
-        description="Octavo is Kafka's log, in Python: look at the very bytes that Apache Kafka keeps on disk.",
+        description="Octavo is Kafka's log, in Python: look at the very bytes\nthat Apache Kafka keeps on disk.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

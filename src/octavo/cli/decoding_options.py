@@ -25,7 +25,7 @@ _KEY_OPTIONS: Final = ("key_format", "key_schema", "key_schema_folder", "key_mes
 def add_decoding_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `octavo dump`."""
     group = parser.add_argument_group(
-        "decoding", "keys and values are decoded, besides their bytes; without --value-format those of internal topics"
+        "decoding", "keys and values are decoded, besides their bytes;\nwithout --value-format those of internal topics"
     )
     group.add_argument("--value-format", metavar="NAME", help=f"what values are: {_FORMATS}")
     group.add_argument("--schema", metavar="TEXT", help="their schema, or the file with it; JSON needs none")

@@ -14,44 +14,53 @@ if TYPE_CHECKING:
     from octavo.inspect.wanted import KeyRange, Range, Wanted
 
 DESCRIPTION: Final = """\
-Prints what is in Kafka's files: segments of any format that Kafka ever stored, indexes, snapshots, checkpoints and
-properties. PATH is such a file, the folder of a partition, or a data directory, whose files come in the order of their
+Prints what is in Kafka's files: segments of any format that Kafka ever stored,
+indexes, snapshots, checkpoints and properties. PATH is such a file, the folder
+of a partition, or a data directory, whose files come in the order of their
 names.
 
   --format table     for people, and the default at a terminal
-  --format kafka     the text of Kafka's own kafka-dump-log, and the default elsewhere
-  --format jsonl     one JSON object a line, with everything: the default for files that Kafka's tool does not know, and
-                     with options that its text has no place for
+  --format kafka     the text of Kafka's own kafka-dump-log, and the default
+                     elsewhere
+  --format jsonl     one JSON object a line, with everything: the default for
+                     files that Kafka's tool does not know, and with options
+                     that its text has no place for
   --format parquet   the same as columns, in --output
 
 A line of JSON is a record:
 
-  topic, partition     from the folder <topic>-<partition> of a .log file, else null
+  topic, partition     from the folder <topic>-<partition> of a segment, else
+                       null
   offset, timestamp    the timestamp in milliseconds, -1 where there is none
   timestampType        CreateTime, LogAppendTime or NoTimestampType
   key, value           see --binary; null is not ""
   headers              a list of [key, value]
-  producerId, producerEpoch, sequence, isTransactional, isControl, magic, compression, leaderEpoch
+  producerId, producerEpoch, sequence, isTransactional, isControl, magic,
+  compression, leaderEpoch
   file, position       where the record's batch begins
   control              what a control record says
-  decodedKey, decodedValue, decodeError    in internal topics of Kafka, and with --value-format and --key-format
+  decodedKey, decodedValue, decodeError
+                       in internal topics of Kafka, and with --value-format and
+                       --key-format
 
 or an entry of another file: kind, topic, partition, its fields, file.
 """
 
 EPILOG: Final = """\
 examples:
-  octavo dump orders-0                                        a partition, at a terminal
+  octavo dump orders-0                            a partition, at a terminal
   octavo dump orders-0/*.log --offsets 1000:2000 --format jsonl --binary text
   octavo dump /var/lib/kafka/data --format parquet --output dump
   octavo dump orders-0 --since 2026-11-16T03:00 --key user-17
   octavo dump broken.log --format jsonl --resync > saved.jsonl
-  octavo dump orders-0 --follow                               new records, until it is interrupted
-  octavo dump --files 00000000000000000000.log --print-data-log    as for Kafka's tool
+  octavo dump orders-0 --follow                   new records, until interrupted
+  octavo dump --files 00000000000000000000.log --print-data-log
 
-Damage ends the dump of a file, after all records before it, with one sentence on standard error and exit code 1; with
---resync it is passed over and reported. A last batch that is not all there (a writer died, or the file
-is being written to) is told, and no damage. Exit code 2: a file could not be read, or is no segment.
+Damage ends the dump of a file, after all records before it, with one sentence
+on standard error and exit code 1; with --resync it is passed over and reported.
+A last batch that is not all there (a writer died, or the file is being written
+to) is told, and no damage. Exit code 2: a file could not be read, or is no
+segment.
 """
 
 _BINARY: Final = ("hex", "base64", "text")

@@ -26,6 +26,7 @@ from octavo.records import Batch, Record, read_control
 _NARROWEST: Final = 40
 _TIME_WIDTH: Final = len("2026-11-16 03:00:00.000")
 _GAP: Final = "  "
+_LEAST_ROOM: Final = 12  # columns for key and value: where there are fewer, times are left out
 _PAIR: Final = ("name", "value")  # the fields of entries that are never made a list
 _SAMPLE: Final = 1000  # entries whose widths decide how wide the columns of a table are
 
@@ -70,22 +71,24 @@ class TableWriter:
 
     def heading(self, path: Path, what: str) -> str:
         """Return the line above everything in a file."""
-        return (
-            self._paint("bold", fit(printable(str(path)), self._width, keep_end=True)) + "\n" + self._paint("dim", what)
-        )
+        name = fit(printable(str(path)), self._width, keep_end=True)
+        return self._paint("bold", name) + "\n" + self._paint("dim", fit(what, self._width))
 
     def batch(self, segment: SegmentFile, batch: Batch, decoding: RecordDecoding | None = None) -> Iterator[str]:
         """Yield the lines of a batch and its records. What is decoded stands in place of the bytes."""
         yield self._paint("dim", fit(_about(batch), self._width))
         offset_width = max(8, len(str(batch.last_offset)))
-        room = self._width - offset_width - _TIME_WIDTH - 3 * len(_GAP)
+        room = self._width - offset_width - 2 * len(_GAP)
+        has_times = room - _TIME_WIDTH - len(_GAP) >= _LEAST_ROOM
+        if has_times:
+            room -= _TIME_WIDTH + len(_GAP)
         key_width = max(6, room // (4 if decoding is None else 2))
         for record, decoded in _records(segment, batch, decoding):
-            line = [
-                self._paint("cyan", f"{record.offset:>{offset_width}}"),
-                self._paint("dim", f"{_to_the_millisecond(record.timestamp_ms):<{_TIME_WIDTH}}"),
-                *self._content(record, decoded, batch, key_width, room - key_width),
-            ]
+            line = [self._paint("cyan", f"{record.offset:>{offset_width}}")]
+            if has_times:
+                time = fit(_to_the_millisecond(record.timestamp_ms), _TIME_WIDTH)
+                line.append(self._paint("dim", f"{time:<{_TIME_WIDTH}}"))
+            line += self._content(record, decoded, batch, key_width, room - key_width)
             yield _GAP.join(line)
             if decoded.error is not None:
                 problem = fit(printable(f"cannot be decoded: {decoded.error}"), self._width - offset_width - len(_GAP))
@@ -115,10 +118,12 @@ class TableWriter:
         return (text if style is None else self._paint(style, text)) + padding
 
     def _headers(self, record: Record, indent: int) -> Iterator[str]:
+        from rich.cells import cell_len
+
         for key, value in record.headers:
             room = self._width - indent - len(_GAP)
             name = fit(printable(key), max(4, room // 3))
-            text = shown(value, max(4, room - len(name) - 1))
+            text = shown(value, max(4, room - cell_len(name) - 1))
             yield " " * indent + _GAP + self._paint("yellow", name) + self._paint("dim", f"={text}")
 
     def entries(self, fields: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
@@ -242,5 +247,8 @@ def fit(text: str, width: int, *, is_cut: bool = False, keep_end: bool = False) 
     if cell_len(text) <= width and not is_cut:
         return text
     if keep_end:
-        return "…" + text[len(text) - width + 1 :]
+        text = text[max(0, len(text) - width + 1) :]
+        while cell_len(text) > width - 1:
+            text = text[1:]
+        return "…" + text
     return set_cell_size(text, min(width - 1, cell_len(text))).rstrip(" ") + "…"

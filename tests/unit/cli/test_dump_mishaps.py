@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.cells import cell_len
 
 from octavo.cli import main
 from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, FINE, INTERRUPTED
@@ -273,3 +274,31 @@ def test_a_log_that_begins_again_is_followed_from_its_beginning(
         yield "begun again"
 
     assert followed(folder, steps(), monkeypatch) == (INTERRUPTED, [(0, 7), (0, 3)])
+
+
+@pytest.mark.parametrize("command", [[], ["dump"]])
+def test_help_fits_into_eighty_columns(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*command, "--help"]) == FINE
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("columns", [30, 40, 42, 43, 50, 80])
+@pytest.mark.parametrize("offset", [0, 2**62])
+def test_a_table_is_never_wider_than_the_terminal(
+    columns: int, offset: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / ("漢字" * 25 + ".log")
+    builder = BatchBuilder(base_offset=offset)
+    builder.append("鍵".encode() * 40, b"value " * 40, timestamp_ms=0, headers=[("見出し" * 20, b"v" * 100)])
+    builder.append(b"\xff" * 50, None, timestamp_ms=2**60)
+    path.write_bytes(builder.build())
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["dump", str(path), "--format", "table"]) == FINE
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert [line for line in lines if cell_len(line) > max(40, columns)] == []
+    assert "…" in lines[0]
+    assert lines[0].endswith("漢字.log")
