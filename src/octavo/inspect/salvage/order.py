@@ -112,7 +112,7 @@ def put_in_order(runs: Sequence[Run], extra: Sequence[Run], lowest: int) -> tupl
     that was about to replace other files. `lowest` is the lowest offset in the name of a file.
     """
     near = [run for _, group in groupby(runs, attrgetter("file")) for run in _near(list(group))]
-    chain = Chain([near[at] for at in heaviest([(run.base, run.last, run.count) for run in near])])
+    chain = Chain([near[at] for at in heaviest(_weighed(near))])
     left_out = _move(chain, runs, _Confirming(lowest, chain.has_gaps))
     for at in heaviest([(run.base, run.last, run.count) for run in extra]):
         fill(chain, extra[at])
@@ -128,12 +128,16 @@ def _move(chain: Chain, runs: Sequence[Run], confirming: _Confirming) -> list[Le
     # Own offsets that fill a gap are right. Otherwise an offset with one wrong bit is more likely than a batch that was
     # moved alone, and this is more likely than an offset with many wrong bits.
     rest = [run for run in rest if not _fill_whole(chain, run)]
-    rest = [run for run in rest if not _restore(chain, run, bits=1)]
     inserted: dict[int, list[Run]] = {id(run): [] for run in rest}
     ascending = sorted(rest, key=_base)
     for ordered in (rest, ascending, ascending[::-1]):  # what is inserted may confirm the run before or after it
         for run in ordered:
-            if sum(part.count for part in inserted[id(run)]) < run.count:
+            if sum(part.count for part in inserted[id(run)]) == run.count:
+                continue
+            if _restore(chain, run, bits=1):
+                inserted[id(run)] = [run]
+            else:
+                chain.divide(run)
                 inserted[id(run)] += fill(chain, run, confirming)
     left_out = []
     for run in rest:
@@ -148,6 +152,21 @@ def _near(runs: Sequence[Run]) -> list[Run]:
     most = max(runs, key=attrgetter("count"))
     places = [runs[0].file.named, *([most.base] if most.count > 1 else [])]
     return [run for run in runs if any(abs(run.last - place) <= MAX_INT32 for place in places)]
+
+
+def _weighed(runs: Sequence[Run]) -> list[tuple[int, int, int]]:
+    """Return what `heaviest` needs to know of runs.
+
+    If one of two batches has to be wrong, it is rather the one that has room between those around it: a wrong offset
+    leaves room where the right one was.
+    """
+    items = []
+    for before, run, behind in zip((None, *runs), runs, (*runs[1:], None), strict=False):
+        has_room = (
+            run.count > 1 or before is None or behind is None or behind.base - before.last > run.last - run.base + 1
+        )
+        items.append((run.base, run.last, 2 * run.count + (not has_room)))
+    return items
 
 
 class _Confirming(NamedTuple):

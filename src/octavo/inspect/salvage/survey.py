@@ -246,6 +246,16 @@ def _credibility(extents: _Extents) -> npt.NDArray[np.int64]:
     credibility = np.where(_beside(touches), 0, CONSECUTIVE)
     credibility[_beside(touches & ((distance > 0) | (after[:, _LAST] < before[:, _BASE])))] = DISTINCT
     credibility[_beside(touches & (distance == 1)) | (extents[:, _COUNT] > 1)] = CONSECUTIVE
+    # Two that leave room for exactly the batch between them confirm each other: only its own offset is wrong.
+    width = extents[1:-1, _LAST] - extents[1:-1, _BASE] + 1
+    rooms = extents[2:, _BASE] - extents[:-2, _LAST] - 1
+    between = np.flatnonzero(
+        (extents[1:-1, _COUNT] == 1)
+        & (rooms == width)
+        & (extents[1:-1, _POSITION] == extents[:-2, _END])
+        & (extents[2:, _POSITION] == extents[1:-1, _END])
+    )
+    credibility[between] = credibility[between + 2] = CONSECUTIVE
     return credibility
 
 

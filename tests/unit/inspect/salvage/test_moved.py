@@ -96,3 +96,26 @@ def test_a_wrong_offset_of_a_compacted_log_does_not_cost_batches_that_are_right(
     assert result == original[:number] + original[number + 1 :]
     assert [(each.first_offset, each.batches) for each in report.left_out] == [(offset, 1)]
     assert report.has_lost
+
+
+def test_of_two_batches_that_overlap_the_one_that_leaves_room_in_its_place_is_wrong(tmp_path: Path) -> None:
+    original = batches(2 * WIDTH)
+    damaged = list(original)
+    damaged[5] = struct.pack(">q", 500 ^ 128) + original[5][8:]  # 372, between 300 and 400
+    report, result = salvaged(tmp_path, damaged)
+    assert result == original[:5] + original[6:]
+    assert report.has_lost
+
+
+@pytest.mark.parametrize("bit", [3, 9, 40])
+def test_a_wrong_offset_among_moved_batches_is_restored(tmp_path: Path, bit: int) -> None:
+    """The batches around it confirm each other, although nothing else does: those beside them are lost."""
+    original = batches(WIDTH)
+    wrong = struct.pack(">q", 31 * WIDTH ^ 1 << bit) + original[31][8:]
+    moved = [original[30], wrong, original[32]]
+    report, result = salvaged(
+        tmp_path, [*original[:10], b"\x99" * 100, *moved, b"\x99" * 100, *original[10:29], *original[34:]]
+    )
+    assert result == original[:29] + original[30:33] + original[34:]
+    assert [(each.was, each.now) for each in report.restored] == [(31 * WIDTH ^ 1 << bit, 31 * WIDTH)]
+    assert [(each.first_offset, each.last_offset) for each in report.lost] == [(1450, 1499), (1650, 1699)]
