@@ -23,6 +23,7 @@ from octavo import __version__
 from octavo.cli import demo, dump, explain, export, handover, import_, report, salvage, serve, verify
 from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, INTERRUPTED
 from octavo.cli.printable import printable
+from octavo.cli.tell import let_go_of_output
 from octavo.errors import OctavoError
 
 _EXAMPLES = """\
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):  # nobody may be left to tell
             print(f"octavo: {printable(str(error))}", file=sys.stderr, flush=True)
     if code >= COULD_NOT_RUN:
-        _let_go_of_output()
+        let_go_of_output()
     return code
 
 
@@ -101,11 +102,3 @@ def _run(argv: Sequence[str] | None) -> int:
         return COULD_NOT_RUN
     code: int = arguments.run(arguments)
     return code
-
-
-def _let_go_of_output() -> None:
-    """Discard output that cannot be written. Otherwise Python would try again at exit, and print an error."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

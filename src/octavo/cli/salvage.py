@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from octavo.cli.exits import DAMAGE_FOUND, FINE
 from octavo.cli.progress import progress
+from octavo.cli.tell import let_go_of_output, tell
 
 if TYPE_CHECKING:
     from octavo.inspect.salvage import PartitionReport, SalvageReport
@@ -78,24 +80,35 @@ def run(arguments: argparse.Namespace) -> int:
             bar(done)
 
         report = salvage(arguments.sources, arguments.target, abort_open=arguments.abort_open, on_progress=advance)
-    if arguments.json:
-        print(json.dumps(report.to_json()))
-    else:
-        _print(report)
+    try:
+        if arguments.json:
+            print(json.dumps(report.to_json()))
+        else:
+            _print(report)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # the target is there, so that this is not a salvage that could not run
+        let_go_of_output()
+        lost = "something" if report.has_lost else "nothing"
+        problem = f"{arguments.target} is there, and {lost} is lost, but the report could not be written"
+        tell(f"{problem}: {error.strerror}")
     return DAMAGE_FOUND if report.has_lost else FINE
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM interrupt the work as Ctrl+C does, so that nothing is left of it."""
+    """Let SIGTERM and SIGHUP interrupt the work as Ctrl+C does, so that nothing is left of it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) != signal.SIG_IGN]  # nohup
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _print(report: SalvageReport) -> None:

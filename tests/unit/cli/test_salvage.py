@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from octavo.cli import main
 from octavo.cli import salvage as command
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE, INTERRUPTED
+from octavo.errors import BadDirectory
 from octavo.inspect.salvage import salvage
 from octavo.log import Log
 from octavo.log.storage import File, Storage
@@ -210,26 +212,103 @@ def test_an_interruption_at_any_point_leaves_no_target_or_a_whole_one(source: Pa
     assert interrupted > 10
 
 
-def test_sigterm_leaves_nothing(source: Path, tmp_path: Path) -> None:
-    program = (
-        "import os, signal, sys\n"
+def run_with(program: str, source: Path, target: Path) -> subprocess.CompletedProcess[str]:
+    """Run a salvage after some lines of Python."""
+    whole = (
+        "import os, resource, signal, sys\n"
         "from octavo.inspect.salvage import salvaging\n"
-        "def stop(*arguments):\n"
-        "    os.kill(os.getpid(), signal.SIGTERM)\n"
-        "    raise AssertionError('it goes on')\n"
-        "salvaging.write_segments = stop\n"
+        f"{program}\n"
         "from octavo.cli import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "salvage", str(source), str(tmp_path / "safe-0")],
+    return subprocess.run(
+        [sys.executable, "-c", whole, "salvage", str(source), str(target)],
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_to_end_leaves_nothing(source: Path, tmp_path: Path, name: str) -> None:
+    program = (
+        "def stop(*arguments):\n"
+        f"    os.kill(os.getpid(), signal.{name})\n"
+        "    raise AssertionError('it goes on')\n"
+        "salvaging.write_segments = stop\n"
+    )
+    done = run_with(program, source, tmp_path / "safe-0")
     assert (done.returncode, done.stderr) == (INTERRUPTED, "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+
+
+def test_under_nohup_a_salvage_outlives_its_terminal(source: Path, tmp_path: Path) -> None:
+    program = (
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "write = salvaging.write_segments\n"
+        "def hang_up(*arguments):\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "    write(*arguments)\n"
+        "salvaging.write_segments = hang_up\n"
+    )
+    assert run_with(program, source, tmp_path / "safe-0").returncode == FINE
+    assert batches_in(tmp_path / "safe-0") == batches_in(source)
+
+
+def test_a_file_that_must_not_become_so_large_is_one_sentence(source: Path, tmp_path: Path) -> None:
+    program = "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
+    done = run_with(program, source, tmp_path / "safe-0")
+    assert (done.returncode, done.stderr.count("\n")) == (COULD_NOT_RUN, 1)
+    assert f"{tmp_path / 'safe-0'}: a file of the result would be larger" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+
+
+class Full(FastStorage):
+    """A disk without room."""
+
+    def open_to_write(self, path: Path, *, create: bool = False) -> File:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class Racing(FastStorage):
+    """A disk on which another salvage finishes first."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        if target.name == "safe-0":
+            target.mkdir()
+            (target / "mine").write_text("this")
+        super().rename(source, target)
+
+
+@pytest.mark.parametrize(("storage", "words"), [(Full(), "not enough room"), (Racing(), "put there meanwhile")])
+def test_a_full_disk_and_another_salvage_are_one_sentence(
+    source: Path, tmp_path: Path, storage: Storage, words: str
+) -> None:
+    with pytest.raises(BadDirectory, match=words):
+        salvage([source], tmp_path / "safe-0", storage=storage)
+    assert [path.name for path in tmp_path.glob(".*")] == []
+    assert [path.name for path in tmp_path.glob("safe-0/*")] == (["mine"] if isinstance(storage, Racing) else [])
+
+
+@pytest.mark.parametrize(("is_damaged", "code"), [(False, FINE), (True, DAMAGE_FOUND)])
+def test_a_report_that_cannot_be_written_does_not_hide_the_target(
+    source: Path, tmp_path: Path, is_damaged: bool, code: int
+) -> None:
+    if is_damaged:
+        damage(source)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*OCTAVO, "salvage", str(source), str(tmp_path / "safe-0")],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1)
+    assert f"{tmp_path / 'safe-0'} is there, and {'something' if is_damaged else 'nothing'} is lost" in done.stderr
+    assert (tmp_path / "safe-0").is_dir()
 
 
 def test_long_lists_are_shortened(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ Until the last step there is no target. Sources are opened for reading only, and
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +52,7 @@ from octavo.log.files.partition_metadata import write_topic_id
 from octavo.log.files.text_checkpoint import CLEANER, LOG_START, RECOVERY_POINT, REPLICATION, write_offsets
 from octavo.log.log import Log
 from octavo.log.names import TopicPartition
-from octavo.log.storage import DISK, Storage
+from octavo.log.storage import DISK, Storage, is_full
 
 OnProgress = Callable[[int, int], None]  # bytes done, and bytes in all
 
@@ -101,8 +102,24 @@ def _workshop(target: Path) -> Iterator[Path]:
     try:
         (folder / "result").mkdir()
         yield folder
+    except OSError as error:
+        problem = _problem(error)
+        if problem is None:
+            raise
+        raise BadDirectory(target, problem) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _problem(error: OSError) -> str | None:
+    """Return what is wrong with the place of the target, if an error says that; None for other errors."""
+    if is_full(error):
+        return "there is not enough room for the result: the disk is full, or a quota is exceeded"
+    if error.errno == errno.EFBIG:
+        return "a file of the result would be larger than this process may write (ulimit -f), or its file system allows"
+    if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+        return "something was put there meanwhile, perhaps by another salvage, and stays as it is"
+    return None
 
 
 class _Job:
