@@ -34,6 +34,7 @@ class Losses:
         self._replicas = {replica.number: replica for replica in replicas}
         self._by_file = {replica.number: _by_file(replica.chain.runs) for replica in replicas}
         self._room: tuple[tuple[int, int], set[tuple[int, int]]] = ((0, -1), set())  # offsets, and what is there
+        self._longer = {number for number, replica in self._replicas.items() if chain.runs and self._had_more(replica)}
         self._find_head()
         for before, behind in pairwise(chain.runs):
             self._compare(before, behind)
@@ -91,7 +92,7 @@ class Losses:
             return
         first = runs[-1].last + 1
         end_offset = leader.named_end(first)
-        if any(self._had_more(replica) for replica in self._replicas.values()):
+        if self._longer:
             self.lost.append(LostOffsets(first, None))
         elif end_offset > first:
             is_gap = leader.is_compacted and any(file.named == end_offset and not file.size for file in leader.files)
@@ -122,7 +123,7 @@ class Losses:
 
     def _damaged(self, damage: Damage) -> DamagedBytes:
         before, behind = self._around(damage.file, damage.position, damage.end)
-        is_lost = self._is_lost(before, behind)
+        is_lost = self._is_lost(before, behind) or (behind is None and damage.file.replica in self._longer)
         return DamagedBytes(damage.file.path, damage.position, damage.size, damage.rule, before, behind, is_lost)
 
     def _left_out(self, left_out: LeftOut) -> BatchesLeftOut:

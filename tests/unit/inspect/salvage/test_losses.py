@@ -135,6 +135,7 @@ def test_a_replica_that_had_more_than_the_one_that_leads_tells_a_loss(source: Pa
     report, result = salvaged(*replicas)
     assert len(result) == 14
     assert lost(report) == [(42, None)]
+    assert [each.is_lost for each in report.damage] == [True]
 
 
 def test_nothing_is_lost_if_a_replica_has_what_is_damaged_at_the_end(source: Path) -> None:
