@@ -10,6 +10,7 @@ from octavo.inspect.verify.directory_identity import check_identity
 from octavo.inspect.verify.kraft import MetadataLog, check_bootstrap, check_metadata_folder
 from octavo.inspect.verify.leader_epochs import LeaderEpochs
 from octavo.inspect.verify.leftovers import check_file_names, check_folder_names
+from octavo.inspect.verify.lost_segments import LostSegments
 from octavo.inspect.verify.offset_index import OffsetIndexCheck
 from octavo.inspect.verify.partition import BatchCheck, FolderCheck
 from octavo.inspect.verify.producer_checks import ProducerChecks
@@ -39,6 +40,7 @@ BATCH_CHECKS: Final[list[type[BatchCheck]]] = [
     ProducerChecks,
     LeaderEpochs,
     LogBounds,
+    LostSegments,
     MetadataLog,
 ]
 

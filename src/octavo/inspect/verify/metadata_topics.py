@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 from uuid import UUID
 
 from octavo.errors import FormatError, Truncated
@@ -11,11 +12,27 @@ from octavo.inspect.verify.folder import Folder, Gone
 from octavo.inspect.verify.metadata_batches import metadata_records
 from octavo.log.names import LOG, METADATA_TOPIC, TopicPartition, file_name
 from octavo.schemas.metadata.progress import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from octavo.schemas.metadata.topics import RemoveTopicRecord, TopicRecord
+from octavo.schemas.metadata.topics import ConfigRecord, RemoveTopicRecord, TopicRecord
+
+_TOPIC: Final = 2  # the resource type of a topic's configuration
 
 
 def read_topics(directory: Path) -> dict[str, UUID] | None:
     """Return the ids of all topics by name; None if the directory has no metadata, or not all of them can be read."""
+    topics = _read(directory)
+    return None if topics is None else {name: topic_id for topic_id, name in topics.names.items()}
+
+
+def is_only_deleted(directory: Path, topic: str) -> bool:
+    """Whether the metadata say that records of a topic are deleted by age or size, and never were compacted.
+
+    Only what the metadata log still has can be told of the past.
+    """
+    topics = _read(directory)
+    return topics is not None and topics.policies.get(topic) == {"delete"}
+
+
+def _read(directory: Path) -> _Topics | None:
     try:
         folder = Folder(directory / TopicPartition(METADATA_TOPIC, 0).folder)
     except OSError:
@@ -40,7 +57,7 @@ def read_topics(directory: Path) -> dict[str, UUID] | None:
                 topics.replay(folder, file_name(base, LOG), start)
     except (FormatError, Gone, OSError):
         return None
-    return {name: topic_id for topic_id, name in topics.names.items()}
+    return topics
 
 
 class _Topics:
@@ -48,6 +65,7 @@ class _Topics:
 
     def __init__(self) -> None:
         self.names: dict[UUID, str] = {}
+        self.policies: dict[str, set[str | None]] = {}  # all values of cleanup.policy that each topic has had
         self._before: dict[UUID, str] | None = None  # before the transaction that is open
 
     def replay(self, folder: Folder, name: str, start: int) -> None:
@@ -63,6 +81,10 @@ class _Topics:
     def _replay_one(self, record: object) -> None:
         if isinstance(record, TopicRecord):
             self.names[record.topic_id] = record.name
+            self.policies.pop(record.name, None)  # those of a topic that was deleted
+        elif isinstance(record, ConfigRecord):
+            if record.resource_type == _TOPIC and record.name == "cleanup.policy":
+                self.policies.setdefault(record.resource_name, set()).add(record.value)
         elif isinstance(record, RemoveTopicRecord):
             self.names.pop(record.topic_id, None)
         elif isinstance(record, BeginTransactionRecord):
