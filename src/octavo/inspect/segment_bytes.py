@@ -15,6 +15,7 @@ from octavo.errors import Unreadable
 from octavo.log.storage import File
 
 _STEP: Final = 1 << 24  # bytes that are read at a time
+_PAGE: Final = 1 << 21  # bytes of a huge page, which is given back as a whole
 _MAP_NORESERVE: Final = 0x4000 if sys.platform == "linux" else 0  # the mmap module names it only since Python 3.13
 
 
@@ -60,7 +61,7 @@ class SegmentBytes:
 
     def release(self, before: int) -> None:
         """Give back the memory of everything before a position, which then reads as zeros."""
-        first, last = (position // mmap.PAGESIZE * mmap.PAGESIZE for position in (self._kept, before))
+        first, last = (position // _PAGE * _PAGE for position in (self._kept, before))
         if last > first and isinstance(self.data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             self.data.madvise(mmap.MADV_DONTNEED, first, last - first)
         self._kept = before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from pathlib import Path
 
@@ -28,7 +29,12 @@ def batch(offset: int) -> bytes:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    _take_small_steps(monkeypatch)
+
+
+def _take_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_bytes, "_STEP", SMALL_STEP)
+    monkeypatch.setattr(segment_bytes, "_PAGE", mmap.PAGESIZE)
 
 
 def variants() -> dict[str, bytes]:
@@ -92,7 +98,7 @@ def test_reading_in_steps_finds_the_same_as_reading_all_at_once(
         return result, damage, segment.position, segment.torn_tail, segment.zero_tail
 
     at_once = found()
-    monkeypatch.setattr(segment_bytes, "_STEP", SMALL_STEP)
+    _take_small_steps(monkeypatch)
     assert found() == at_once
 
 
