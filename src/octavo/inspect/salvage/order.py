@@ -45,6 +45,7 @@ class Chain:
         self.runs: list[Run] = list(runs)
         self._by_position = {(run.file.path, run.position): run for run in runs}
         self._by_end = {(run.file.path, run.end): run for run in runs}
+        self._known: tuple[Run, Identities] | None = None  # what was read last; often many runs touch the same
 
     @property
     def has_gaps(self) -> bool:
@@ -80,9 +81,9 @@ class Chain:
     def divide(self, run: Run) -> None:
         """Divide the runs of the chain where batches of `run` lie in gaps between their batches."""
         for each in [each for each in self.touching(run) if each.has_gaps]:
-            there = each.identities(0, MAX_INT64)
             own = run.identities(each.base, each.last)
-            fitting = own[~_overlap(own, there)]
+            fitting = own[~_overlap(own, self.identities(each, run.base, run.last))]
+            there = self.identities(each, 0, MAX_INT64)
             at = np.unique(np.searchsorted(there[:, 0], fitting[:, 0]))
             at = at[(at > 0) & (at < len(there))]
             if not len(at):
@@ -91,6 +92,13 @@ class Chain:
             del self.runs[index]
             for part in each.split(there[at, 1]):
                 self.insert(part)
+
+    def identities(self, run: Run, first: int, last: int) -> Identities:
+        """Return what `Run.identities` returns for a run of the chain."""
+        if self._known is None or self._known[0] is not run:
+            self._known = run, run.identities(0, MAX_INT64)
+        known = self._known[1]
+        return known[np.searchsorted(known[:, 1], first) : np.searchsorted(known[:, 0], last, side="right")]
 
     def around(self, run: Run) -> tuple[Run | None, Run | None]:
         """Return the runs that lie directly before and after `run` in its file."""
@@ -137,7 +145,6 @@ def _move(chain: Chain, runs: Sequence[Run], confirming: _Confirming) -> list[Le
             if _restore(chain, run, bits=1):
                 inserted[id(run)] = [run]
             else:
-                chain.divide(run)
                 inserted[id(run)] += fill(chain, run, confirming)
     left_out = []
     for run in rest:
@@ -249,7 +256,7 @@ def heaviest(items: Sequence[tuple[int, int, int]]) -> list[int]:
 
 def leave_out(chain: Chain, run: Run, inserted: Sequence[Run] = ()) -> list[LeftOut]:
     """Say why batches of a run are left out: all but those `inserted`."""
-    known = [each.identities(run.base, run.last) for each in chain.touching(run) if each.file is not run.file
+    known = [chain.identities(each, run.base, run.last) for each in chain.touching(run) if each.file is not run.file
              or not run.position <= each.position < run.end]  # fmt: skip
     own = run.identities(0, MAX_INT64)
     for part in inserted:
