@@ -233,6 +233,7 @@ def run_with(program: str, source: Path, target: Path) -> subprocess.CompletedPr
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_to_end_leaves_nothing(source: Path, tmp_path: Path, name: str) -> None:
     program = (
+        f"signal.signal(signal.{name}, signal.SIG_DFL)\n"  # the tests may run under nohup
         "def stop(*arguments):\n"
         f"    os.kill(os.getpid(), signal.{name})\n"
         "    raise AssertionError('it goes on')\n"
