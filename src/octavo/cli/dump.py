@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from octavo.cli.dump_forms import Form
 
 _KAFKAS: Final = (".log", ".checkpoint", ".index", ".timeindex", ".snapshot", ".txnindex")  # files that its tool prints
-_BOOTSTRAP: Final = "bootstrap.checkpoint"  # the one name of a snapshot that has no offset
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -149,9 +148,10 @@ def _is_kafkas(file: str) -> bool:
 def _is_named_for_kafka(file: str) -> bool:
     """Return whether Kafka's tool prints a file, and does not fail because its name has no offset."""
     from octavo.inspect.kinds import FileName
+    from octavo.log.names import BOOTSTRAP_CHECKPOINT
 
     name = Path(file).name
-    return _is_kafkas(file) and (name == _BOOTSTRAP or FileName.parse(name).base_offset is not None)
+    return _is_kafkas(file) and (name == BOOTSTRAP_CHECKPOINT or FileName.parse(name).base_offset is not None)
 
 
 def _has_current_records(file: str) -> bool:

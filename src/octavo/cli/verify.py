@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
+from octavo.cli.printable import printable
 from octavo.cli.spark_job import add_spark_options
 
 if TYPE_CHECKING:
@@ -189,12 +190,12 @@ class _Report:
 
 
 def _line(problem: Problem) -> str:
-    where = [_printable(problem.file)]
+    where = [printable(problem.file)]
     if problem.position is not None:
         where.append(f"position {problem.position}")
     if problem.offset is not None:
         where.append(f"offset {problem.offset}")
-    found = f" ({_printable(problem.found)})" if problem.found else ""
+    found = f" ({printable(problem.found)})" if problem.found else ""
     return f"{', '.join(where)}: {problem.rule.name}{found}: {problem.rule.means} {problem.rule.repair}"
 
 
@@ -202,13 +203,6 @@ def _json_lines(problems: Iterable[Problem]) -> list[str]:
     import json
 
     return [json.dumps(problem.as_json()) for problem in problems]
-
-
-def _printable(text: str) -> str:
-    """Escape what could end a line, or is no text at all: names of files may have any bytes."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def _check_names(ignore: list[str]) -> None:
@@ -247,4 +241,4 @@ def _count(number: int, what: str) -> str:
 
 
 def _say(text: str) -> None:
-    print(f"octavo: {_printable(text)}", file=sys.stderr)
+    print(f"octavo: {printable(text)}", file=sys.stderr)

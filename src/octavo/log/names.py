@@ -35,6 +35,7 @@ META_PROPERTIES: Final = "meta.properties"
 QUORUM_STATE: Final = "quorum-state"
 LOCK: Final = ".lock"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"  # the one name of a metadata snapshot that has no offset
 COMMIT_JOURNAL: Final = "octavo-commits"  # Octavo's own; Kafka takes no notice of files that it does not know
 
 METADATA_TOPIC: Final = "__cluster_metadata"

@@ -14,6 +14,7 @@ from octavo.broker.answers import Later, Parts
 from octavo.broker.apis.describe_configs import TOPIC
 from octavo.broker.cluster_image import TopicImage
 from octavo.broker.kafka_words import config_problem
+from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.topic_settings import LIST, topic_settings
 from octavo.broker.wire.api_keys import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
@@ -31,13 +32,6 @@ _SUBTRACT: Final = 3
 _OPERATIONS: Final = {_APPEND: "APPEND", _SUBTRACT: "SUBTRACT"}
 
 Changes = dict[str, str | None]
-
-
-class _Refused(Exception):
-    def __init__(self, code: ErrorCode, message: str | None) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
 
 
 def incremental_alter_configs(broker: Broker, request: Request) -> Later:
@@ -62,9 +56,9 @@ def _answer(
             error, message = 0, None
             try:
                 if counts[each.resource_type, each.resource_name] > 1:
-                    raise _Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                    raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
                 _change(broker, each, changes_of, only_check=asked.validate_only)
-            except _Refused as refused:
+            except Refused as refused:
                 error, message = refused.code, refused.message
             responses.append(
                 {
@@ -87,12 +81,12 @@ def _change(
     only_check: bool,
 ) -> None:
     if asked.resource_type != TOPIC:
-        raise _Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.resource_type}")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.resource_type}")
     topic = broker.image.topics.get(asked.resource_name)
     if topic is None:
-        raise _Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.resource_name}' does not exist.")
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.resource_name}' does not exist.")
     if any(count > 1 for count in Counter(each.name for each in asked.configs).values()):
-        raise _Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     changes = changes_of(broker, topic, asked)
     merged = {name: value for name, value in {**topic.config, **changes}.items() if value is not None}
     try:
@@ -100,17 +94,17 @@ def _change(
         if not only_check:
             broker.set_config(topic.name, changes)
     except InvalidConfig as error:
-        raise _Refused(ErrorCode.INVALID_CONFIG, config_problem(error)) from None
+        raise Refused(ErrorCode.INVALID_CONFIG, config_problem(error)) from None
     except (OctavoError, OSError) as error:
         broker.say(f"the settings of topic {topic.name} could not be changed: {error}")
-        raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
 def _whole(broker: Broker, topic: TopicImage, asked: Struct) -> Changes:
     changes: Changes = dict.fromkeys(topic.config)
     for each in asked.configs:
         if each.value is None:
-            raise _Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {each.name}")
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {each.name}")
         changes[each.name] = each.value
     return changes
 
@@ -128,16 +122,16 @@ def _changed(broker: Broker, topic: TopicImage, each: Struct) -> str | None:
     if operation == _DELETE:
         return None
     if value is None:
-        raise _Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
     text: str = value
     if operation == _SET:
         return text
     if operation not in _OPERATIONS:
-        raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     settings: list[Any] = topic_settings(topic.config, broker.properties, [name])
     if not settings or settings[0].type != LIST:
         why = f"Can't {_OPERATIONS[operation]} to key {name} because its type is not LIST."
-        raise _Refused(ErrorCode.INVALID_CONFIG, why)
+        raise Refused(ErrorCode.INVALID_CONFIG, why)
     present = [item for item in settings[0].value.split(",") if item]
     given = [item.strip() for item in text.split(",")]
     if operation == _APPEND:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
 from octavo.broker.kafka_words import config_problem, name_problem
+from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.topic_settings import topic_settings
 from octavo.broker.wire.api_keys import CREATE_TOPICS
@@ -26,13 +27,6 @@ _DEFAULT: Final = -1
 _MAX_PARTITIONS: Final = 10_000  # of all topics in one request
 
 
-class _Refused(Exception):
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-
-
 def create_topics(broker: Broker, request: Request) -> Later:
     """Answer a CreateTopics request."""
     asked, version = request.read(), request.version
@@ -45,12 +39,12 @@ def create_topics(broker: Broker, request: Request) -> Later:
         for each in several:
             try:
                 if counts[each.name] > 1:
-                    raise _Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                    raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
                 if is_too_much:
                     why = "Excessively large number of partitions per request."
-                    raise _Refused(ErrorCode.POLICY_VIOLATION, why)
+                    raise Refused(ErrorCode.POLICY_VIOLATION, why)
                 topics.append(_one(broker, each, only_check=asked.validate_only))
-            except _Refused as refused:
+            except Refused as refused:
                 topics.append(_failed(each, refused))
         return [write_response(CREATE_TOPICS, version, {"throttle_time_ms": 0, "topics": topics})]
 
@@ -74,10 +68,10 @@ def _one(broker: Broker, asked: Struct, *, only_check: bool) -> dict[str, Any]:
         try:
             topic_id = broker.create_topic(name, count, config).id
         except TopicExists:
-            raise _Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.") from None
+            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.") from None
         except (OctavoError, OSError) as error:
             broker.say(f"topic {name} could not be created: {error}")
-            raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
     return {
         "name": name,
         "topic_id": topic_id,
@@ -101,28 +95,28 @@ def _one(broker: Broker, asked: Struct, *, only_check: bool) -> dict[str, Any]:
 def _check_name(broker: Broker, name: str) -> None:
     problem = name_problem(name)
     if problem is not None:
-        raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if name in broker.image.topics:
-        raise _Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     if name == METADATA_TOPIC:
-        raise _Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if "." in name or "_" in name:
         alike = name.replace(".", "_")
         collides = next((each for each in broker.image.topics if each.replace(".", "_") == alike), None)
         if collides is not None:
             why = f"Topic '{name}' collides with existing topic: {collides}"
-            raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, why)
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, why)
 
 
 def _config(asked: Struct) -> dict[str, str]:
     config = {each.name: each.value for each in asked.configs}
     for name, value in config.items():
         if value is None:
-            raise _Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
     try:
         LogConfig.from_properties(config)
     except InvalidConfig as error:
-        raise _Refused(ErrorCode.INVALID_CONFIG, config_problem(error)) from None
+        raise Refused(ErrorCode.INVALID_CONFIG, config_problem(error)) from None
     return config
 
 
@@ -133,10 +127,10 @@ def _check_partitions(broker: Broker, asked: Struct) -> None:
         return
     if factor != _DEFAULT and factor <= 0:
         why = "Replication factor must be larger than 0, or -1 to use the default value."
-        raise _Refused(ErrorCode.INVALID_REPLICATION_FACTOR, why)
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, why)
     if count != _DEFAULT and count <= 0:
         why = "Number of partitions was set to an invalid non-positive value."
-        raise _Refused(ErrorCode.INVALID_PARTITIONS, why)
+        raise Refused(ErrorCode.INVALID_PARTITIONS, why)
     nodes = len(broker.image.nodes)
     if factor > nodes:
         why = (
@@ -144,30 +138,30 @@ def _check_partitions(broker: Broker, asked: Struct) -> None:
             f"reached because only {nodes} broker(s) are registered or some brokers have all their log directories "
             f"cordoned."
         )
-        raise _Refused(ErrorCode.INVALID_REPLICATION_FACTOR, why)
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, why)
 
 
 def _check_assignments(broker: Broker, asked: Struct) -> None:
     beside = "A manual partition assignment was specified, but"
     if asked.replication_factor != _DEFAULT:
-        raise _Refused(ErrorCode.INVALID_REQUEST, f"{beside} replication factor was not set to -1.")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"{beside} replication factor was not set to -1.")
     if asked.num_partitions != _DEFAULT:
-        raise _Refused(ErrorCode.INVALID_REQUEST, f"{beside} numPartitions was not set to -1.")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"{beside} numPartitions was not set to -1.")
     numbers = [each.partition_index for each in asked.assignments]
     if len(set(numbers)) < len(numbers):
         twice = next(number for number, count in Counter(numbers).items() if count > 1)
         why = f"Found multiple manual partition assignments for partition {twice}"
-        raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
     for each in asked.assignments:
         problem = broker.assignment_problem(each.broker_ids)
         if problem is not None:
-            raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     if sorted(numbers) != list(range(len(numbers))):
         why = "partitions should be a consecutive 0-based integer sequence"
-        raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
 
 
-def _failed(asked: Struct, refused: _Refused) -> dict[str, Any]:
+def _failed(asked: Struct, refused: Refused) -> dict[str, Any]:
     return {
         "name": asked.name,
         "topic_id": bytes(16),

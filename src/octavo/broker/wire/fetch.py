@@ -10,11 +10,10 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from octavo.broker.wire.primitives import count, read_uvarint, sized, take, uvarint
+from octavo.broker.wire.primitives import count, encode_count, encode_text, read_uvarint, sized, take
 from octavo.broker.wire.produce import skip_tagged
 from octavo.errors import MalformedRequest
 from octavo.log.reading.read_view import FileSlice
-from octavo.records.text import write_text
 
 _LOG_START: Final = 5
 SESSIONS: Final = 7
@@ -224,11 +223,11 @@ def write_fetch(
     if version >= SESSIONS:
         head.append(_ERROR_AND_SESSION.pack(error_code, session_id))
     topics = _grouped(partitions)
-    head.append(_count(len(topics), flexible))
+    head.append(encode_count(len(topics), flexible))
     parts: list[Part] = []
     for topic, several in topics:
-        head.append(topic if isinstance(topic, bytes) else _text(topic, flexible))
-        head.append(_count(len(several), flexible))
+        head.append(topic if isinstance(topic, bytes) else encode_text(topic, flexible))
+        head.append(encode_count(len(several), flexible))
         for each in several:
             _write_partition(head, each, version)
             if each.records is not None:
@@ -252,7 +251,7 @@ def _write_partition(head: list[bytes], each: FetchedPartition, version: int) ->
     if each.aborted is None:
         head.append(b"\0" if flexible else b"\xff\xff\xff\xff")
     else:
-        head.append(_count(len(each.aborted), flexible))
+        head.append(encode_count(len(each.aborted), flexible))
         for transaction in each.aborted:
             head.append(_ABORTED.pack(*transaction))
             if flexible:
@@ -260,7 +259,7 @@ def _write_partition(head: list[bytes], each: FetchedPartition, version: int) ->
     if version >= _RACK:
         head.append(_NO_REPLICA)
     size = 0 if each.records is None else each.records.size
-    head.append(_count(size, flexible))
+    head.append(encode_count(size, flexible))
 
 
 def _grouped(partitions: Sequence[FetchedPartition]) -> list[tuple[TopicKey, list[FetchedPartition]]]:
@@ -271,12 +270,3 @@ def _grouped(partitions: Sequence[FetchedPartition]) -> list[tuple[TopicKey, lis
         else:
             groups.append((each.topic, [each]))
     return groups
-
-
-def _count(number: int, flexible: bool) -> bytes:
-    return uvarint(number + 1) if flexible else _INDEX.pack(number)
-
-
-def _text(text: str, flexible: bool) -> bytes:
-    encoded = write_text(text)
-    return (uvarint(len(encoded) + 1) if flexible else struct.pack(">h", len(encoded))) + encoded

@@ -151,6 +151,19 @@ def count(*, flexible: bool, nullable: bool) -> tuple[Read, Write]:
     return read, write
 
 
+def encode_count(number: int, flexible: bool) -> bytes:
+    """Return the number of items of an array, or the size of records."""
+    return uvarint(number + 1) if flexible else _INT.pack(number)
+
+
+def encode_text(text: str | None, flexible: bool) -> bytes:
+    """Return a string that may be null."""
+    if text is None:
+        return b"\0" if flexible else _SHORT.pack(-1)
+    encoded = write_text(text)
+    return (uvarint(len(encoded) + 1) if flexible else _SHORT.pack(len(encoded))) + encoded
+
+
 def _read_bool(data: memoryview, position: int) -> tuple[bool, int]:
     number, position = NUMBERS["int8"][0](data, position)
     return number != 0, position

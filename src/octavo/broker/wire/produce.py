@@ -11,9 +11,8 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from octavo.broker.wire.primitives import count, read_uvarint, sized, take, uvarint
+from octavo.broker.wire.primitives import count, encode_count, encode_text, read_uvarint, sized, take
 from octavo.errors import MalformedRequest, RecordError
-from octavo.records.text import write_text
 
 FLEXIBLE: Final = 9
 TOPIC_IDS: Final = 13  # the first version that names topics by id
@@ -125,10 +124,10 @@ _END_FLEXIBLE: Final = b"\0\0\0\0\0"
 def write_produce(version: int, topics: Sequence[tuple[str | bytes, Sequence[PartitionResult]]]) -> bytes:
     """Return the body of a Produce response: the results of each topic's partitions."""
     flexible = version >= FLEXIBLE
-    parts: list[bytes] = [_count(len(topics), flexible)]
+    parts: list[bytes] = [encode_count(len(topics), flexible)]
     for topic, results in topics:
-        parts.append(topic if isinstance(topic, bytes) else _text(topic, flexible))
-        parts.append(_count(len(results), flexible))
+        parts.append(topic if isinstance(topic, bytes) else encode_text(topic, flexible))
+        parts.append(encode_count(len(results), flexible))
         for each in results:
             parts.append(_RESULT.pack(*each[:4]) if version < _LOG_START else _RESULT_WITH_START.pack(*each[:5]))
             if version >= _RECORD_ERRORS:
@@ -143,23 +142,12 @@ def write_produce(version: int, topics: Sequence[tuple[str | bytes, Sequence[Par
 
 
 def _write_errors(parts: list[bytes], result: PartitionResult, flexible: bool) -> None:
-    parts.append(_count(len(result.record_errors), flexible))
+    parts.append(encode_count(len(result.record_errors), flexible))
     for error in result.record_errors:
         parts.append(_INDEX.pack(error.record_index))
-        parts.append(_text(error.message, flexible))
+        parts.append(encode_text(error.message, flexible))
         if flexible:
             parts.append(b"\0")
-    parts.append(_text(result.error_message, flexible))
+    parts.append(encode_text(result.error_message, flexible))
     if flexible:
         parts.append(b"\0")
-
-
-def _count(number: int, flexible: bool) -> bytes:
-    return uvarint(number + 1) if flexible else _INDEX.pack(number)
-
-
-def _text(text: str | None, flexible: bool) -> bytes:
-    if text is None:
-        return b"\0" if flexible else b"\xff\xff"
-    encoded = write_text(text)
-    return (uvarint(len(encoded) + 1) if flexible else struct.pack(">h", len(encoded))) + encoded

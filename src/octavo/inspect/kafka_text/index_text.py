@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -29,7 +30,7 @@ _TIME_ENTRY: Final = struct.Struct(">qi")
 _WARM_BYTES: Final = 8192
 
 
-class MappedIndex:
+class MappedIndex(ABC):
     """The entries of an index, with absolute offsets."""
 
     def __init__(self, file: JavaFile, base_offset: int, entry: struct.Struct) -> None:
@@ -53,9 +54,9 @@ class MappedIndex:
                 return
             yield entry
 
+    @abstractmethod
     def offset(self, entry: tuple[int, int]) -> int:
         """Return the offset of an entry; it is stored as a difference from the base offset."""
-        raise NotImplementedError
 
 
 class OffsetIndex(MappedIndex):

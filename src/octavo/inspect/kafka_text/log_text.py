@@ -12,6 +12,7 @@ from octavo.inspect.kafka_text.messages import TextMessage, check_inner, read_me
 from octavo.inspect.kafka_text.records import TextRecord, read_records, sound_records
 from octavo.inspect.kafka_text.run import Run
 from octavo.inspect.kafka_text.streams import checked_codec
+from octavo.log.names import BOOTSTRAP_CHECKPOINT
 from octavo.records.checksum import covered_from, crc32c
 from octavo.records.kernels import kernels
 from octavo.records.kernels.machine import wrap64
@@ -29,7 +30,6 @@ _CONTROL: Final = int(Attributes.CONTROL)
 _TRANSACTIONAL: Final = int(Attributes.TRANSACTIONAL)
 _CODEC: Final = int(Attributes.CODEC)
 _LOG_APPEND_TIME: Final = int(Attributes.LOG_APPEND_TIME)
-_BOOTSTRAP: Final = "bootstrap.checkpoint"
 _COVERED_FROM: Final = covered_from(2)
 _ATTRIBUTES_AT: Final = BATCH_HEADER.at("attributes") + 1  # the low byte, which has all of them
 
@@ -65,7 +65,7 @@ class LogText:
     def _print_start(self, file: JavaFile) -> None:
         if file.suffix == ".log":
             self.output.line(f"Log starting offset: {file.base_offset}")
-        elif file.name == _BOOTSTRAP:
+        elif file.name == BOOTSTRAP_CHECKPOINT:
             self.output.line("KRaft bootstrap snapshot")
         else:
             offset, epoch = snapshot_id(file.name)

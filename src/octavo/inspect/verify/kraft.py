@@ -20,7 +20,7 @@ from octavo.inspect.verify.metadata_batches import Decoded, metadata_records
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.log.files.meta_properties import read_uuid
-from octavo.log.names import CHECKPOINT, LOG, QUORUM_STATE, file_name
+from octavo.log.names import BOOTSTRAP_CHECKPOINT, CHECKPOINT, LOG, QUORUM_STATE, file_name
 from octavo.log.partition_folders import METADATA_PARTITION
 from octavo.records.quorum import SnapshotFooter, SnapshotHeader
 
@@ -102,7 +102,6 @@ STATE_EPOCH: Final = Rule.declare(
     repair="Delete the file; the node goes on from the last epoch of its log.",
 )
 
-_BOOTSTRAP: Final = "bootstrap.checkpoint"
 _MAX_STATE: Final = 1 << 20
 
 
@@ -134,8 +133,8 @@ _STATE_FIELDS: Final[dict[int, dict[str, Callable[[object], bool]]]] = {
 
 def check_bootstrap(folder: DirectoryFolder) -> Iterator[Problem]:
     """Check the records with which a directory was formatted."""
-    if _BOOTSTRAP in folder.files:
-        yield from _check_snapshot(folder, _BOOTSTRAP)
+    if BOOTSTRAP_CHECKPOINT in folder.files:
+        yield from _check_snapshot(folder, BOOTSTRAP_CHECKPOINT)
 
 
 def check_metadata_folder(folder: PartitionFolder) -> Iterator[Problem]:

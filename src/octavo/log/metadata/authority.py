@@ -22,10 +22,9 @@ from typing import Final
 from octavo.log.files.meta_properties import MetaProperties
 from octavo.log.metadata.cluster_log import FOLDER, ClusterLog, read_cluster_log
 from octavo.log.metadata.image import Image, Topic
-from octavo.log.names import TopicPartition
+from octavo.log.names import BOOTSTRAP_CHECKPOINT, TopicPartition
 from octavo.log.storage import Storage
 
-BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 _KRAFT: Final = 1  # version of meta.properties
 
 

@@ -29,13 +29,20 @@ from octavo.log.files.clean_shutdown import was_clean
 from octavo.log.files.meta_properties import random_uuid, write_uuid
 from octavo.log.files.partition_metadata import read_topic_id, write_topic_ids
 from octavo.log.files.text_checkpoint import read_epochs
-from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT
 from octavo.log.metadata.cluster_log import FOLDER, has_cluster_log, snapshot_records
 from octavo.log.metadata.image import PartitionState
 from octavo.log.metadata.server_properties import ChangedSetting, differences, needed_settings
 from octavo.log.metadata.store import MetadataStore
 from octavo.log.metadata.used_producer_ids import first_free_producer_id
-from octavo.log.names import LEADER_EPOCHS, LOCK, LOG, META_PROPERTIES, TopicPartition, base_offset_of
+from octavo.log.names import (
+    BOOTSTRAP_CHECKPOINT,
+    LEADER_EPOCHS,
+    LOCK,
+    LOG,
+    META_PROPERTIES,
+    TopicPartition,
+    base_offset_of,
+)
 from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.partition_folders import check_data_folder, find_all_partitions
 from octavo.log.segment.batch_walk import walk

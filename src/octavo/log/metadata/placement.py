@@ -19,8 +19,8 @@ from uuid import UUID
 
 from octavo.errors import BadDirectory
 from octavo.log.files.meta_properties import is_reserved_directory
-from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT
 from octavo.log.metadata.identities import Identities
+from octavo.log.names import BOOTSTRAP_CHECKPOINT
 from octavo.log.partition_folders import find_partitions
 from octavo.schemas.metadata.nodes import RegisterBrokerRecord
 

@@ -19,7 +19,7 @@ from uuid import UUID
 from octavo.errors import BadDirectory, InvalidInput, LogError, OthersDecide
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.files.meta_properties import MetaProperties, random_uuid, write_uuid
-from octavo.log.metadata.authority import BOOTSTRAP_CHECKPOINT, others_decide
+from octavo.log.metadata.authority import others_decide
 from octavo.log.metadata.cluster_log import (
     DIRECTORIES_VERSION,
     FOLDER,
@@ -33,7 +33,7 @@ from octavo.log.metadata.identities import Identities
 from octavo.log.metadata.image import TOPIC_RESOURCE, Image, PartitionState, Topic
 from octavo.log.metadata.placement import Placement
 from octavo.log.metadata.used_producer_ids import PRODUCER_IDS
-from octavo.log.names import META_PROPERTIES, check_topic_name
+from octavo.log.names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, check_topic_name
 from octavo.log.storage import Storage
 from octavo.records.layout import MAX_INT64
 from octavo.schemas.metadata.progress import ProducerIdsRecord

@@ -1,0 +1,15 @@
+"""The signal that a part of an admin request is refused: a topic, or the settings of a resource."""
+
+from __future__ import annotations
+
+from octavo.errors import ErrorCode
+from octavo.errors.root import Signal
+
+
+class Refused(Signal):
+    """This part is refused with `code`, and with `message`, if there is one."""
+
+    def __init__(self, code: ErrorCode, message: str | None) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
