@@ -1,7 +1,8 @@
 """The state of a broker, and the way of a request through it: `Broker`.
 
 Handlers run in one thread, that of the reactor. Work that takes long (`Later`) runs in others; it may call
-`create_topic` and the like, which change the directory and then replace the image.
+`create_topic` and the like, which change the directory. So may anybody who has the directory: it tells the broker of
+every change (`DirectoryObserver`), and the broker replaces the image, and tries again what waits for a log.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -59,12 +59,14 @@ class Broker:
         self.features_epoch: Final = 0
         self.node_id: Final = directory.node_id
         self.properties: Final = {} if properties is None else properties
-        self._changing: Final = threading.Lock()  # held while topics and the image change
         self._waits: Final[dict[Log, set[Wait]]] = {}
-        self._woken: list[Wait] = []
-        self._changed: Final[deque[Log]] = deque()  # by other threads than that of the handlers
-        self.poke: Callable[[], object] = _nothing  # has that thread look at `take_woken` soon
+        self._changed: Final[set[Log]] = set()  # by any thread, since `take_woken` was last called
+        self._have_topics_changed = False
+        self._is_poked = False  # `take_woken` will be called
+        self._thread: int | None = None  # that of the handlers
+        self._poke: Callable[[], object] = _nothing  # has that thread call `take_woken` soon
         self.image = self._make_image()
+        directory.observe(self)
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -113,34 +115,20 @@ class Broker:
         return LedLog(found, log)
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> TopicImage:
-        """Create a topic, and replace the image. Raises as `DataDirectory.create_topic` does."""
-        with self._changing:
-            self.directory.create_topic(name, partitions, config)
-            self.image = self._make_image()
-        return self.image.topics[name]
+        """Create a topic. Raises as `DataDirectory.create_topic` does."""
+        return topic_image(self.directory.create_topic(name, partitions, config))
 
     def add_partitions(self, name: str, count: int) -> None:
-        """Give a topic more partitions, `count` in all, and replace the image."""
-        with self._changing:
-            self.directory.add_partitions(name, count)
-            self.image = self._make_image()
+        """Give a topic more partitions, `count` in all."""
+        self.directory.add_partitions(name, count)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic, replace the image, and have those answered who wait for records of the topic."""
-        with self._changing:
-            logs = [log for log in self.directory.logs if log.partition.topic == name]
-            try:
-                self.directory.delete_topic(name)
-            finally:
-                self.image = self._make_image()
-        for log in logs:
-            self.wake_from_elsewhere(log)
+        """Delete a topic. Those who wait for its records are answered."""
+        self.directory.delete_topic(name)
 
     def set_config(self, name: str, changes: Mapping[str, str | None]) -> None:
-        """Change the settings of a topic, and replace the image."""
-        with self._changing:
-            self.directory.set_config(name, changes)
-            self.image = self._make_image()
+        """Change the settings of a topic."""
+        self.directory.set_config(name, changes)
 
     def assignment_problem(self, replicas: Sequence[int]) -> str | None:
         """Return what is wrong with a list of brokers for a partition, in Kafka's words; None if nothing is."""
@@ -190,25 +178,40 @@ class Broker:
                 if not waiting:
                     del self._waits[log]
 
-    def wake_from_elsewhere(self, log: Log) -> None:
-        """Do what `wake` does, from any thread."""
-        self._changed.append(log)
-        self.poke()
+    def run_here(self, poke: Callable[[], object]) -> None:
+        """Take the current thread for that of the handlers. It calls `take_woken` after requests, and after `poke`."""
+        self._thread, self._poke = threading.get_ident(), poke
+        self._poke()
 
-    def wake(self, log: Log) -> None:
-        """Have everything be tried again that waits for this log. For the thread of the handlers."""
-        waiting = self._waits.get(log)
-        if waiting:
-            self._woken.extend(waiting)
+    def log_changed(self, log: Log) -> None:
+        """Have everything tried again soon that waits for this log. Any thread may call this."""
+        self._changed.add(log)
+        self._be_poked()
+
+    def topics_changed(self) -> None:
+        """Replace the image. The caller has the lock of the directory, so there is one caller at a time."""
+        self.image = self._make_image()
+        self._have_topics_changed = True
+        self._be_poked()
+
+    def _be_poked(self) -> None:
+        if not self._is_poked:
+            self._is_poked = True
+            if threading.get_ident() != self._thread:
+                self._poke()
 
     def take_woken(self) -> list[Wait]:
         """Return the waits to try again, each once."""
-        while self._changed:
-            self.wake(self._changed.popleft())
-        if not self._woken:
+        if not self._is_poked:
             return []
-        woken, self._woken = self._woken, []
-        return [wait for wait in dict.fromkeys(woken) if not wait.is_over]
+        self._is_poked = False  # before looking: what changes from here on pokes again
+        if self._have_topics_changed:
+            self._have_topics_changed = False
+            self._changed.update(log for log in self._waits if not log.is_open)
+        woken: dict[Wait, None] = {}
+        while self._changed:
+            woken.update(dict.fromkeys(self._waits.get(self._changed.pop(), ())))
+        return [wait for wait in woken if not wait.is_over]
 
 
 def _headed_retry(head: bytes, retry: Callable[[bool], Parts | None]) -> Callable[[bool], Parts | None]:

@@ -116,6 +116,11 @@ class Log(ReadableLog):
         return self._state.partition
 
     @property
+    def is_open(self) -> bool:
+        """Whether the log can still be changed: it was not closed, and its topic was not deleted."""
+        return self._state.change.is_open
+
+    @property
     def recovery(self) -> RecoveryReport:
         """The report of what opening the log found and did."""
         return self._state.recovery
@@ -282,6 +287,7 @@ class Log(ReadableLog):
                 raise InvalidInput(f"epoch {epoch} is over: the log has {state.leader_epoch}")
             state.epochs.assign(epoch, state.view.end_offset)
             state.leader_epoch = epoch
+            state.tell()
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
         """Return the largest epoch up to `epoch` and its end offset. With it, a follower finds where logs diverge."""

@@ -23,6 +23,7 @@ from octavo.broker.broker import Broker
 from octavo.errors import ConnectionRefused
 from octavo.server.buffers import BufferPool
 from octavo.server.connection import Connection
+from octavo.server.statistics import ServerStatistics
 
 _SHARED_BUFFER: Final = 256 << 10
 _IDLE_CHECK_S: Final = 1.0
@@ -57,7 +58,8 @@ class Reactor:
         self._epoll: Final = select.epoll()
         self._wakeup: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wakeup, select.EPOLLIN)
-        broker.poke = self._poke
+        self._longest_turn_s = self._longest_request_s = 0.0
+        self._longest_api_key = -1
         self._is_stopping = False
         self._next_idle_check = time.monotonic() + _IDLE_CHECK_S
         for descriptor in self._listeners:
@@ -83,15 +85,23 @@ class Reactor:
 
         self.call(stop)
 
-    @property
-    def connection_count(self) -> int:
-        """The number of open connections."""
-        return len(self._connections)
+    def statistics(self) -> ServerStatistics:
+        """Return the state of the server, and begin anew to measure its longest pauses. Any thread may call this."""
+        found = ServerStatistics(
+            len(self._connections),
+            len(self._waiting),
+            self._longest_turn_s,
+            self._longest_request_s,
+            self._longest_api_key,
+        )
+        self._longest_turn_s, self._longest_request_s, self._longest_api_key = 0.0, 0.0, -1
+        return found
 
     # ------------------------------------------------------------------------------------------------------ the loop
 
     def run(self) -> None:
         """Serve until `stop`; then close all connections and listeners."""
+        self._broker.run_here(self._poke)
         try:
             while not self._is_stopping:
                 self._turn()
@@ -104,7 +114,9 @@ class Reactor:
             os.close(self._wakeup)
 
     def _turn(self) -> None:
-        for descriptor, event in self._epoll.poll(self._patience()):
+        events = self._epoll.poll(self._patience())
+        begin = time.monotonic()
+        for descriptor, event in events:
             connection = self._connections.get(descriptor)
             if connection is not None:
                 self._serve(connection, event)
@@ -115,11 +127,12 @@ class Reactor:
                     os.eventfd_read(self._wakeup)
         while self._calls:
             self._calls.popleft()()
-        self._retry_woken()
         now = time.monotonic()
         self._expire(now)
+        self._retry_woken()  # last: requests that were answered until now may have appended
         if now >= self._next_idle_check:
             self._close_idle(now)
+        self._longest_turn_s = max(self._longest_turn_s, time.monotonic() - begin)
 
     def _patience(self) -> float:
         now = time.monotonic()
@@ -179,6 +192,7 @@ class Reactor:
 
     def _take_requests(self, connection: Connection) -> None:
         """Answer the requests that have arrived, until one has to wait."""
+        begin = time.monotonic()
         while connection.takes_requests:
             frame = connection.next_request()
             if frame is None:
@@ -191,6 +205,10 @@ class Reactor:
                 self._broker.say(f"a request from {connection.peer} failed: {error!r}")
                 raise ConnectionRefused("the request failed") from error
             self._answer(connection, answer)
+            end = time.monotonic()
+            if end - begin > self._longest_request_s:
+                self._longest_request_s, self._longest_api_key = end - begin, int.from_bytes(frame[:2], "big")
+            begin = end
 
     def _answer(self, connection: Connection, answer: Answer) -> None:
         if answer is None:

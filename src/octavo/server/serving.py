@@ -19,6 +19,7 @@ from octavo.errors import InvalidConfig, InvalidInput
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.server.reactor import Listener, Reactor, run_in_thread
+from octavo.server.statistics import ServerStatistics
 
 LOOPBACK: Final = "127.0.0.1"
 _ALL_INTERFACES: Final = ("0.0.0.0", "::")
@@ -74,6 +75,10 @@ class Server:
     def bootstrap_servers(self) -> str:
         """The addresses of the broker, as clients want them."""
         return ",".join(f"{_bracketed(host)}:{port}" for host, port in (each.advertised for each in self._listeners))
+
+    def statistics(self) -> ServerStatistics:
+        """Return the number of connections and of waiting requests, and the longest pauses since the last call."""
+        return self._reactor.statistics()
 
     def close(self) -> None:
         """Stop serving, and close the directory, with the mark of a clean shutdown."""

@@ -42,7 +42,6 @@ def _one(broker: Broker, name: str, asked: Struct) -> dict[str, Any]:
         low_watermark = log.delete_records_before(asked.offset)
     except LogError as error:
         return _result(asked, error=error.code)
-    broker.wake(log)
     return _result(asked, low_watermark=low_watermark)
 
 

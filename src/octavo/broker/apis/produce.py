@@ -95,5 +95,4 @@ def _append(broker: Broker, wanted: PartitionProduce) -> PartitionResult:
     except OSError as error:
         broker.say(f"{found.log.partition}: records could not be written: {error}")
         return PartitionResult(partition, ErrorCode.KAFKA_STORAGE_ERROR)
-    broker.wake(found.log)
     return PartitionResult(partition, 0, done.base_offset, done.append_time_ms, done.log_start_offset)

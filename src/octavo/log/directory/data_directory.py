@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
@@ -26,6 +27,7 @@ from octavo.log.directory.standalone import check_no_file, check_topic_id
 from octavo.log.directory.topics import Topics
 from octavo.log.log import Log
 from octavo.log.names import COMMIT_JOURNAL, CONSUMER_OFFSETS, METADATA_TOPIC, TopicPartition, check_topic_name
+from octavo.log.observer import DirectoryObserver
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.partition_folders import Paths, check_data_folder, check_place, find_all_partitions, folder_paths
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
@@ -76,6 +78,7 @@ class DataDirectory(ClosedByWith):
         self._on_close: Final = WeakCallbacks()  # callbacks of clients that cache whether the directory is open
         self._is_closed = False  # closing is complete; `_is_open` is false as soon as it begins
         self._coordinator: Coordinator | None = None  # made when it is needed
+        self._observer: DirectoryObserver | None = None
 
     @overload
     @staticmethod
@@ -187,20 +190,17 @@ class DataDirectory(ClosedByWith):
             raise InvalidInput(f"a topic has at least one partition, not {partitions}")
         config = {} if config is None else config
         LogConfig.from_properties(config)
-        with self._lock:
-            self._check_open()
+        with self._changing_topics():
             return self._topics.create(name, partitions, config, topic_id)
 
     def add_partitions(self, name: str, count: int) -> Topic:
         """Give a topic more partitions, `count` in all. Raises `UnknownPartition`, and `InvalidInput` for fewer."""
-        with self._lock:
-            self._check_open()
+        with self._changing_topics():
             return self._topics.add_partitions(name, count)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and all its records. Raises `UnknownPartition`."""
-        with self._lock:
-            self._check_open()
+        with self._changing_topics():
             self._topics.delete(name)
         if CONSUMER_OFFSETS in self.topics:  # not under the lock, because a commit takes this lock last
             self.coordinator.forget_topic(name)
@@ -210,9 +210,25 @@ class DataDirectory(ClosedByWith):
 
         If the topic has partitions but is missing from the metadata, it is added to the metadata.
         """
+        with self._changing_topics():
+            self._topics.set_config(name, config)
+
+    @contextmanager
+    def _changing_topics(self) -> Iterator[None]:
         with self._lock:
             self._check_open()
-            self._topics.set_config(name, config)
+            try:
+                yield
+            finally:  # a deletion that fails may have deleted much
+                if self._observer is not None:
+                    self._observer.topics_changed()
+
+    def observe(self, observer: DirectoryObserver) -> None:
+        """Have `observer` told of every change of topics and logs from now on. There is only one at a time."""
+        with self._lock:
+            self._observer = observer
+            for folder in self._folders:
+                folder.observe(observer)
 
     # ----------------------------------------------------------------------------------------------------- partitions
 

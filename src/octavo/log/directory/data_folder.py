@@ -7,6 +7,7 @@ import os
 import traceback
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,6 +21,7 @@ from octavo.log.files.clean_shutdown import read_broker_epoch, remove_mark, was_
 from octavo.log.files.partition_metadata import write_topic_ids
 from octavo.log.log import Log
 from octavo.log.names import META_PROPERTIES, Aside, AsideFolder, TopicPartition, aside_folder_name
+from octavo.log.observer import DirectoryObserver
 from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.ownership.owned_storage import OwnedStorage
 from octavo.log.partition_folders import find_partitions
@@ -43,6 +45,7 @@ class DataFolder:
         """Lock the folder, and read its checkpoints and partitions. Changes nothing. Raises `LogError`, `OSError`."""
         self.path: Final = path
         self._opened: Final[dict[TopicPartition, _Opened]] = {}
+        self._observer: DirectoryObserver | None = None
         self._has_begun = False
         self._is_open = True
         self._is_loading = False  # a log is being opened, or an exception has interrupted its opening
@@ -124,12 +127,23 @@ class DataFolder:
                 is_new=is_new,
             )
             log = Log(state, self.close if is_for_log else state.close)
-            self._opened[partition] = _Opened(log, state)
+            opened = self._opened[partition] = _Opened(log, state)
+            self._observe(opened)
         except (OctavoError, OSError):
             self._is_loading = False  # opening the log again repeats all of this
             raise
         self._is_loading = False
         return log
+
+    def observe(self, observer: DirectoryObserver) -> None:
+        """Have `observer` told of changes of all logs, also of those that are opened later."""
+        self._observer = observer
+        for opened in list(self._opened.values()):
+            self._observe(opened)
+
+    def _observe(self, opened: _Opened) -> None:
+        if self._observer is not None:
+            opened.state.on_change = partial(self._observer.log_changed, opened.log)
 
     def log(self, partition: TopicPartition) -> Log | None:
         """Return the log of a partition; None if it is not open."""

@@ -12,7 +12,7 @@ what happens to a change that fails or is interrupted.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -81,6 +81,7 @@ class LogState:
         self.data_end: int | None = None  # where the data end, if a truncation inside a batch left them short
         self.is_ending = False  # the log is about to be closed
         self._is_closed = False  # closing is complete
+        self.on_change: Callable[[], object] | None = None  # called when readers may see something else than before
         high_watermark = checkpoints.high_watermark(partition) or 0  # Kafka takes a missing one for 0
         self.view: View  # what readers see; always replaced as a whole
         self.publish(loaded.segments, loaded.start_offset, loaded.end_offset, high_watermark, 0)
@@ -220,6 +221,12 @@ class LogState:
             generation,
             start_offset if is_undecided else self.producers.first_unstable_offset,
         )
+        self.tell()
+
+    def tell(self) -> None:
+        """Say that readers may see something else than before."""
+        if self.on_change is not None:
+            self.on_change()
 
     def set_high_watermark(self, offset: int) -> int:
         """Set the high watermark to `offset`, but keep it between the log's start and end. Returns the new one."""
@@ -228,6 +235,7 @@ class LogState:
         offset = max(view.start_offset, min(offset, view.end_offset))
         self.producers.on_high_watermark(offset)
         self.view = view._replace(high_watermark=offset, first_unstable_offset=self.producers.first_unstable_offset)
+        self.tell()
         return offset
 
     def raise_start_offset(self, offset: int) -> None:
@@ -244,6 +252,7 @@ class LogState:
                 high_watermark=max(view.high_watermark, offset),
                 first_unstable_offset=self.producers.first_unstable_offset,
             )
+            self.tell()
         if self._start_is_told():
             self.checkpoints.set_start_offset(self.partition, view.start_offset)
         self.epochs.truncate_from_start(view.start_offset)
@@ -279,6 +288,8 @@ class LogState:
             unstable = states.first_unstable_at(high_watermark)
         fields = (segments, bases, segment.size, start_offset, end_offset, high_watermark, generation, unstable)
         self.view = _NEW(View, fields)
+        if self.on_change is not None:  # not `tell`: this is done for every append
+            self.on_change()
         if segment.size >= self.flushing.due_size:
             self.flushing.write_back()
 
