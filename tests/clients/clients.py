@@ -1,0 +1,49 @@
+"""The columns of the matrix: `CLIENTS`, each with the cells that it cannot fill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.clients.driver import Driver
+
+
+@dataclass(frozen=True)
+class Client:
+    """A column."""
+
+    name: str
+    version: Callable[[], str]
+    connect: Callable[[str], Driver]  # takes bootstrap servers
+    cannot: Mapping[str, str] = field(default_factory=dict)  # what the client has no way to do, and why
+    not_yet: Mapping[str, str] = field(default_factory=dict)  # what Octavo does not let it do, and why
+
+
+def _pinned(package: str) -> Callable[[], str]:
+    """Return what reads the version of a Python package that constraints.txt has."""
+
+    def version() -> str:
+        lines = Path("constraints.txt").read_text().splitlines()
+        return next(line.partition("==")[2] for line in lines if line.startswith(f"{package}=="))
+
+    return version
+
+
+def _librdkafka(address: str) -> Driver:
+    from tests.clients.python.librdkafka import Librdkafka
+
+    return Librdkafka(address)
+
+
+_LIBRDKAFKA_NOT_YET: Final = {
+    "codec lz4": "librdkafka compresses with lz4 only if the broker lists FindCoordinator, which comes with groups."
+}
+
+CLIENTS: Final = {
+    client.name: client
+    for client in [
+        Client("confluent-kafka", _pinned("confluent-kafka"), _librdkafka, not_yet=_LIBRDKAFKA_NOT_YET),
+    ]
+}

@@ -1,0 +1,66 @@
+"""The rows of the matrix: `FEATURES`, and `@feature`, which adds one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from tests.clients.brokers import Brokers
+from tests.clients.driver import Driver, Record
+from tests.clients.stored import stored_records
+
+_NUMBERS: Final = itertools.count()
+
+
+@dataclass
+class Stage:
+    """What a scenario has to play with."""
+
+    client: Driver  # the client of the cell, on the main broker
+    other: Driver  # another client on the main broker, for what is not under test
+    brokers: Brokers
+    connect: Callable[[str], Driver]  # connects the client of the cell to another broker
+    connect_other: Callable[[str], Driver]  # connects the other client to another broker
+    name: str = field(default_factory=lambda: f"topic-{next(_NUMBERS)}")  # of a topic that is not there yet
+
+    def new_topic(self, partitions: int = 1, **config: str) -> str:
+        """Create a topic by the other client, and return its name. Settings are written with `_` for `.`."""
+        self.other.create_topic(self.name, partitions, {name.replace("_", "."): config[name] for name in config})
+        return self.name
+
+    def stored(self, partition: int = 0) -> list[Record]:
+        """Return what the main broker's files have of the topic."""
+        return stored_records(self.brokers.main.folder, self.name, partition)
+
+
+Scenario = Callable[[Stage], None]
+
+
+class Feature(NamedTuple):
+    """A row: what it is called, what is shown, and the function that shows it."""
+
+    group: str
+    name: str
+    meaning: str
+    scenario: Scenario
+
+
+FEATURES: Final[dict[str, Feature]] = {}
+
+
+def feature(group: str, name: str, meaning: str) -> Callable[[Scenario], Scenario]:
+    """Add a row, below those that are there."""
+
+    def add(scenario: Scenario) -> Scenario:
+        assert name not in FEATURES
+        FEATURES[name] = Feature(group, name, meaning, scenario)
+        return scenario
+
+    return add
+
+
+def load() -> None:
+    """Import the modules of scenarios, in the order of the rows."""
+    from tests.clients.scenarios import producing  # noqa: F401  imported for the rows that it adds

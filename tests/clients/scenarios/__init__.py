@@ -1,0 +1,1 @@
+"""Scenarios: what is done with a client, and what must have become of it, for each row of the matrix."""

@@ -1,0 +1,86 @@
+"""Codecs, acknowledgements and idempotent producers."""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from tests.clients.driver import Acks, ProduceSettings, Record
+from tests.clients.features import Stage, feature
+from tests.clients.stored import stored_batches, stored_records
+
+_GROUP: Final = "Producing"
+RECORDS: Final = [Record(key=b"%d" % number, value=b"value " * 100) for number in range(50)]
+
+
+def _contents(records: list[Record]) -> list[tuple[bytes | None, bytes | None]]:
+    return [(record.key, record.value) for record in records]
+
+
+def _produce_and_consume(stage: Stage, settings: ProduceSettings) -> None:
+    topic = stage.new_topic()
+    assert stage.client.produce(topic, RECORDS, settings) in (list(range(len(RECORDS))), [-1] * len(RECORDS))
+    # Consumed first: without acknowledgements nobody else tells when they are there.
+    consumed = list(stage.client.consume(topic, 0, "earliest", len(RECORDS), {}))
+    assert [record.offset for record in consumed] == list(range(len(RECORDS)))
+    assert _contents(consumed) == _contents(stage.stored()) == _contents(RECORDS)
+
+
+def _add_codec(name: str) -> None:
+    how = "that are not compressed" if name == "none" else f"compressed with {name}"
+
+    @feature(_GROUP, f"codec {name}", f"Batches {how} are stored as they are, and consumed again.")
+    def codec(stage: Stage) -> None:
+        settings: ProduceSettings = {"compression": name}  # type: ignore[typeddict-item]  # one of the names below
+        _produce_and_consume(stage, settings)
+        batches = stored_batches(stage.brokers.main.folder, stage.name)
+        assert {batch.codec.name.lower() for batch in batches} == {name}
+
+
+def _add_acks(acks: Acks) -> None:
+    @feature(_GROUP, f"acks={acks}", f"Records produced with acks={acks} are there, in order.")
+    def acknowledged(stage: Stage) -> None:
+        _produce_and_consume(stage, {"acks": acks, "idempotence": False})
+
+
+for _codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+    _add_codec(_codec)
+for _acks in get_args(Acks):
+    _add_acks(_acks)
+
+
+@feature(_GROUP, "idempotence", "Batches of an idempotent producer have its id and sequence numbers without a gap.")
+def idempotent(stage: Stage) -> None:
+    topic = stage.new_topic()
+    for _ in range(2):
+        stage.client.produce(topic, RECORDS, {"idempotence": True, "acks": "all", "batch_bytes": 1000})
+    batches = stored_batches(stage.brokers.main.folder, topic)
+    (producer_id,) = {batch.producer_id for batch in batches}
+    assert producer_id >= 0
+    sequences = [sequence for batch in batches for sequence in range(batch.base_sequence, batch.last_sequence + 1)]
+    assert sequences == list(range(2 * len(RECORDS)))
+    assert _contents(stage.stored()) == 2 * _contents(RECORDS)
+
+
+@feature(
+    _GROUP,
+    "idempotence over a kill",
+    "The broker is killed (SIGKILL) after it appended a batch and before the producer heard of it, and started again: "
+    "every record is there once, in order.",
+)
+def idempotent_over_a_kill(stage: Stage) -> None:
+    brokers = stage.brokers
+    broker = brokers.strict
+    client = stage.connect(brokers.proxy.address)
+
+    def crash() -> None:
+        broker.kill()
+        broker.start()
+
+    try:
+        stage.connect_other(brokers.proxy.address).create_topic(stage.name, 1, {})
+        brokers.proxy.lose_answer(3, crash)
+        client.produce(stage.name, RECORDS, {"idempotence": True, "acks": "all", "batch_bytes": 1000})
+    finally:
+        client.close()
+    assert brokers.proxy.is_done
+    assert _contents(stored_records(broker.folder, stage.name)) == _contents(RECORDS)

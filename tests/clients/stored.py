@@ -1,0 +1,31 @@
+"""What a broker has stored of a partition, read from its files without any client: `stored_batches`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from octavo.records import Batch, read_batches
+from tests.clients.driver import Record
+
+
+def stored_batches(folder: Path, topic: str, partition: int = 0) -> list[Batch]:
+    """Return all batches of a partition, from the first segment to the last byte written."""
+    segments = sorted((folder / f"{topic}-{partition}").glob("*.log"))
+    return [batch for segment in segments for batch in read_batches(segment.read_bytes())]
+
+
+def stored_records(folder: Path, topic: str, partition: int = 0) -> list[Record]:
+    """Return all records of a partition."""
+    return [
+        Record(
+            key=record.key,
+            value=record.value,
+            headers=tuple((header.key, header.value) for header in record.headers),
+            timestamp_ms=record.timestamp_ms,
+            partition=partition,
+            offset=record.offset,
+            timestamp_type="LogAppendTime" if batch.timestamp_type else "CreateTime",
+        )
+        for batch in stored_batches(folder, topic, partition)
+        for record in batch
+    ]

@@ -1,0 +1,46 @@
+"""Each cell of the matrix of client and feature, against Octavo, and in the soak against Apache Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.clients.brokers import ApacheKafkaBroker, Brokers, OctavoBroker
+from tests.clients.cells import CELLS, Cell, Connections
+from tests.clients.clients import CLIENTS
+from tests.clients.document import DOCUMENT, render
+from tests.clients.features import FEATURES
+
+
+def test_excuses_are_for_features_that_there_are() -> None:
+    for client in CLIENTS.values():
+        assert {*client.cannot, *client.not_yet} <= FEATURES.keys()
+        assert not client.cannot.keys() & client.not_yet.keys()
+
+
+def test_the_document_has_the_matrix() -> None:
+    assert DOCUMENT.read_text() == render(), "run python -m tests.clients"
+
+
+@pytest.fixture(scope="module")
+def octavo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connections]:
+    with Brokers(OctavoBroker, tmp_path_factory.mktemp("octavo")) as brokers, Connections(brokers) as connections:
+        yield connections
+
+
+@pytest.fixture(scope="module")
+def apache_kafka(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connections]:
+    with Brokers(ApacheKafkaBroker, tmp_path_factory.mktemp("kafka")) as brokers, Connections(brokers) as connections:
+        yield connections
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_client(cell: Cell, octavo: Connections) -> None:
+    octavo.run(cell, everything_is_built=False)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_the_same_is_true_of_apache_kafka(cell: Cell, apache_kafka: Connections) -> None:
+    apache_kafka.run(cell, everything_is_built=True)
