@@ -19,7 +19,7 @@ from octavo.errors import InvalidConfig
 from octavo.log.config.broker_defaults import STAND_INS
 from octavo.log.config.nearest_name import nearest_name
 from octavo.log.config.options import Options, option
-from octavo.log.config.values import Switch, int32, int64
+from octavo.log.config.values import Switch, Text, int32, int64
 from octavo.records.layout import MAX_INT32
 
 
@@ -43,6 +43,11 @@ class BrokerConfig:
     connections_max_idle_ms: int = option(600_000, int64())
     max_connections: int = option(MAX_INT32, int32(0))
     max_connections_per_ip: int = option(MAX_INT32, int32(0))
+    max_connections_per_ip_overrides: str = option("", Text())
+    max_connection_creation_rate: int = option(MAX_INT32, int32(0))
+    queued_max_request_bytes: int = option(-1, int64())
+    socket_send_buffer_bytes: int = option(-1, int32(-1))  # Kafka's default is 102400; the kernel knows better
+    socket_receive_buffer_bytes: int = option(-1, int32(-1))
 
     # Work in the background.
     log_retention_check_interval_ms: int = option(300_000, int64(1))
@@ -52,8 +57,34 @@ class BrokerConfig:
 
     def __post_init__(self) -> None:
         _OPTIONS.check(self)
+        overrides = self.overrides_per_ip
+        if not self.max_connections_per_ip and not overrides:
+            raise InvalidConfig("max.connections.per.ip", "0", "it can be 0 only with max.connections.per.ip.overrides")
+        if 0 < self.queued_max_request_bytes < self.socket_request_max_bytes:
+            raise InvalidConfig(
+                "queued.max.request.bytes",
+                str(self.queued_max_request_bytes),
+                "it must not be less than socket.request.max.bytes",
+            )
+
+    @property
+    def overrides_per_ip(self) -> dict[str, int]:
+        """The numbers of connections that single hosts may have. Raises `InvalidConfig`."""
+        return _read_overrides(self.max_connections_per_ip_overrides)
 
 
+def _read_overrides(text: str) -> dict[str, int]:
+    """Read `HOST:NUMBER,...`."""
+    overrides = {}
+    for each in filter(None, (part.strip() for part in text.split(","))):
+        host, _, number = each.rpartition(":")
+        if not host.strip() or not number.strip().isdecimal():
+            raise InvalidConfig(_OVERRIDES, text, "it must be HOST:NUMBER, or several with commas between them")
+        overrides[host.strip()] = int(number)
+    return overrides
+
+
+_OVERRIDES: Final = "max.connections.per.ip.overrides"
 _OPTIONS: Final = Options(BrokerConfig, "broker")
 
 # Settings that are read elsewhere.

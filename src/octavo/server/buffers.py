@@ -1,37 +1,77 @@
-"""Buffers for requests that do not come in one piece: `BufferPool`.
+"""Memory for requests that do not come in one piece: `BufferPool`, and `RequestMemory`, the bound for all of them.
 
 A new buffer of a megabyte for each request would cost more time in the kernel, which has to provide its pages, than all
-the rest. So buffers are kept and used again. Their sizes are powers of two.
+the rest. So buffers are kept and used again. Their sizes are powers of two. A buffer is a mapping, whose pages exist as
+soon as something is written to them: a client that announces much and sends little costs little.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 from typing import Final
 
 SMALLEST: Final = 64 << 10
 LARGEST: Final = 4 << 20  # larger ones are not kept, and are made only as the bytes arrive
 _KEPT_BYTES: Final = 32 << 20  # of all buffers that nobody uses
+_PRIVATE: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_PART_OF_MACHINE: Final = 4
 
 
 class BufferPool:
     """Buffers that are lent and given back. For one thread."""
 
     def __init__(self) -> None:
-        self._free: Final[dict[int, list[bytearray]]] = {}
+        self._free: Final[dict[int, list[mmap.mmap]]] = {}
         self._kept = 0
 
-    def take(self, size: int) -> bytearray:
-        """Return a buffer of at least `size` bytes. What it contains is undefined."""
+    def take(self, size: int) -> mmap.mmap:
+        """Return a buffer of at least `size` bytes. What it contains is undefined. Raises `OSError`."""
         rounded = max(SMALLEST, 1 << (size - 1).bit_length())
         free = self._free.get(rounded)
         if free:
             self._kept -= rounded
             return free.pop()
-        return bytearray(rounded)
+        buffer = mmap.mmap(-1, rounded, flags=_PRIVATE)
+        if hasattr(mmap, "MADV_NOHUGEPAGE"):  # one byte would cost a page of 2 MiB
+            buffer.madvise(mmap.MADV_NOHUGEPAGE)
+        return buffer
 
-    def give_back(self, buffer: bytearray) -> None:
+    def give_back(self, buffer: mmap.mmap) -> None:
         """Take a buffer back. Nobody may look at it any more."""
         size = len(buffer)
         if size <= LARGEST and self._kept + size <= _KEPT_BYTES:
             self._free.setdefault(size, []).append(buffer)
             self._kept += size
+
+
+class RequestMemory:
+    """The bytes that requests may take which have not arrived as a whole, over all connections.
+
+    As with Kafka's `queued.max.request.bytes`, a request counts with the size that it announces, and is let in as long
+    as there is any room: so the sum may pass the limit by one request. For one thread.
+    """
+
+    def __init__(self, limit: int, largest_request: int) -> None:
+        """`limit`: 0 or less stands for a part of the machine's memory."""
+        if limit <= 0:
+            machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+            limit = max(machine // _PART_OF_MACHINE, 2 * largest_request)
+        self._limit: Final = limit
+        self._used = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another request is let in."""
+        return self._used < self._limit
+
+    def take(self, size: int) -> bool:
+        """Count a request, if there is room."""
+        if not self.has_room:
+            return False
+        self._used += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """Count a request no more."""
+        self._used -= size

@@ -1,11 +1,16 @@
 """One connection of a client: what has arrived of the next request, and what has to be sent.
 
 Requests are answered one after the other. While one waits for its answer, nothing more is read, as in Kafka; what has
-already arrived of the following requests is kept.
+already arrived of the following requests is kept. Nor is more read while the client does not read its answers. So the
+memory that a connection takes is that of one request, one answer and little more.
+
+A client may shut down its side after its last request: it gets the answers to all that it sent, and then the connection
+is closed.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import socket
 from collections import deque
@@ -13,17 +18,45 @@ from typing import Final
 
 from octavo.broker.answers import Part, Parts, Wait
 from octavo.broker.wire.frames import SIZE
-from octavo.errors import MalformedRequest
+from octavo.errors import ConnectionRefused, MalformedRequest
 from octavo.log.reading.read_view import FileSlice
-from octavo.server.buffers import LARGEST, BufferPool
+from octavo.server.buffers import LARGEST, SMALLEST, BufferPool, RequestMemory
 
 _SLICE_PER_TURN: Final = 4 << 20  # of a file, so that other connections get their turn
 _PARTS_PER_SEND: Final = 64
-_MAX_UNSENT: Final = 8 << 20  # bytes that are not files; above that no more requests are taken
+_NOTHING: Final = memoryview(b"")
+_MAX_UNSENT: Final = 256 << 10  # bytes; above that no more requests are taken. Files count: answers keep them open
+_SPARE: Final = 4  # a buffer that is so many times larger than needed is exchanged
 
 
 class Connection:
     """The state of one connection. It knows nothing of epoll: `Reactor` calls it when there is something to do."""
+
+    __slots__ = (
+        "_begin",
+        "_buffer",
+        "_end",
+        "_max_request_bytes",
+        "_memory",
+        "_out",
+        "_pool",
+        "_reserved",
+        "_source",
+        "_unsent",
+        "descriptor",
+        "events",
+        "has_ended",
+        "has_turn",
+        "is_busy",
+        "is_closed",
+        "lacks_memory",
+        "listener",
+        "peer",
+        "reserved_at",
+        "socket",
+        "used_at",
+        "waits_for",
+    )
 
     def __init__(
         self,
@@ -31,25 +64,33 @@ class Connection:
         peer: str,
         listener: tuple[str, int],
         pool: BufferPool,
+        memory: RequestMemory,
         max_request_bytes: int,
         now: float,
     ) -> None:
         self.socket: Final = client
         self.descriptor: Final = client.fileno()
+        self.peer: Final = peer
         self.listener: Final = listener
-        self.used_at = now
+        self.used_at = now  # when bytes were last received or sent
         self.waits_for: Wait | None = None  # the answer that the connection waits for
         self.is_busy = False  # an answer is awaited, from a wait or from another thread
+        self.has_turn = False  # requests have arrived that are taken in the next turn
+        self.has_ended = False  # the client sends nothing more
+        self.lacks_memory = False  # the next request has to wait until others have arrived as a whole
+        self.reserved_at = 0.0  # when memory was reserved for the next request
         self.is_closed = False
         self.events = 0  # what epoll was last told
         self._pool: Final = pool
+        self._memory: Final = memory
         self._max_request_bytes: Final = max_request_bytes
-        self._buffer: bytearray | None = None  # what arrived after the last whole request
+        self._buffer: mmap.mmap | None = None  # what arrived after the last whole request
+        self._source: memoryview = _NOTHING
         self._begin = 0  # where that begins in the buffer
         self._end = 0
+        self._reserved = 0
         self._out: Final[deque[Part]] = deque()
-        self._unsent = 0  # bytes in `_out` that are not files
-        self.peer: Final = peer
+        self._unsent = 0  # bytes in `_out`
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -65,9 +106,7 @@ class Connection:
             self._begin, self._end = 0, received
         else:
             self._make_room()
-            target = memoryview(self._buffer)
-            received = self.socket.recv_into(target[self._end :])
-            self._source = target
+            received = self.socket.recv_into(self._source[self._end :])
             self._end += received
         return received > 0
 
@@ -81,6 +120,9 @@ class Connection:
             raise MalformedRequest(f"a request cannot have {size} bytes")
         if available < SIZE.size + size:
             return None
+        if self._reserved:
+            self._memory.give_back(self._reserved)
+            self._reserved = 0
         begin = self._begin + SIZE.size
         self._begin = begin + size
         return self._source[begin : self._begin]
@@ -88,41 +130,67 @@ class Connection:
     def keep_rest(self) -> None:
         """Save what has arrived of the next request, or give the buffer back."""
         rest = self._end - self._begin
+        buffer = self._buffer
         if not rest:
-            if self._buffer is not None:
-                self._pool.give_back(self._buffer)
+            if buffer is not None:
+                self._pool.give_back(buffer)
                 self._buffer = None
-        elif self._buffer is None:
-            buffer = self._pool.take(self._wanted(rest))
-            buffer[:rest] = self._source[self._begin : self._end]
-            self._buffer, self._begin, self._end = buffer, 0, rest
-            self._source = memoryview(buffer)
+            self._source = _NOTHING
+        elif buffer is None or len(buffer) > SMALLEST:
+            wanted = self._wanted(rest)
+            if buffer is None or len(buffer) > _SPARE * wanted:
+                self._move_to(self._pool.take(wanted))
+        self.reserve()
+
+    def reserve(self) -> None:
+        """Count the memory for the next request; if there is none, the connection has to wait."""
+        self.lacks_memory = False
+        if self._reserved:
+            return
+        size = self._next_size(self._end - self._begin)
+        if size <= SMALLEST:
+            return
+        if self._memory.take(size):
+            self._reserved, self.reserved_at = size, self.used_at
+        else:
+            self.lacks_memory = True
+
+    @property
+    def reserved(self) -> int:
+        """The bytes that are reserved for a request that has not arrived as a whole."""
+        return self._reserved
+
+    def _next_size(self, rest: int) -> int:
+        """Return the size of the next frame, as far as it is known."""
+        if rest < SIZE.size:
+            return rest
+        return SIZE.size + max(0, int(SIZE.unpack_from(self._source, self._begin)[0]))
 
     def _wanted(self, rest: int) -> int:
         """Return the size of the buffer for the next request: all of it, but not more than a little at a time."""
-        wanted = rest
-        if rest >= SIZE.size:
-            wanted = SIZE.size + max(0, int(SIZE.unpack_from(self._source, self._begin)[0]))
-        return max(rest, min(wanted, LARGEST, SIZE.size + self._max_request_bytes)) + 1
+        return max(rest, min(self._next_size(rest), LARGEST, SIZE.size + self._max_request_bytes)) + 1
+
+    def _move_to(self, buffer: mmap.mmap) -> None:
+        """Go on with another buffer."""
+        rest, target = self._end - self._begin, memoryview(buffer)
+        target[:rest] = self._source[self._begin : self._end]
+        if self._buffer is not None:
+            self._pool.give_back(self._buffer)
+        self._buffer, self._source, self._begin, self._end = buffer, target, 0, rest
 
     def _make_room(self) -> None:
         """Have room for more bytes behind those that are there."""
         buffer = self._buffer
         assert buffer is not None
         rest = self._end - self._begin
-        missing = SIZE.size
-        if rest >= SIZE.size:
-            missing = SIZE.size + int(SIZE.unpack_from(buffer, self._begin)[0]) - rest
-        if len(buffer) - self._end >= min(missing, LARGEST):
+        missing = min(max(SIZE.size, self._next_size(rest) - rest), LARGEST)
+        if len(buffer) - self._end >= missing:
             return
-        if rest + min(missing, LARGEST) <= len(buffer):
-            buffer[:rest] = buffer[self._begin : self._end]
+        if rest + missing <= len(buffer):
+            buffer.move(0, self._begin, rest)
+            self._begin, self._end = 0, rest
         else:
-            larger = self._pool.take(max(2 * rest, rest + min(missing, LARGEST)))
-            larger[:rest] = memoryview(buffer)[self._begin : self._end]
-            self._pool.give_back(buffer)
-            self._buffer = larger
-        self._begin, self._end = 0, rest
+            self._move_to(self._pool.take(max(2 * rest, rest + missing)))
 
     @property
     def has_rest(self) -> bool:
@@ -133,10 +201,10 @@ class Connection:
 
     def answer(self, parts: Parts) -> None:
         """Add an answer to what has to be sent."""
-        sizes = [part.size if isinstance(part, FileSlice) else len(part) for part in parts]
-        parts[0] = SIZE.pack(sum(sizes)) + parts[0]  # type: ignore[operator] # the first part is the header
+        size = sum([part.size if isinstance(part, FileSlice) else len(part) for part in parts])
+        parts[0] = SIZE.pack(size) + parts[0]  # type: ignore[operator] # the first part is the header
         self._out.extend(parts)
-        self._unsent += SIZE.size + sum(len(part) for part in parts if isinstance(part, bytes))
+        self._unsent += SIZE.size + size
 
     @property
     def has_answers(self) -> bool:
@@ -147,6 +215,11 @@ class Connection:
     def takes_requests(self) -> bool:
         """Whether the client reads its answers, and none is awaited: then more requests are taken."""
         return not self.is_busy and self._unsent < _MAX_UNSENT
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether more may be received."""
+        return not (self.has_turn or self.lacks_memory or self.has_ended) and self.takes_requests
 
     def send(self) -> None:
         """Send as much as the socket takes and is fair to others."""
@@ -167,7 +240,8 @@ class Connection:
     def _send_slice(self, part: FileSlice, budget: int) -> int:
         sent = os.sendfile(self.descriptor, part.descriptor, part.position, min(part.size, budget))
         if not sent:
-            raise ConnectionError("a segment is shorter than the answer that was made from it")
+            raise ConnectionRefused("a segment is shorter than the answer that was made from it")
+        self._unsent -= sent
         if sent == part.size:
             self._out.popleft()
         else:
@@ -199,7 +273,11 @@ class Connection:
         """Close the socket, and give everything back."""
         self.is_closed = True
         self._out.clear()
+        self._memory.give_back(self._reserved)
+        self._reserved = 0
         if self._buffer is not None:
             self._pool.give_back(self._buffer)
             self._buffer = None
+        self._source = _NOTHING
+        self._begin = self._end = 0
         self.socket.close()

@@ -10,10 +10,12 @@ import contextlib
 import heapq
 import os
 import select
+import signal
 import socket
 import threading
 import time
-from collections import Counter, deque
+import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Final
@@ -21,49 +23,49 @@ from typing import Final
 from octavo.broker.answers import Answer, Later, Parts, Wait
 from octavo.broker.broker import Broker
 from octavo.errors import ConnectionRefused
-from octavo.server.buffers import BufferPool
+from octavo.server.acceptor import Acceptor, Listener
+from octavo.server.buffers import BufferPool, RequestMemory
 from octavo.server.connection import Connection
+from octavo.server.notices import Notices
 from octavo.server.statistics import ServerStatistics
 
 _SHARED_BUFFER: Final = 256 << 10
-_IDLE_CHECK_S: Final = 1.0
-_ACCEPTS_PER_TURN: Final = 64
-
-
-class Listener:
-    """A socket that accepts connections, and the address that clients are told."""
-
-    def __init__(self, accepting: socket.socket, advertised: tuple[str, int]) -> None:
-        self.socket: Final = accepting
-        self.advertised: Final = advertised
+_CHECK_S: Final = 1.0
+_TURN_S: Final = 0.002  # for the requests of one connection, before others get their turn
+_SLOW_S: Final = 30  # for a request to arrive, while others wait for memory
+_MAX_FAILURES: Final = 100  # turns that fail one after the other
+_FEW: Final = 64
 
 
 class Reactor:
     """Serves the connections of some listeners. Call `run` in a thread of its own, and `stop` from any other."""
 
     def __init__(self, broker: Broker, listeners: Sequence[Listener], workers: Executor) -> None:
+        config = broker.config
         self._broker: Final = broker
-        self._config: Final = broker.config
+        self._config: Final = config
         self._workers: Final = workers
-        self._listeners: Final = {each.socket.fileno(): each for each in listeners}
+        self._notices: Final = Notices(broker.say)
         self._connections: Final[dict[int, Connection]] = {}
-        self._peers: Final[Counter[str]] = Counter()
         self._pool: Final = BufferPool()
+        self._memory: Final = RequestMemory(config.queued_max_request_bytes, config.socket_request_max_bytes)
         self._shared: Final = bytearray(_SHARED_BUFFER)
         self._shared_view: Final = memoryview(self._shared)
-        self._deadlines: Final[list[tuple[float, int, Wait, Connection]]] = []
+        self._deadlines: Final[list[tuple[float, int, Wait]]] = []
         self._number = 0  # makes entries of the heap comparable
         self._waiting: Final[dict[Wait, Connection]] = {}
+        self._next_turn: deque[Connection] = deque()  # they have more requests than one turn takes
+        self._lacking: Final[dict[Connection, None]] = {}  # they wait for memory
         self._calls: Final[deque[Callable[[], None]]] = deque()
         self._epoll: Final = select.epoll()
         self._wakeup: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wakeup, select.EPOLLIN)
+        self._acceptor: Final = Acceptor(listeners, self._epoll, config, self._notices, self._connect)
         self._longest_turn_s = self._longest_request_s = 0.0
         self._longest_api_key = -1
         self._is_stopping = False
-        self._next_idle_check = time.monotonic() + _IDLE_CHECK_S
-        for descriptor in self._listeners:
-            self._epoll.register(descriptor, select.EPOLLIN)
+        self._next_check = time.monotonic() + _CHECK_S
+        _REACTORS.add(self)
 
     # ------------------------------------------------------------------------------------------------- other threads
 
@@ -102,113 +104,138 @@ class Reactor:
     def run(self) -> None:
         """Serve until `stop`; then close all connections and listeners."""
         self._broker.run_here(self._poke)
+        # A client that is gone is an error of `send`, also in a program that wants to die of SIGPIPE.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+        failures = 0
         try:
             while not self._is_stopping:
-                self._turn()
+                try:
+                    self._turn()
+                    failures = 0
+                except Exception as error:  # a mistake of ours; what it was about is lost, the rest is served on
+                    failures += 1
+                    self._notices.say("turn", f"a turn of the reactor failed: {error!r}")
+                    if failures == _MAX_FAILURES:
+                        self._broker.say("the broker stops serving, because it fails again and again")
+                        raise
         finally:
             for connection in list(self._connections.values()):
                 self._close(connection)
-            for listener in self._listeners.values():
-                listener.socket.close()
+            self._acceptor.close()
             self._epoll.close()
             os.close(self._wakeup)
 
     def _turn(self) -> None:
+        accepting = []
         events = self._epoll.poll(self._patience())
         begin = time.monotonic()
         for descriptor, event in events:
             connection = self._connections.get(descriptor)
             if connection is not None:
-                self._serve(connection, event)
-            elif descriptor in self._listeners:
-                self._accept(self._listeners[descriptor])
+                self._guard(connection, self._serve, connection, event)
             elif descriptor == self._wakeup:
                 with contextlib.suppress(BlockingIOError):
                     os.eventfd_read(self._wakeup)
+            else:
+                accepting.append(descriptor)
+        waiting, self._next_turn = self._next_turn, deque()
+        for connection in waiting:
+            self._guard(connection, self._go_on, connection)
+        # Last, so that a new connection cannot be taken for a closed one with the same descriptor.
+        for descriptor in accepting:
+            self._acceptor.accept(descriptor)
         while self._calls:
             self._calls.popleft()()
         now = time.monotonic()
         self._expire(now)
         self._retry_woken()  # last: requests that were answered until now may have appended
-        if now >= self._next_idle_check:
-            self._close_idle(now)
+        if self._lacking:
+            self._share_memory()
+        if now >= self._next_check:
+            self._check(now)
         self._longest_turn_s = max(self._longest_turn_s, time.monotonic() - begin)
 
     def _patience(self) -> float:
+        if self._next_turn:
+            return 0.0
         now = time.monotonic()
-        until = self._next_idle_check
+        until = self._next_check
         if self._deadlines:
             until = min(until, self._deadlines[0][0])
         return max(0.0, until - now)
 
-    # -------------------------------------------------------------------------------------------------- connections
-
-    def _accept(self, listener: Listener) -> None:
-        for _ in range(_ACCEPTS_PER_TURN):
-            try:
-                client, address = listener.socket.accept()
-            except BlockingIOError:
-                return
-            except OSError as error:  # too many open files: others are served on
-                self._broker.say(f"a connection could not be accepted: {error}")
-                return
-            peer = str(address[0])
-            if (
-                self._peers[peer] >= self._config.max_connections_per_ip
-                or len(self._connections) >= self._config.max_connections
-            ):
-                client.close()
-                continue
-            client.setblocking(False)
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = Connection(
-                client, peer, listener.advertised, self._pool, self._config.socket_request_max_bytes, time.monotonic()
-            )
-            self._connections[connection.descriptor] = connection
-            self._peers[peer] += 1
-            connection.events = select.EPOLLIN | select.EPOLLRDHUP
-            self._epoll.register(connection.descriptor, connection.events)
-
-    def _serve(self, connection: Connection, event: int) -> None:
+    def _guard(self, connection: Connection, do: Callable[..., None], *arguments: object) -> None:
+        """Do something for a connection, and close it if that fails."""
         try:
-            if event & (select.EPOLLERR | select.EPOLLHUP):
-                self._close(connection)
-                return
-            connection.used_at = time.monotonic()
-            if event & select.EPOLLIN and connection.takes_requests:
-                if not connection.receive(self._shared, self._shared_view):
-                    self._close(connection)
-                    return
-                self._take_requests(connection)
-                connection.keep_rest()
-            elif event & select.EPOLLRDHUP:
-                self._close(connection)
-                return
-            self._flush(connection)
+            do(*arguments)
         except BlockingIOError:
             pass
-        except (ConnectionRefused, OSError):
+        except ConnectionRefused as reason:
+            self._notices.say("refused", f"the connection from {connection.peer} was closed: {reason}")
+            self._close(connection)
+        except ConnectionError:  # the client is gone
+            self._close(connection)
+        except Exception as error:  # a mistake of ours must not end the service for the others
+            self._notices.say("failed", f"the connection from {connection.peer} was closed, it failed: {error!r}")
             self._close(connection)
 
+    # -------------------------------------------------------------------------------------------------- connections
+
+    def _connect(self, client: socket.socket, peer: str, listener: Listener) -> None:
+        now, most = time.monotonic(), self._config.socket_request_max_bytes
+        connection = Connection(client, peer, listener.advertised, self._pool, self._memory, most, now)
+        self._connections[connection.descriptor] = connection
+        connection.events = select.EPOLLIN
+        self._epoll.register(connection.descriptor, connection.events)
+
+    def _serve(self, connection: Connection, event: int) -> None:
+        connection.used_at = time.monotonic()
+        if event & select.EPOLLIN and connection.takes_bytes:
+            if connection.receive(self._shared, self._shared_view):
+                self._take_requests(connection)
+                connection.keep_rest()
+            else:
+                connection.has_ended = True
+        elif event & (select.EPOLLERR | select.EPOLLHUP):
+            self._close(connection)
+            return
+        self._flush(connection)
+
     def _take_requests(self, connection: Connection) -> None:
-        """Answer the requests that have arrived, until one has to wait."""
+        """Answer the requests that have arrived, until one has to wait, or until others must have their turn."""
         begin = time.monotonic()
+        until = begin + _TURN_S
         while connection.takes_requests:
             frame = connection.next_request()
             if frame is None:
                 return
             try:
                 answer = self._broker.handle(frame, connection)
-            except (ConnectionRefused, OSError):
+            except ConnectionRefused:
                 raise
-            except Exception as error:  # a mistake of ours must not end the service for the others
-                self._broker.say(f"a request from {connection.peer} failed: {error!r}")
-                raise ConnectionRefused("the request failed") from error
+            except Exception as error:
+                self._notices.say("request", f"a request from {connection.peer} failed: {error!r}")
+                self._close(connection)
+                return
             self._answer(connection, answer)
             end = time.monotonic()
             if end - begin > self._longest_request_s:
                 self._longest_request_s, self._longest_api_key = end - begin, int.from_bytes(frame[:2], "big")
             begin = end
+            if end > until:
+                if connection.has_rest and not connection.has_turn:
+                    connection.has_turn = True
+                    self._next_turn.append(connection)
+                return
+
+    def _go_on(self, connection: Connection) -> None:
+        """Take the requests for which there was no time in the last turn."""
+        if connection.is_closed:
+            return
+        connection.has_turn = False
+        self._take_requests(connection)
+        connection.keep_rest()
+        self._flush(connection)
 
     def _answer(self, connection: Connection, answer: Answer) -> None:
         if answer is None:
@@ -218,7 +245,7 @@ class Reactor:
         elif isinstance(answer, Wait):
             connection.is_busy, connection.waits_for = True, answer
             self._number += 1
-            heapq.heappush(self._deadlines, (answer.deadline, self._number, answer, connection))
+            heapq.heappush(self._deadlines, (answer.deadline, self._number, answer))
             self._waiting[answer] = connection
             self._broker.watch(answer)
         else:
@@ -230,10 +257,10 @@ class Reactor:
             try:
                 parts = later.work()
             except Exception as error:  # the client would wait for ever
-                self._broker.say(f"a request failed: {error!r}")
+                self._notices.say("request", f"a request from {connection.peer} failed: {error!r}")
                 self.call(lambda: self._close(connection))
             else:
-                self.call(lambda: self._finish(connection, parts))
+                self.call(lambda: self._guard(connection, self._finish, connection, parts))
 
         self._workers.submit(work)
 
@@ -242,26 +269,30 @@ class Reactor:
         if connection.is_closed:
             return
         connection.is_busy, connection.waits_for = False, None
-        try:
-            connection.answer(parts)
-            if connection.has_rest:
-                self._take_requests(connection)
-                connection.keep_rest()
-            self._flush(connection)
-        except (ConnectionRefused, OSError):
-            self._close(connection)
+        connection.answer(parts)
+        if connection.has_rest:
+            self._take_requests(connection)
+            connection.keep_rest()
+        self._flush(connection)
 
     def _flush(self, connection: Connection) -> None:
         """Send what can be sent, and have epoll tell what the connection waits for now."""
+        if connection.is_closed:
+            return
         connection.send()
-        if connection.has_rest and connection.takes_requests:  # it had too many answers before
-            self._take_requests(connection)
+        if connection.has_rest and connection.takes_requests and not connection.has_turn:
+            self._take_requests(connection)  # there were too many answers before
             connection.keep_rest()
-        events = select.EPOLLRDHUP
-        if connection.takes_requests:
-            events |= select.EPOLLIN
+        events = 0
         if connection.has_answers:
-            events |= select.EPOLLOUT
+            events = select.EPOLLOUT
+        elif connection.has_ended and not connection.is_busy:
+            self._close(connection)
+            return
+        if connection.takes_bytes:
+            events |= select.EPOLLIN
+        elif connection.lacks_memory:
+            self._lacking.setdefault(connection)
         if events != connection.events:
             connection.events = events
             self._epoll.modify(connection.descriptor, events)
@@ -273,18 +304,45 @@ class Reactor:
             self._waiting.pop(connection.waits_for, None)
             self._broker.forget(connection.waits_for)
         del self._connections[connection.descriptor]
-        self._peers[connection.peer] -= 1
-        if not self._peers[connection.peer]:
-            del self._peers[connection.peer]
+        self._lacking.pop(connection, None)
         with contextlib.suppress(OSError):
             self._epoll.unregister(connection.descriptor)
         connection.close()
+        self._acceptor.forget(connection.peer)
 
-    def _close_idle(self, now: float) -> None:
-        self._next_idle_check = now + _IDLE_CHECK_S
+    # ------------------------------------------------------------------------------------------- what is looked after
+
+    def _share_memory(self) -> None:
+        """Let requests in that waited for memory, in their order."""
+        while self._lacking and self._memory.has_room:
+            connection = next(iter(self._lacking))
+            del self._lacking[connection]
+            if connection.lacks_memory:
+                connection.reserve()
+                self._guard(connection, self._flush, connection)
+
+    def _check(self, now: float) -> None:
+        """Close what was idle for too long, the oldest first, and say what was held back."""
+        self._next_check = now + _CHECK_S
         limit_s = self._config.connections_max_idle_ms / 1000
-        idle = [each for each in self._connections.values() if 0 <= limit_s < now - each.used_at]
-        for connection in idle:
+        if limit_s >= 0:
+            idle = [each for each in self._connections.values() if now - each.used_at > limit_s]
+            for connection in sorted(idle, key=lambda each: each.used_at):
+                self._close(connection)
+        if self._lacking:
+            self._cut_slow(now)
+        self._acceptor.check(now)
+        self._notices.say_rest()
+
+    def _cut_slow(self, now: float) -> None:
+        """Close connections whose requests have been arriving for so long that the client has given up on them."""
+        slow = [each for each in self._connections.values() if each.reserved and now - each.reserved_at > _SLOW_S]
+        for connection in slow:
+            self._notices.say(
+                "slow",
+                f"the connection from {connection.peer} was closed: its request of {connection.reserved} bytes has not"
+                f" arrived after {_SLOW_S} s, and others wait for the memory",
+            )
             self._close(connection)
 
     # --------------------------------------------------------------------------------------------------------- waits
@@ -299,13 +357,11 @@ class Reactor:
 
     def _retry(self, wait: Wait, *, is_over: bool) -> None:
         connection = self._waiting.get(wait)
-        if connection is None:
-            return
-        try:
-            parts = wait.retry(is_over)
-        except (ConnectionRefused, OSError):
-            self._close(connection)
-            return
+        if connection is not None:
+            self._guard(connection, self._try_again, connection, wait, is_over)
+
+    def _try_again(self, connection: Connection, wait: Wait, is_over: bool) -> None:
+        parts = wait.retry(is_over)
         if parts is not None:
             del self._waiting[wait]
             self._broker.forget(wait)
@@ -314,9 +370,22 @@ class Reactor:
     def _expire(self, now: float) -> None:
         deadlines = self._deadlines
         while deadlines and (deadlines[0][0] <= now or deadlines[0][2].is_over):
-            _, _, wait, _ = heapq.heappop(deadlines)
+            _, _, wait = heapq.heappop(deadlines)
             if not wait.is_over:
                 self._retry(wait, is_over=True)
+        if len(deadlines) > _FEW and len(deadlines) > 2 * len(self._waiting):
+            # Answered long before their deadlines, which may be weeks away.
+            deadlines[:] = [each for each in deadlines if not each[2].is_over]
+            heapq.heapify(deadlines)
+
+    # ---------------------------------------------------------------------------------------------------------- fork
+
+    def abandon(self) -> None:
+        """Close the sockets in a child process, so that clients see the end of those of the parent."""
+        self._is_stopping = True
+        for connection in self._connections.values():
+            connection.socket.close()
+        self._acceptor.close()
 
 
 def run_in_thread(reactor: Reactor) -> threading.Thread:
@@ -324,3 +393,14 @@ def run_in_thread(reactor: Reactor) -> threading.Thread:
     thread = threading.Thread(target=reactor.run, name="octavo-reactor", daemon=True)
     thread.start()
     return thread
+
+
+_REACTORS: Final[weakref.WeakSet[Reactor]] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for reactor in list(_REACTORS):
+        reactor.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

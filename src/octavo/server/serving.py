@@ -18,7 +18,8 @@ from octavo.broker.config import ADVERTISED, LISTENERS, LOG_DIRS, Settings, read
 from octavo.errors import InvalidConfig, InvalidInput
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
-from octavo.server.reactor import Listener, Reactor, run_in_thread
+from octavo.server.acceptor import Listener
+from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
 
 LOOPBACK: Final = "127.0.0.1"

@@ -1,0 +1,168 @@
+"""Accept connections, within the limits that Kafka has: `Acceptor`.
+
+    max.connections                   above it, the acceptor waits until a connection is closed
+    max.connections.per.ip            above it, and its overrides, a connection is closed at once
+    max.connection.creation.rate      above it, the acceptor waits; there may be a burst of ten seconds' worth
+    open files of the process         a few are left for the log; then the acceptor waits
+
+Who waits is in the backlog of the listening socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import resource
+import select
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from octavo.broker.config import BrokerConfig
+from octavo.errors import InvalidConfig
+from octavo.server.notices import Notices
+
+_ACCEPTS_PER_TURN: Final = 64
+_EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_RESERVE: Final = 64  # descriptors for files
+_PATIENCE_S: Final = 1.0  # with descriptors, which others than connections may free
+_BURST_S: Final = 10  # Kafka measures rates over so long
+
+
+class Listener:
+    """A socket that accepts connections, and the address that clients are told."""
+
+    def __init__(self, accepting: socket.socket, advertised: tuple[str, int]) -> None:
+        self.socket: Final = accepting
+        self.advertised: Final = advertised
+
+
+class Acceptor:
+    """Accepts the connections of some listeners, and counts them by their addresses."""
+
+    def __init__(
+        self,
+        listeners: Sequence[Listener],
+        epoll: select.epoll,
+        config: BrokerConfig,
+        notices: Notices,
+        connect: Callable[[socket.socket, str, Listener], None],
+    ) -> None:
+        """`connect` takes a new connection over: its socket, the address of the client, and the listener."""
+        self._listeners: Final = {each.socket.fileno(): each for each in listeners}
+        self._epoll: Final = epoll
+        self._config: Final = config
+        self._notices: Final = notices
+        self._connect: Final = connect
+        self._peers: Final[Counter[str]] = Counter()
+        self._overrides: Final = {_address(host): most for host, most in config.overrides_per_ip.items()}
+        self._count = 0
+        self._is_paused = False
+        self._paused_until = 0.0
+        self._tokens = float(_BURST_S * config.max_connection_creation_rate)
+        self._counted_at = time.monotonic()
+        for descriptor in self._listeners:
+            epoll.register(descriptor, select.EPOLLIN)
+
+    def accept(self, descriptor: int) -> None:
+        """Accept connections that a listener has, if it is one of ours."""
+        listener = self._listeners.get(descriptor)
+        for _ in range(_ACCEPTS_PER_TURN):
+            if listener is None or not self._may_accept():
+                return
+            try:
+                client, address = listener.socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self._pause(f"no connection can be accepted: {error.strerror}")
+                    return
+                continue  # the client is gone already
+            self._admit(client, str(address[0]), listener)
+
+    def _may_accept(self) -> bool:
+        if self._is_paused:
+            return False
+        if self._count >= self._config.max_connections:
+            self._pause(f"max.connections={self._config.max_connections} are open, and others have to wait")
+            return False
+        now, rate = time.monotonic(), self._config.max_connection_creation_rate
+        self._tokens = min(_BURST_S * rate, self._tokens + (now - self._counted_at) * rate)
+        self._counted_at = now
+        if self._tokens < 1:
+            self._pause(f"more than max.connection.creation.rate={rate} connections a second are coming")
+            return False
+        self._tokens -= 1
+        return True
+
+    def _admit(self, client: socket.socket, peer: str, listener: Listener) -> None:
+        most = self._overrides.get(peer, self._config.max_connections_per_ip)
+        if self._peers[peer] >= most:
+            client.close()
+            self._notices.say("per ip", f"a connection from {peer} was refused: it has {most}, which is the maximum")
+            return
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if limit != resource.RLIM_INFINITY and client.fileno() >= limit - min(_RESERVE, limit // 4):
+            client.close()
+            self._pause(f"a connection from {peer} was refused: nearly all of {limit} descriptors are in use")
+            return
+        try:
+            client.setblocking(False)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._size_buffers(client)
+            self._connect(client, peer, listener)
+        except OSError:  # it is gone already
+            client.close()
+            return
+        self._peers[peer] += 1
+        self._count += 1
+
+    def _size_buffers(self, client: socket.socket) -> None:
+        config = self._config
+        if config.socket_send_buffer_bytes > 0:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
+        if config.socket_receive_buffer_bytes > 0:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.socket_receive_buffer_bytes)
+
+    def forget(self, peer: str) -> None:
+        """Count a connection no more: it was closed."""
+        self._count -= 1
+        self._peers[peer] -= 1
+        if not self._peers[peer]:
+            del self._peers[peer]
+        if self._is_paused:
+            self._resume()
+
+    def check(self, now: float) -> None:
+        """Try again after a pause. Call this now and then."""
+        if self._is_paused and now >= self._paused_until and self._count < self._config.max_connections:
+            self._resume()
+
+    def _pause(self, why: str) -> None:
+        """Let clients wait: otherwise epoll would say without end that they are there."""
+        self._notices.say("accept", why)
+        self._is_paused, self._paused_until = True, time.monotonic() + _PATIENCE_S
+        for descriptor in self._listeners:
+            self._epoll.modify(descriptor, 0)
+
+    def _resume(self) -> None:
+        self._is_paused = False
+        for descriptor in self._listeners:
+            with contextlib.suppress(OSError):  # at the end
+                self._epoll.modify(descriptor, select.EPOLLIN)
+
+    def close(self) -> None:
+        """Close the listeners."""
+        for listener in self._listeners.values():
+            listener.socket.close()
+
+
+def _address(host: str) -> str:
+    """Return the address of a host, which may be given by its name. Raises `InvalidConfig`."""
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        raise InvalidConfig("max.connections.per.ip.overrides", host, "it is no address and no known host") from None
