@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from octavo.inspect.kafka_text import RecordDecoder, TextOptions, print_files
 from tests.kafka.judge import Judge
 
+_TOOL: Final = "org.apache.kafka.tools.DumpLogSegments"
 _RUNS_A_QUESTION: Final = 200
 # What cannot be the same: where in Java's source an exception comes from, and the identities of Java's objects.
 _FRAMES: Final = re.compile(rb"^\t(at .*|\.\.\. \d+ more)\n", re.MULTILINE)
@@ -46,7 +47,8 @@ def ask_kafka(judge: Judge, runs: Sequence[Run]) -> list[tuple[Printed, int]]:
     answers = []
     for start in range(0, len(runs), _RUNS_A_QUESTION):
         part = runs[start : start + _RUNS_A_QUESTION]
-        answers += judge.ask("dump", runs=[["--files", ",".join(run.files), *run.options] for run in part])
+        asked = [{"main": _TOOL, "arguments": ["--files", ",".join(run.files), *run.options]} for run in part]
+        answers += judge.ask("tools", runs=asked)
     return [(Printed(_same(answer["out"]), _same(answer["err"])), answer["exit"]) for answer in answers]
 
 

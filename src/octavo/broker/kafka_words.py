@@ -8,7 +8,7 @@ from typing import Final
 from octavo.errors import InvalidConfig
 from octavo.log.config.log_config import TOPIC_OPTIONS
 from octavo.log.config.values import Integer, Kind, Ratio, Switch
-from octavo.log.names import topic_name_problem
+from octavo.log.names import TopicPartition, topic_name_problem
 
 _MAX_NAME: Final = 249
 MALFORMED: Final = (
@@ -30,6 +30,11 @@ def name_problem(name: str) -> str | None:
     else:
         what = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     return f"Topic name is invalid: {what}"
+
+
+def no_key(partition: TopicPartition) -> str:
+    """Return what is wrong with a record without a key in a compacted topic."""
+    return f"Compacted topic cannot accept message without key in topic partition {partition}"
 
 
 def config_problem(error: InvalidConfig) -> str:

@@ -11,12 +11,14 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Parts
+from octavo.broker.kafka_words import no_key
 from octavo.broker.request import Request
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
 from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
+    from octavo.log.log import Log
 
 _OF_RECORDS: Final = "One or more records have been rejected"
 _OF_TIME: Final = f"{_OF_RECORDS} due to invalid timestamp"
@@ -88,11 +90,21 @@ def _append(broker: Broker, wanted: PartitionProduce) -> PartitionResult:
     except AppendRefused as error:
         if not error.record_errors:
             return PartitionResult(partition, error.code)
-        why = _OF_TIME if error.code == ErrorCode.INVALID_TIMESTAMP else _OF_RECORDS
-        return PartitionResult(partition, error.code, -1, -1, found.log.start_offset, error.record_errors, why)
+        return _with_record_errors(found.log, error)
     except LogError as error:
         return PartitionResult(partition, error.code)
     except OSError as error:
         broker.say(f"{found.log.partition}: records could not be written: {error}")
         return PartitionResult(partition, ErrorCode.KAFKA_STORAGE_ERROR)
     return PartitionResult(partition, 0, done.base_offset, done.append_time_ms, done.log_start_offset)
+
+
+def _with_record_errors(log: Log, error: AppendRefused) -> PartitionResult:
+    """Return the answer if some records are refused for their keys or times."""
+    errors = error.record_errors
+    if error.code == ErrorCode.INVALID_TIMESTAMP:
+        why = _OF_TIME
+    else:
+        why = _OF_RECORDS
+        errors = tuple(each._replace(message=no_key(log.partition)) for each in errors)  # there is no other reason
+    return PartitionResult(log.partition.partition, error.code, -1, -1, log.start_offset, errors, why)

@@ -29,7 +29,7 @@ final class Storage {
         InternalRecords.register(operations);
         Clients.register(operations);
         Administration.register(operations);
-        Dumping.register(operations);
+        Tools.register(operations);
     }
 
     /** What the leader makes of a client's records before it appends them. */
