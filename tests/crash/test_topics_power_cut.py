@@ -1,4 +1,4 @@
-"""The power goes off, or a process dies, while a topic is created: then it is there completely, or gone."""
+"""The power goes off, or a process dies, while a topic is created or deleted: it is there completely, or gone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from octavo.log import DataDirectory
 from octavo.log.files.partition_metadata import read_topic_id
+from octavo.log.files.text_checkpoint import RECOVERY_POINT
 from octavo.log.storage import DISK
 from tests.clock import Clock
 from tests.crash.disk import ANY_NAMES, POWER_CUTS, PROCESS_DIED, Data, Disk, Names, Survival, write_image
@@ -57,14 +58,22 @@ def judge(folder: Path, partitions: int, *, sample: int = 1) -> bool:
         for number in numbers[::sample]:
             assert keys(data.log(NAME, number)) == [number]
         if not numbers:
+            assert NAME not in (folder / RECOVERY_POINT).read_text("utf-8")
             data.create_topic(NAME, partitions, topic_id=TOPIC_ID)
     return bool(numbers)
 
 
-def outcomes(folder: Path, partitions: int, change: Callable[[DataDirectory], None]) -> set[bool]:
+def outcomes(
+    folder: Path,
+    partitions: int,
+    change: Callable[[DataDirectory], None],
+    before: Callable[[DataDirectory], None] | None = None,
+) -> set[bool]:
     """Crash at every operation of a change, in every way. Return whether the topic was there, sometimes or always."""
     storage = make_disk(folder)
     data = open_directory(storage.folder, storage)
+    if before is not None:
+        before(data)
     begin = len(storage.journal)
     change(data)
     seen = set()
@@ -82,6 +91,15 @@ def test_a_half_made_topic_is_finished_or_gone_at_every_crash(folder: Path) -> N
         data.create_topic(NAME, 2, topic_id=TOPIC_ID)
 
     assert outcomes(folder, 2, create) == {True, False}
+
+
+@pytest.mark.long
+def test_a_half_deleted_topic_is_there_or_gone_at_every_crash(folder: Path) -> None:
+    def create(data: DataDirectory) -> None:
+        data.create_topic(NAME, 2, topic_id=TOPIC_ID)
+        data.write_checkpoints()
+
+    assert outcomes(folder, 2, lambda data: data.delete_topic(NAME), create) == {True, False}
 
 
 def test_a_topic_lasts_from_the_moment_it_is_created(folder: Path) -> None:

@@ -137,6 +137,11 @@ class Checkpoints:
                 changed[CLEANER] = self._offsets[CLEANER]
             self._write(changed)
 
+    @property
+    def partitions(self) -> set[TopicPartition]:
+        """All partitions that the checkpoints name."""
+        return {partition for offsets in self._offsets.values() for partition in offsets}
+
     def may_name(self, partition: TopicPartition) -> bool:
         """Whether a checkpoint on disk may name the partition."""
         return bool(self._unsure) or any(partition in offsets for offsets in self._offsets.values())

@@ -19,7 +19,7 @@ from octavo.log.closing import Attempts
 from octavo.log.config.broker_defaults import BrokerDefaults
 from octavo.log.config.log_config import LogConfig
 from octavo.log.directory.data_folder import DataFolder
-from octavo.log.files.partition_metadata import write_topic_ids
+from octavo.log.files.partition_metadata import read_topic_id, write_topic_ids
 from octavo.log.names import PARTITION_METADATA, TopicPartition
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage, is_full
@@ -59,6 +59,8 @@ class Topics:
         """Open the logs of all partitions, and finish the creation of topics that are in the metadata."""
         for folder in self._folders:
             folder.begin()
+            if self._is_in_charge and not folder.was_clean:
+                self._finish_deletions(folder)
             for partition in folder.partitions:
                 self._open_log(folder, partition)
         if not self._is_in_charge:
@@ -68,6 +70,25 @@ class Topics:
         for topic in self._metadata.topics.values():
             with _if_there_is_room():
                 self._make_partitions(topic)
+
+    def _finish_deletions(self, folder: DataFolder) -> None:
+        """Put away the partitions of topics whose deletion a crash has interrupted, and drop their checkpoints.
+
+        Their names would be taken for ever. Folders that only look abandoned stay: they may be meant to be adopted.
+        """
+        removed, topics = self._metadata.image.removed_topics, self._metadata.topics
+        gone = [
+            partition
+            for partition, path in folder.partitions.items()
+            if partition.topic not in topics and read_topic_id(self._storage, path) in removed
+        ]
+        if gone:
+            folder.put_away(gone, self._clock())
+        folder.checkpoints.forget(
+            partition
+            for partition in folder.checkpoints.partitions - folder.partitions.keys()
+            if partition.topic not in topics or partition.partition not in topics[partition.topic].partitions
+        )
 
     def _write_lost_ids(self) -> None:
         """Record the topic's id in folders that lack it, because a crash has interrupted the creation of the topic."""

@@ -73,6 +73,7 @@ class Image:
         self.kraft_version = 0
         self.voters: tuple[int, ...] | None = None  # node ids of the quorum; None if no record names them
         self.voter_details: tuple[KRaftVoter, ...] = ()  # set if the log itself names the voters (KIP-853)
+        self.removed_topics: Final[set[UUID]] = set()  # ids; only those of records that no snapshot has replaced yet
         self._names: Final[dict[UUID, str]] = {}
         self._ids: Final[dict[str, UUID]] = {}
         self._partitions: Final[dict[UUID, dict[int, PartitionState]]] = {}
@@ -165,6 +166,7 @@ class Image:
         self._views.pop(record.topic_id, None)
         del self._ids[name]
         del self._partitions[record.topic_id]
+        self.removed_topics.add(record.topic_id)
         self.configs.pop((TOPIC_RESOURCE, name), None)
 
     def _partition(self, record: PartitionRecord) -> None:
