@@ -29,6 +29,21 @@ _OWN = {
     "producer_id",
     "session_id",
 }
+_KEYS = (  # what tells the items of a list apart
+    "name",
+    "topic",
+    "topic_name",
+    "partition_index",
+    "index",
+    "api_key",
+    "resource_name",
+    "resource_type",
+    "partition",
+    "partition_id",
+    "user",
+    "entity",
+    "entity_type",
+)
 _NODES = {"leader_id", "replica_nodes", "isr_nodes"}
 
 
@@ -117,5 +132,8 @@ def differences(ours: Any, theirs: Any, path: str = "") -> list[str]:
 
 def _sorted(values: list[Any]) -> list[Any]:
     """Lists in an order that does not depend on the broker."""
-    keys = ("name", "topic", "partition_index", "index", "api_key", "resource_name", "partition", "partition_id")
-    return sorted(values, key=lambda each: [str(each.get(key)) for key in keys] if isinstance(each, dict) else [])
+    return sorted(values, key=lambda each: [_text(each.get(key)) for key in _KEYS] if isinstance(each, dict) else [])
+
+
+def _text(value: Any) -> str:
+    return str(sorted(map(str, value)) if isinstance(value, list) else value)

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from octavo.broker.wire import api_keys as keys
 from octavo.broker.wire.api_keys import APIS
 from octavo.records import BatchBuilder
-
-
-class Question(NamedTuple):
-    """A request. `str` tells where to find it when it fails."""
-
-    api_key: int
-    version: int
-    content: dict[str, Any]
-
-    def __str__(self) -> str:
-        return f"{APIS[self.api_key].name} {self.version} {str(self.content)[:200]}"
+from tests.server.question import Question
+from tests.server.questions_admin import admin_questions
 
 
 def batch(*values: bytes) -> bytes:
@@ -46,6 +37,7 @@ def questions() -> Iterator[Question]:
         _describe,
         _one_node,
         _init_producer_id,
+        admin_questions,
         _delete_topics,
     ):
         yield from each()

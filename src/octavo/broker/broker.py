@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from octavo.broker.answers import Answer, Later, Parts, Wait
 from octavo.broker.cluster_image import ClusterImage, Node, TopicImage, topic_image
 from octavo.broker.config import BrokerConfig
+from octavo.broker.config_resources import ResourceType
 from octavo.broker.fetch_sessions import FetchSessions
 from octavo.broker.handlers import HANDLERS
 from octavo.broker.request import Client, Request
@@ -23,6 +24,7 @@ from octavo.broker.wire.frames import read_header, response_header
 from octavo.errors import ErrorCode, UnknownPartition
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.log import Log
+from octavo.schemas.metadata.record import MetadataRecord
 
 
 class LedLog(NamedTuple):
@@ -130,6 +132,10 @@ class Broker:
         """Change the settings of a topic."""
         self.directory.set_config(name, changes)
 
+    def change_cluster(self, records: Sequence[MetadataRecord]) -> None:
+        """Append records to the metadata that concern the cluster as a whole."""
+        self.directory.change_cluster(records)
+
     def assignment_problem(self, replicas: Sequence[int]) -> str | None:
         """Return what is wrong with a list of brokers for a partition, in Kafka's words; None if nothing is."""
         if not replicas:
@@ -152,6 +158,7 @@ class Broker:
             known = None if before is None else before.topics.get(name)
             is_same = known is not None and known.source is topic
             topics[name] = known if known is not None and is_same else topic_image(topic)
+        cluster = self.directory.cluster
         return ClusterImage(
             self.directory.cluster_id,
             self.node_id,
@@ -159,6 +166,9 @@ class Broker:
             topics,
             {topic.id: topic for topic in topics.values()},
             self.directory.features,
+            {key: dict(config) for key, config in cluster.configs.items() if key[0] != ResourceType.TOPIC},
+            {entity: dict(quotas) for entity, quotas in cluster.quotas.items()},
+            dict(cluster.credentials),
         )
 
     # ----------------------------------------------------------------------------------------------------------- waits
@@ -188,7 +198,7 @@ class Broker:
         self._changed.add(log)
         self._be_poked()
 
-    def topics_changed(self) -> None:
+    def metadata_changed(self) -> None:
         """Replace the image. The caller has the lock of the directory, so there is one caller at a time."""
         self.image = self._make_image()
         self._have_topics_changed = True

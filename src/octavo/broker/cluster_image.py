@@ -1,7 +1,7 @@
 """What handlers know of the cluster: `ClusterImage`, which is never changed but replaced.
 
-Topics, partitions with their leaders, brokers. A node that is alone makes it from its own metadata log; a member of a
-cluster will make it from the log of the controllers.
+Topics, partitions with their leaders, brokers, settings, quotas. A node that is alone makes it from its own metadata
+log; a member of a cluster will make it from the log of the controllers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from octavo.log.metadata import Topic
+from octavo.log.metadata.image import QuotaEntity
 from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from octavo.schemas.metadata.access import UserScramCredentialRecord
 
 INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
 
@@ -58,6 +60,9 @@ class ClusterImage(NamedTuple):
     topics: Mapping[str, TopicImage]  # by name, in the order of the names
     by_id: Mapping[bytes, TopicImage]
     features: Mapping[str, int]
+    configs: Mapping[tuple[int, str], Mapping[str, str]]  # of resources other than topics, by type and name
+    quotas: Mapping[QuotaEntity, Mapping[str, float]]
+    credentials: Mapping[tuple[str, int], UserScramCredentialRecord]  # by user and mechanism
 
     def topic(self, key: str | bytes) -> TopicImage | None:
         """Return a topic by its name or by its id."""

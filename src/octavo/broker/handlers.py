@@ -6,25 +6,39 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Answer
+from octavo.broker.apis.acls import create_acls, delete_acls, describe_acls
 from octavo.broker.apis.alter_configs import alter_configs, incremental_alter_configs
+from octavo.broker.apis.alter_replica_log_dirs import alter_replica_log_dirs
 from octavo.broker.apis.api_versions import api_versions
+from octavo.broker.apis.client_quotas import alter_client_quotas, describe_client_quotas
 from octavo.broker.apis.create_partitions import create_partitions
 from octavo.broker.apis.create_topics import create_topics
+from octavo.broker.apis.delegation_tokens import (
+    create_delegation_token,
+    describe_delegation_token,
+    expire_delegation_token,
+    renew_delegation_token,
+)
 from octavo.broker.apis.delete_records import delete_records
 from octavo.broker.apis.delete_topics import delete_topics
 from octavo.broker.apis.describe_cluster import describe_cluster
 from octavo.broker.apis.describe_configs import describe_configs
 from octavo.broker.apis.describe_log_dirs import describe_log_dirs
 from octavo.broker.apis.describe_producers import describe_producers
+from octavo.broker.apis.describe_quorum import describe_quorum
 from octavo.broker.apis.describe_topic_partitions import describe_topic_partitions
 from octavo.broker.apis.elect_leaders import elect_leaders
 from octavo.broker.apis.fetch import fetch
 from octavo.broker.apis.init_producer_id import init_producer_id
+from octavo.broker.apis.list_config_resources import list_config_resources
 from octavo.broker.apis.list_offsets import list_offsets
 from octavo.broker.apis.metadata import metadata
 from octavo.broker.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from octavo.broker.apis.produce import produce
 from octavo.broker.apis.reassignments import alter_partition_reassignments, list_partition_reassignments
+from octavo.broker.apis.sasl import sasl_authenticate, sasl_handshake
+from octavo.broker.apis.update_features import update_features
+from octavo.broker.apis.user_scram_credentials import alter_user_scram_credentials, describe_user_scram_credentials
 from octavo.broker.request import Request
 from octavo.broker.wire import api_keys
 
@@ -55,5 +69,22 @@ HANDLERS: Final[dict[int, Handler]] = {
     api_keys.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
     api_keys.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments,
     api_keys.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments,
+    api_keys.CREATE_ACLS: create_acls,
+    api_keys.DELETE_ACLS: delete_acls,
+    api_keys.DESCRIBE_ACLS: describe_acls,
+    api_keys.ALTER_REPLICA_LOG_DIRS: alter_replica_log_dirs,
+    api_keys.ALTER_CLIENT_QUOTAS: alter_client_quotas,
+    api_keys.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas,
+    api_keys.CREATE_DELEGATION_TOKEN: create_delegation_token,
+    api_keys.DESCRIBE_DELEGATION_TOKEN: describe_delegation_token,
+    api_keys.EXPIRE_DELEGATION_TOKEN: expire_delegation_token,
+    api_keys.RENEW_DELEGATION_TOKEN: renew_delegation_token,
+    api_keys.DESCRIBE_QUORUM: describe_quorum,
+    api_keys.LIST_CONFIG_RESOURCES: list_config_resources,
+    api_keys.SASL_AUTHENTICATE: sasl_authenticate,
+    api_keys.SASL_HANDSHAKE: sasl_handshake,
+    api_keys.UPDATE_FEATURES: update_features,
+    api_keys.ALTER_USER_SCRAM_CREDENTIALS: alter_user_scram_credentials,
+    api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials,
 }
 assert HANDLERS.keys() == api_keys.APIS.keys()

@@ -17,5 +17,5 @@ class DirectoryObserver(Protocol):
     def log_changed(self, log: Log) -> None:
         """Readers may see more, or less: an append, a high watermark, a decided transaction, a new start or epoch."""
 
-    def topics_changed(self) -> None:
-        """A topic may have been created, changed or deleted."""
+    def metadata_changed(self) -> None:
+        """A topic may have been created, changed or deleted; settings or quotas may have changed."""

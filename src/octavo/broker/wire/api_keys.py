@@ -10,24 +10,36 @@ PRODUCE: Final = 0
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
 METADATA: Final = 3
+SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 DELETE_RECORDS: Final = 21
 INIT_PRODUCER_ID: Final = 22
 OFFSET_FOR_LEADER_EPOCH: Final = 23
+DESCRIBE_ACLS: Final = 29
+CREATE_ACLS: Final = 30
+DELETE_ACLS: Final = 31
 DESCRIBE_CONFIGS: Final = 32
 ALTER_CONFIGS: Final = 33
 ALTER_REPLICA_LOG_DIRS: Final = 34
 DESCRIBE_LOG_DIRS: Final = 35
+SASL_AUTHENTICATE: Final = 36
 CREATE_PARTITIONS: Final = 37
+CREATE_DELEGATION_TOKEN: Final = 38
+RENEW_DELEGATION_TOKEN: Final = 39
+EXPIRE_DELEGATION_TOKEN: Final = 40
+DESCRIBE_DELEGATION_TOKEN: Final = 41
 ELECT_LEADERS: Final = 43
 INCREMENTAL_ALTER_CONFIGS: Final = 44
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
 LIST_PARTITION_REASSIGNMENTS: Final = 46
 DESCRIBE_CLIENT_QUOTAS: Final = 48
 ALTER_CLIENT_QUOTAS: Final = 49
+DESCRIBE_USER_SCRAM_CREDENTIALS: Final = 50
+ALTER_USER_SCRAM_CREDENTIALS: Final = 51
 DESCRIBE_QUORUM: Final = 55
+UPDATE_FEATURES: Final = 57
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_PRODUCERS: Final = 61
 LIST_CONFIG_RESOURCES: Final = 74
@@ -54,21 +66,38 @@ APIS: Final[dict[int, Api]] = {
     FETCH: _api("Fetch", 4, 18, 12),
     LIST_OFFSETS: _api("ListOffsets", 1, 11, 6),
     METADATA: _api("Metadata", 0, 13, 9),
+    SASL_HANDSHAKE: _api("SaslHandshake", 0, 1, NEVER),
     API_VERSIONS: _api("ApiVersions", 0, 4, 3),
     CREATE_TOPICS: _api("CreateTopics", 2, 7, 5),
     DELETE_TOPICS: _api("DeleteTopics", 1, 6, 4),
     DELETE_RECORDS: _api("DeleteRecords", 0, 2, 2),
     INIT_PRODUCER_ID: _api("InitProducerId", 0, 5, 2),
     OFFSET_FOR_LEADER_EPOCH: _api("OffsetForLeaderEpoch", 2, 4, 4),
+    DESCRIBE_ACLS: _api("DescribeAcls", 1, 3, 2),
+    CREATE_ACLS: _api("CreateAcls", 1, 3, 2),
+    DELETE_ACLS: _api("DeleteAcls", 1, 3, 2),
     DESCRIBE_CONFIGS: _api("DescribeConfigs", 1, 4, 4),
     ALTER_CONFIGS: _api("AlterConfigs", 0, 2, 2),
+    ALTER_REPLICA_LOG_DIRS: _api("AlterReplicaLogDirs", 1, 2, 2),
     DESCRIBE_LOG_DIRS: _api("DescribeLogDirs", 1, 5, 2),
+    SASL_AUTHENTICATE: _api("SaslAuthenticate", 0, 2, 2),
     CREATE_PARTITIONS: _api("CreatePartitions", 0, 3, 2),
+    CREATE_DELEGATION_TOKEN: _api("CreateDelegationToken", 1, 3, 2),
+    RENEW_DELEGATION_TOKEN: _api("RenewDelegationToken", 1, 2, 2),
+    EXPIRE_DELEGATION_TOKEN: _api("ExpireDelegationToken", 1, 2, 2),
+    DESCRIBE_DELEGATION_TOKEN: _api("DescribeDelegationToken", 1, 3, 2),
     ELECT_LEADERS: _api("ElectLeaders", 0, 2, 2),
     INCREMENTAL_ALTER_CONFIGS: _api("IncrementalAlterConfigs", 0, 1, 1),
     ALTER_PARTITION_REASSIGNMENTS: _api("AlterPartitionReassignments", 0, 1, 0),
     LIST_PARTITION_REASSIGNMENTS: _api("ListPartitionReassignments", 0, 0, 0),
+    DESCRIBE_CLIENT_QUOTAS: _api("DescribeClientQuotas", 0, 1, 1),
+    ALTER_CLIENT_QUOTAS: _api("AlterClientQuotas", 0, 1, 1),
+    DESCRIBE_USER_SCRAM_CREDENTIALS: _api("DescribeUserScramCredentials", 0, 0, 0),
+    ALTER_USER_SCRAM_CREDENTIALS: _api("AlterUserScramCredentials", 0, 0, 0),
+    DESCRIBE_QUORUM: _api("DescribeQuorum", 0, 2, 0),
+    UPDATE_FEATURES: _api("UpdateFeatures", 0, 2, 0),
     DESCRIBE_CLUSTER: _api("DescribeCluster", 0, 2, 0),
     DESCRIBE_PRODUCERS: _api("DescribeProducers", 0, 0, 0),
+    LIST_CONFIG_RESOURCES: _api("ListConfigResources", 0, 1, 0),
     DESCRIBE_TOPIC_PARTITIONS: _api("DescribeTopicPartitions", 0, 0, 0),
 }

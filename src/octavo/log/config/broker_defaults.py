@@ -76,15 +76,28 @@ class BrokerDefaults:
 
     def __init__(self, metadata: MetadataStore, server_properties: Mapping[str, str] | None = None) -> None:
         """`server_properties`: those of the broker; None if they are not known. Raises `InvalidConfig`."""
-        image = metadata.image
-        settings = {
-            **(server_properties or {}),
-            **image.configs.get((BROKER_RESOURCE, ALL_BROKERS), {}),
-            **image.configs.get((BROKER_RESOURCE, str(metadata.node_id)), {}),
-        }
-        self._values = _topic_values(settings)
-        self._are_all = server_properties is not None or not image.brokers
-        LogConfig.from_stored(self._values)  # raises, before anything is changed
+        self._metadata = metadata
+        self._server_properties = server_properties or {}
+        self._are_all = server_properties is not None or not metadata.image.brokers
+        self._values = self._read(None, {})
+
+    def check(self, broker: str, changes: Mapping[str, str | None]) -> None:
+        """Check changes of a broker's configuration, or of that of `ALL_BROKERS`. Raises `InvalidConfig`."""
+        self._read(broker, changes)
+
+    def refresh(self) -> None:
+        """Read the settings again after the metadata have changed."""
+        self._values = self._read(None, {})
+
+    def _read(self, changed: str | None, changes: Mapping[str, str | None]) -> dict[str, str]:
+        settings = dict(self._server_properties)
+        for broker in (ALL_BROKERS, str(self._metadata.node_id)):
+            stored = self._metadata.image.configs.get((BROKER_RESOURCE, broker), {})
+            merged = {**stored, **changes} if broker == changed else stored
+            settings |= {name: value for name, value in merged.items() if value is not None}
+        values = _topic_values(settings)
+        LogConfig.from_stored(values)  # raises, before anything is changed
+        return values
 
     def config_of(self, topic: Topic | None) -> TopicConfig:
         """Return the configuration of a topic, as far as it is known. Raises `InvalidConfig`.

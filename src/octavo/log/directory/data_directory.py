@@ -37,10 +37,12 @@ from octavo.log.watched.watched_directory import WatchedDirectory
 if TYPE_CHECKING:
     from octavo.log.coordinator import Coordinator
     from octavo.log.metadata import MetadataStore, Topic
+    from octavo.log.metadata.image import Image
     from octavo.log.staging.area import StagingArea
     from octavo.log.staging.commits import StagedCommits
     from octavo.log.staging.outcome import ExpectedTopic, StagedCommit
     from octavo.log.staging.writer import StagedFile
+    from octavo.schemas.metadata.record import MetadataRecord
 
 _LOCK_INTERVAL_S: Final = 0.05
 
@@ -190,17 +192,17 @@ class DataDirectory(ClosedByWith):
             raise InvalidInput(f"a topic has at least one partition, not {partitions}")
         config = {} if config is None else config
         LogConfig.from_properties(config)
-        with self._changing_topics():
+        with self._changing():
             return self._topics.create(name, partitions, config, topic_id)
 
     def add_partitions(self, name: str, count: int) -> Topic:
         """Give a topic more partitions, `count` in all. Raises `UnknownPartition`, and `InvalidInput` for fewer."""
-        with self._changing_topics():
+        with self._changing():
             return self._topics.add_partitions(name, count)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and all its records. Raises `UnknownPartition`."""
-        with self._changing_topics():
+        with self._changing():
             self._topics.delete(name)
         if CONSUMER_OFFSETS in self.topics:  # not under the lock, because a commit takes this lock last
             self.coordinator.forget_topic(name)
@@ -210,25 +212,50 @@ class DataDirectory(ClosedByWith):
 
         If the topic has partitions but is missing from the metadata, it is added to the metadata.
         """
-        with self._changing_topics():
+        with self._changing():
             self._topics.set_config(name, config)
 
     @contextmanager
-    def _changing_topics(self) -> Iterator[None]:
+    def _changing(self) -> Iterator[None]:
         with self._lock:
             self._check_open()
             try:
                 yield
             finally:  # a deletion that fails may have deleted much
                 if self._observer is not None:
-                    self._observer.topics_changed()
+                    self._observer.metadata_changed()
 
     def observe(self, observer: DirectoryObserver) -> None:
-        """Have `observer` told of every change of topics and logs from now on. There is only one at a time."""
+        """Have `observer` told of every change of metadata and logs from now on. There is only one at a time."""
         with self._lock:
             self._observer = observer
             for folder in self._folders:
                 folder.observe(observer)
+
+    def set_broker_config(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Change the configuration of a broker by its id, or of all by the name ""; None removes a value.
+
+        It is kept in the metadata, and settings that topics inherit apply at once. Raises `InvalidConfig`.
+        """
+        with self._changing():
+            self._topics.set_broker_config(name, config)
+
+    # -------------------------------------------------------------------------------------------------------- cluster
+
+    @property
+    def cluster(self) -> Image:
+        """The state of the cluster as of the last record in the metadata. It changes with the next one."""
+        return self._metadata.image
+
+    @property
+    def metadata_end(self) -> tuple[int, int]:
+        """The epoch of the metadata log, and the offset after its last record."""
+        return self._metadata.leader_epoch, self._metadata.end_offset
+
+    def change_cluster(self, records: Sequence[MetadataRecord]) -> None:
+        """Append records to the metadata that concern the cluster as a whole, such as quotas."""
+        with self._changing():
+            self._metadata.change_cluster(records)
 
     # ----------------------------------------------------------------------------------------------------- partitions
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from octavo.errors import OctavoError, TopicExists, UnknownPartition
 from octavo.log.clock import Clock
 from octavo.log.closing import Attempts
-from octavo.log.config.broker_defaults import BrokerDefaults
+from octavo.log.config.broker_defaults import BROKER_RESOURCE, BrokerDefaults
 from octavo.log.config.log_config import LogConfig
 from octavo.log.directory.data_folder import DataFolder
 from octavo.log.files.partition_metadata import read_topic_id, write_topic_ids
@@ -236,6 +236,18 @@ class Topics:
         changed = self._defaults.config_of(self._metadata.topics[name])
         for folder, partition in self._partitions_of(name):
             folder.set_config(partition, changed)
+
+    def set_broker_config(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Change the configuration of a broker, as `DataDirectory.set_broker_config` describes."""
+        self._defaults.check(name, config)
+        partitions = [(folder, partition) for folder in self._folders for partition in folder.partitions]
+        if "log.cleanup.policy" in config:
+            for folder, partition in partitions:
+                folder.prepare_policy(partition)
+        self._metadata.set_resource_config(BROKER_RESOURCE, name, config)
+        self._defaults.refresh()
+        for folder, partition in partitions:
+            folder.set_config(partition, self._defaults.config_of(self._metadata.topics.get(partition.topic)))
 
     def _adopt(self, name: str, config: Mapping[str, str]) -> None:
         """Add a topic that has partitions but is missing from the metadata. Raises `UnknownPartition`."""

@@ -1,21 +1,28 @@
 """The state of a cluster, built by replaying the records of its metadata log: `Image`.
 
-It keeps what a directory of logs needs: topics, partitions, configurations, features, nodes, and voters. Other records
-of a cluster (access control, credentials, tokens, quotas) are skipped here. They stay in the log, which only grows.
+It keeps what a directory of logs and its broker need: topics, partitions, configurations, quotas, credentials,
+features, nodes, and voters. Other records of a cluster (access control, tokens) are skipped here. They stay in the log,
+which only grows.
 Records of a metadata transaction are applied when it ends, and not at all if it is aborted (KIP-868).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from octavo.errors import BadRecord
 from octavo.log.names import topic_name_problem
 from octavo.records.control import Control, KRaftVersion, KRaftVoter, KRaftVoters, LeaderChange
+from octavo.schemas.metadata.access import (
+    ClientQuotaRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 from octavo.schemas.metadata.nodes import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
@@ -47,6 +54,10 @@ METADATA_VERSION: Final = "metadata.version"
 _NO_LEADER_CHANGE: Final = -2
 _NO_RECOVERY_CHANGE: Final = -1
 
+# Whom quotas apply to: pairs of a type (`user`, `client-id`, `ip`) and a name, in the order of the types. None is the
+# name for everybody who has no quota of their own.
+QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
+
 PartitionState = PartitionRecord  # the current state of a partition: its record, with all later changes
 
 
@@ -66,6 +77,8 @@ class Image:
     def __init__(self) -> None:
         self.features: Final[dict[str, int]] = {}
         self.configs: Final[dict[tuple[int, str], dict[str, str]]] = {}  # by resource type and name
+        self.quotas: Final[dict[QuotaEntity, dict[str, float]]] = {}
+        self.credentials: Final[dict[tuple[str, int], UserScramCredentialRecord]] = {}  # by user and mechanism
         self.brokers: Final[dict[int, RegisterBrokerRecord]] = {}
         self.controllers: Final[dict[int, RegisterControllerRecord]] = {}
         self.unknown: Final[list[UnknownRecord]] = []  # records of a later Kafka
@@ -197,6 +210,22 @@ class Image:
         else:
             configs[record.name] = record.value
 
+    def _quota(self, record: ClientQuotaRecord) -> None:
+        entity = quota_entity((each.entity_type, each.entity_name) for each in record.entity)
+        quotas = self.quotas.setdefault(entity, {})
+        if record.remove:
+            quotas.pop(record.key, None)
+        else:
+            quotas[record.key] = record.value
+        if not quotas:
+            del self.quotas[entity]
+
+    def _credential(self, record: UserScramCredentialRecord) -> None:
+        self.credentials[record.name, record.mechanism] = record
+
+    def _remove_credential(self, record: RemoveUserScramCredentialRecord) -> None:
+        self.credentials.pop((record.name, record.mechanism), None)
+
     def _clear_elr(self, record: ClearElrRecord) -> None:
         cleared = [self._ids[record.topic_name]] if record.topic_name in self._ids else []
         for topic_id in cleared if record.topic_name else list(self._partitions):
@@ -240,6 +269,11 @@ class Image:
         self.next_producer_id = record.next_producer_id
 
 
+def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
+    """Return an entity that quotas apply to, of its parts in any order; of two of one type the last counts."""
+    return tuple(sorted(dict(parts).items(), key=itemgetter(0)))
+
+
 def changed(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
     """Return a partition after a change, by the rules of Kafka's `PartitionRegistration`."""
     new_leader = change.leader != _NO_LEADER_CHANGE
@@ -273,6 +307,9 @@ _APPLY: Final[dict[type[MetadataRecord], Callable[[Image, Any], None]]] = {
     PartitionRecord: Image._partition,
     PartitionChangeRecord: Image._partition_change,
     ConfigRecord: Image._config,
+    ClientQuotaRecord: Image._quota,
+    UserScramCredentialRecord: Image._credential,
+    RemoveUserScramCredentialRecord: Image._remove_credential,
     ClearElrRecord: Image._clear_elr,
     FeatureLevelRecord: Image._feature,
     RegisterBrokerRecord: Image._register_broker,

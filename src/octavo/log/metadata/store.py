@@ -149,6 +149,16 @@ class MetadataStore:
         assert self.node_id is not None
         return partition.directories[partition.replicas.index(self.node_id)]
 
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch in which this node leads the metadata log."""
+        return 0 if self._log is None else self._log.leader_epoch
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record of the metadata log."""
+        return 0 if self._log is None else self._log.next_offset
+
     def others_decide(self) -> str | None:
         """Return why this node does not control its partitions alone; None if it does (see `authority`)."""
         return others_decide(self._storage, self.metadata_folder, self._whose.any, self._log, self.topics)
@@ -244,6 +254,18 @@ class MetadataStore:
         self._take_charge()
         if config:
             self._append(_config_records(name, config))
+
+    def set_resource_config(self, resource_type: int, name: str, config: Mapping[str, str | None]) -> None:
+        """Change the configuration of a resource that is not a topic, such as a broker. Raises as `create_topic`."""
+        self._take_charge()
+        if config:
+            self._append(_config_records(name, config, resource_type))
+
+    def change_cluster(self, records: Sequence[MetadataRecord]) -> None:
+        """Append records that concern the cluster as a whole, such as quotas. Raises as `create_topic`."""
+        self._take_charge()
+        if records:
+            self._append(records)
 
     def set_partitions(self, partitions: Iterable[PartitionState]) -> None:
         """Replace the state of these partitions. Raises as `create_topic`."""
@@ -374,9 +396,11 @@ class MetadataStore:
         return [content for content in contents if isinstance(content, MetadataRecord | UnknownRecord)]
 
 
-def _config_records(topic: str, config: Mapping[str, str | None]) -> list[MetadataRecord]:
+def _config_records(
+    resource: str, config: Mapping[str, str | None], resource_type: int = TOPIC_RESOURCE
+) -> list[MetadataRecord]:
     return [
-        ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic, name=name, value=value)
+        ConfigRecord(resource_type=resource_type, resource_name=resource, name=name, value=value)
         for name, value in sorted(config.items())
     ]
 

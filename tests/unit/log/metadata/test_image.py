@@ -10,6 +10,12 @@ import pytest
 from octavo.errors import BadRecord
 from octavo.log.metadata.image import Image
 from octavo.records.control import KRaftVersion, KRaftVoter, KRaftVoters, LeaderChange, QuorumVoter
+from octavo.schemas.metadata.access import (
+    ClientQuotaRecord,
+    EntityData,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 from octavo.schemas.metadata.nodes import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
@@ -177,3 +183,28 @@ def test_what_a_later_kafka_wrote_is_kept() -> None:
 def test_records_that_cannot_come_here_are_refused(records: tuple[MetadataRecord, ...]) -> None:
     with pytest.raises(BadRecord):
         image_of(*records)
+
+
+def test_quotas_of_an_entity_whatever_the_order_of_its_parts() -> None:
+    user, client = (
+        EntityData(entity_type="user", entity_name="u"),
+        EntityData(entity_type="client-id", entity_name=None),
+    )
+    entity = (("client-id", None), ("user", "u"))
+    one = ClientQuotaRecord(entity=(user, client), key="request_percentage", value=1.5, remove=False)
+    other = ClientQuotaRecord(entity=(client, user), key="producer_byte_rate", value=7.0, remove=False)
+    assert image_of(one, other).quotas == {entity: {"request_percentage": 1.5, "producer_byte_rate": 7.0}}
+    gone = [replace(each, remove=True) for each in (one, other)]
+    assert image_of(one, other, gone[0]).quotas == {entity: {"producer_byte_rate": 7.0}}
+    assert image_of(one, other, *gone, *gone).quotas == {}
+
+
+def test_a_credential_for_each_user_and_mechanism() -> None:
+    first = UserScramCredentialRecord(
+        name="u", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+    )
+    second = replace(first, mechanism=2)
+    newer = replace(first, iterations=5000)
+    assert image_of(first, second, newer).credentials == {("u", 1): newer, ("u", 2): second}
+    gone = RemoveUserScramCredentialRecord(name="u", mechanism=1)
+    assert image_of(first, second, gone, gone).credentials == {("u", 2): second}
