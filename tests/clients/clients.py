@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.clients.driver import Driver
+from tests.clients.program import Program
+from tests.kafka.releases import Name, command, find, version
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,7 @@ class Client:
     connect: Callable[[str], Driver]  # takes bootstrap servers
     cannot: Mapping[str, str] = field(default_factory=dict)  # what the client has no way to do, and why
     not_yet: Mapping[str, str] = field(default_factory=dict)  # what Octavo does not let it do, and why
+    needs_java: bool = False
 
 
 def _pinned(package: str) -> Callable[[], str]:
@@ -37,6 +40,11 @@ def _librdkafka(address: str) -> Driver:
     return Librdkafka(address)
 
 
+def _java(release: Name) -> Callable[[str], Driver]:
+    """Return what connects the Java client of a release of Apache Kafka."""
+    return lambda address: Program([*command(find(release), main="Driver"), address])
+
+
 _LIBRDKAFKA_NOT_YET: Final = {
     "codec lz4": "librdkafka compresses with lz4 only if the broker lists FindCoordinator, which comes with groups."
 }
@@ -45,5 +53,6 @@ CLIENTS: Final = {
     client.name: client
     for client in [
         Client("confluent-kafka", _pinned("confluent-kafka"), _librdkafka, not_yet=_LIBRDKAFKA_NOT_YET),
+        Client("Apache Kafka, Java", lambda: version("broker"), _java("broker"), needs_java=True),
     ]
 }

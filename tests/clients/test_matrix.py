@@ -11,6 +11,7 @@ from tests.clients.cells import CELLS, Cell, Connections
 from tests.clients.clients import CLIENTS
 from tests.clients.document import DOCUMENT, render
 from tests.clients.features import FEATURES
+from tests.kafka.releases import KafkaUnavailable, do_without
 
 
 def test_excuses_are_for_features_that_there_are() -> None:
@@ -35,9 +36,17 @@ def apache_kafka(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield connections
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=str)
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if not cell.client.needs_java], ids=str)
 def test_client(cell: Cell, octavo: Connections) -> None:
     octavo.run(cell, everything_is_built=False)
+
+
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.client.needs_java], ids=str)
+def test_client_in_java(cell: Cell, octavo: Connections, java: str) -> None:
+    try:
+        octavo.run(cell, everything_is_built=False)
+    except KafkaUnavailable as reason:
+        do_without(reason)
 
 
 @pytest.mark.soak

@@ -63,17 +63,23 @@ def do_without(reason: KafkaUnavailable) -> NoReturn:
 
 def find(name: Name) -> Release:
     """The release called `name` in the Maven file; raises `KafkaUnavailable` if its jars are not there."""
+    number = version(name)
+    jars = tuple(sorted((BUILD / number).glob("*.jar")))
+    if not any(jar.name == f"kafka-clients-{number}.jar" for jar in jars):
+        raise KafkaUnavailable(f"Apache Kafka {number} is not in build/kafka: run `make kafka` to fetch it.")
+    return Release(name, number, jars)
+
+
+def version(name: Name) -> str:
+    """The version of the release called `name` in the Maven file."""
     pom = ElementTree.parse(HERE / "pom.xml")
-    version = pom.findtext(f"{{*}}properties/{{*}}kafka.{name}.version")
-    assert version is not None, f"pom.xml has no kafka.{name}.version"
-    jars = tuple(sorted((BUILD / version).glob("*.jar")))
-    if not any(jar.name == f"kafka-clients-{version}.jar" for jar in jars):
-        raise KafkaUnavailable(f"Apache Kafka {version} is not in build/kafka: run `make kafka` to fetch it.")
-    return Release(name, version, jars)
+    found = pom.findtext(f"{{*}}properties/{{*}}kafka.{name}.version")
+    assert found is not None, f"pom.xml has no kafka.{name}.version"
+    return found
 
 
-def command(release: Release, options: Sequence[str] = QUICK) -> list[str]:
-    """The command that runs the judge program on `release`, compiled first if that has not been done."""
+def command(release: Release, options: Sequence[str] = QUICK, main: str = "Judge") -> list[str]:
+    """The command that runs one of the programs in java/ on `release`, compiled first if that has not been done."""
     classes = _compiled(release)
     return [
         java(),
@@ -82,7 +88,7 @@ def command(release: Release, options: Sequence[str] = QUICK) -> list[str]:
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",  # what goes wrong is told in the answers
         "-cp",
         ":".join(map(str, (classes, *release.jars))),
-        "judge.Judge",
+        f"judge.{main}",
     ]
 
 
