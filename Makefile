@@ -80,6 +80,7 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 	$(BIN)/python -m benchmarks spark_read
 	$(BIN)/python -m benchmarks spark_export
 	$(BIN)/python -m benchmarks spark_write
+	$(BIN)/python -m benchmarks broker
 
 soak: $(VENV)/ready-to-test kafka lakes ## what takes too long for every day
 	$(BIN)/pytest -m soak --timeout 0 $(TESTS) --deselect tests/soak/test_fuzz.py

@@ -1,4 +1,7 @@
-"""`python -m benchmarks NAME [--json] [--repeat N] [--quick]` runs a benchmark; without NAME, it lists them."""
+"""`python -m benchmarks NAME [--json] [--repeat N] [--quick]` runs a benchmark; without NAME, it lists them.
+
+`broker` has parts, of which `--only` runs some.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import sys
 from benchmarks.measure import DEFAULT_REPEAT
 from benchmarks.registry import BENCHMARKS
 from benchmarks.report import as_json, print_table
+from octavo.errors import InvalidInput
 from octavo.records.kernels.compilation.loading import load_all
 from tests.kafka.releases import KafkaUnavailable
 
@@ -21,6 +25,7 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help="a tenth of the data, three rounds: only to see that it runs"
     )
+    parser.add_argument("--only", nargs="+", metavar="PART", help="run only these parts (of `broker`)")
     given = parser.parse_args()
     if given.repeat < 1:
         parser.error("--repeat takes a number from 1 on")
@@ -29,11 +34,17 @@ def main() -> int:
         for name, benchmark in BENCHMARKS.items():
             print(f"{name:<{width}}  {benchmark.about}")
         return 0
+    benchmark = BENCHMARKS[given.name]
+    run = benchmark.run
+    if given.only:
+        if benchmark.only is None:
+            parser.error(f"{given.name} has no parts")
+        run = benchmark.only(given.only)
     load_all()  # otherwise the first passes would be measured while kernels are being compiled
     repeat = min(given.repeat, 3) if given.quick else given.repeat
     try:
-        results, details = BENCHMARKS[given.name].run(repeat, given.quick)
-    except KafkaUnavailable as missing:
+        results, details = run(repeat, given.quick)
+    except (InvalidInput, KafkaUnavailable) as missing:
         print(missing, file=sys.stderr)
         return 2
     if given.json:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from benchmarks.measure import Result
+from octavo.errors import InvalidInput
 
 
 class Outcome(NamedTuple):
@@ -20,6 +21,7 @@ class Benchmark(NamedTuple):
 
     about: str
     run: Callable[[int, bool], Outcome]  # takes the number of rounds, and whether to be quick
+    only: Callable[[Sequence[str]], Callable[[int, bool], Outcome]] | None = None  # the same for some of its parts
 
 
 def _records(repeat: int, quick: bool) -> Outcome:
@@ -64,6 +66,19 @@ def _inspect(repeat: int, quick: bool) -> Outcome:
     return Outcome(inspect.run(repeat=repeat, quick=quick), {"kafka": jvm.version()})
 
 
+def _broker_parts(only: Sequence[str]) -> Callable[[int, bool], Outcome]:
+    def run(repeat: int, quick: bool) -> Outcome:
+        from benchmarks import broker
+        from tests.kafka import releases
+
+        if unknown := set(only) - set(broker.PARTS):
+            raise InvalidInput(f"there is no part {min(unknown)!r}: there are {', '.join(broker.PARTS)}")
+        results = broker.run(repeat=repeat, quick=quick, only=only)
+        return Outcome(results, {"kafka": releases.find("broker").version})
+
+    return run
+
+
 def _codecs(repeat: int, quick: bool) -> Outcome:
     from benchmarks import codecs
 
@@ -91,5 +106,8 @@ BENCHMARKS: Final = {
     "spark_export": Benchmark("logs become tables, against Spark's Kafka connector and pyarrow alone", _spark_export),
     "spark_write": Benchmark("Spark writes a log, against its own Kafka connector and Apache Kafka", _spark_write),
     "inspect": Benchmark("dump and verify files, against reading, checksums and Apache Kafka's own tool", _inspect),
+    "broker": Benchmark(
+        "produce, fetch and ask a broker, against Apache Kafka's", _broker_parts(()), only=_broker_parts
+    ),
     "codecs": Benchmark("compress and decompress, by every library that could do it", _codecs),
 }

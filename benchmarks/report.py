@@ -28,7 +28,7 @@ _PACKAGES: Final = (
     "isal",
 )
 _SCALES: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-_PLAIN_UNITS: Final = ("MiB", "s", "modules")  # printed without k or M
+_PLAIN_UNITS: Final = ("MiB", "s", "ms", "us", "modules")  # printed without k or M
 
 
 def as_json(

@@ -11,7 +11,7 @@ from benchmarks.measure import tell
 from tests.kafka.broker import Broker
 
 _JAVA: Final = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.awt.headless=true")
-_DEFAULTS: Final = {  # of Kafka; the broker of tests has fewer threads, and more heartbeats, which are work as well
+DEFAULTS: Final = {  # of Kafka; the broker of tests has fewer threads, and more heartbeats, which are work as well
     "num.network.threads": "3",
     "num.io.threads": "8",
     "broker.heartbeat.interval.ms": "2000",
@@ -36,7 +36,7 @@ class WarmBroker(Broker):
 def warm_broker(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[WarmBroker]:
     """Run a broker on a new folder. Raises `KafkaUnavailable`."""
     tell("Apache Kafka starts")
-    with WarmBroker(folder, settings={**_DEFAULTS, **(settings or {})}) as broker:
+    with WarmBroker(folder, settings={**DEFAULTS, **(settings or {})}) as broker:
         broker.format()
         broker.start()
         yield broker

@@ -1,0 +1,93 @@
+"""Compare the proportional set size of the brokers: before and under load, and with many idle connections."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from benchmarks.broker import requests
+from benchmarks.broker.load import LIBRDKAFKA, Load
+from benchmarks.broker.requests import Connections
+from benchmarks.broker.served import Served, kafka, octavo
+from benchmarks.broker.throughput import FETCH, NO_DELAY, librdkafka
+from benchmarks.log.sets import scratch
+from benchmarks.measure import Result, tell, within
+from tests.kafka.broker import BrokerFailed
+
+_HEAPS_MIB: Final = (48, 64, 96, 128, 192, 256, 512)  # from the smallest on
+_LOAD: Final = 256 << 20
+_BEFORE_MIB: Final = 40
+_IDLE: Final = 2000
+_IDLE_MIB: Final = 10
+_INTERVAL_S: Final = 0.1
+
+
+def measure(*, scale: int) -> list[Result]:
+    """Measure Octavo once, and Kafka with the smallest heap that carries the load."""
+    with scratch() as folder, octavo(folder / "octavo") as broker:
+        tell("memory before and under load")
+        before = within("memory before anything is produced", broker.pss_mib(), _BEFORE_MIB, "MiB")
+        idle = _idle_connections(broker)
+        ours = _peak(broker, lambda: _use(broker, scale))
+    heap_mib, theirs = _smallest_kafka(scale)
+    name = f"memory under load vs Kafka with a heap of {heap_mib} MiB"
+    return [
+        before,
+        Result(name=name, ratio=theirs / ours, ours=ours, peer=theirs, unit="MiB", target=1 / 0.4),
+        idle,
+    ]
+
+
+def _use(broker: Served, scale: int) -> None:
+    """Produce small and large batches, compressed and not, and fetch them."""
+    broker.create("used", 1, NO_DELAY)
+    for load in (librdkafka(16), librdkafka(1024), librdkafka(1024, **{"compression.type": "lz4"})):
+        replace(load, size=_LOAD // scale).run(broker, "produce", "used")
+    replace(Load(LIBRDKAFKA, FETCH), size=3 * _LOAD // scale).run(broker, "fetch", "used")
+
+
+def _peak(broker: Served, use: Callable[[], None]) -> float:
+    """Return the largest proportional set size while the broker is used."""
+    done = threading.Event()
+    sizes = [broker.pss_mib()]
+
+    def watch() -> None:
+        while not done.wait(_INTERVAL_S):
+            sizes.append(broker.pss_mib())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        use()
+    finally:
+        done.set()
+        watcher.join()
+    return max(sizes)
+
+
+def _smallest_kafka(scale: int) -> tuple[int, float]:
+    """Return the smallest heap with which Kafka carries the load, and how much memory it took then."""
+    for heap_mib in _HEAPS_MIB:
+        with scratch() as folder:
+            try:
+                with kafka(folder / "kafka", heap_mib=heap_mib) as broker:
+                    return heap_mib, _peak(broker, lambda broker=broker: _use(broker, scale))  # type: ignore[misc]
+            except (BrokerFailed, subprocess.CalledProcessError, OSError) as error:
+                tell(f"Kafka does not carry it with {heap_mib} MiB: {type(error).__name__}")
+    raise RuntimeError("Kafka carries the load with none of the heaps")
+
+
+def _idle_connections(broker: Served) -> Result:
+    """Measure what connections cost that have asked once and do nothing any more."""
+    broker.create("idle")
+    request = requests.metadata("idle")
+    with Connections(broker.address, 1) as clients:
+        clients.ask_all(request)
+    before = broker.pss_mib()
+    with Connections(broker.address, _IDLE) as clients:
+        clients.ask_all(request)
+        more = broker.pss_mib() - before
+    return within(f"memory of {_IDLE:,} idle connections", max(more, 0.0), _IDLE_MIB, "MiB")
