@@ -100,6 +100,19 @@ _CONFIGS: Final = (
     "configs --describe --topic orders",
     "configs --describe --entity-type brokers --entity-default",
     "configs --describe --topic plain --all",
+    "configs --describe --entity-type users",
+    "configs --alter --entity-type users --entity-name ann --add-config producer_byte_rate=1000000",
+    "configs --alter --entity-type clients --entity-name app --add-config consumer_byte_rate=2000000",
+    "configs --alter --entity-type users --entity-default --add-config request_percentage=200",
+    "configs --alter --entity-type users --entity-name ann --add-config nonsense=1",
+    "configs --describe --entity-type users",
+    "configs --describe --entity-type clients --entity-name app",
+    "configs --describe --entity-type users --entity-name ann --entity-type clients --entity-default",
+    "configs --alter --entity-type users --entity-name ann --delete-config producer_byte_rate",
+    "configs --alter --entity-type users --entity-default --delete-config request_percentage",
+    "configs --describe --entity-type users",
+    "configs --describe --entity-type client-metrics",
+    "configs --describe --entity-type ips",
 )
 
 _RECORDS: Final = (
@@ -120,16 +133,16 @@ _RECORDS: Final = (
 )
 
 _READING: Final = (
-    "console-consumer --topic orders --partition 0 --offset earliest --timeout-ms 500",
-    "console-consumer --topic assigned --partition 0 --offset 0 --timeout-ms 500 --formatter-property print.key=true "
+    "console-consumer --topic orders --partition 0 --offset earliest --timeout-ms 300",
+    "console-consumer --topic assigned --partition 0 --offset 0 --timeout-ms 300 --formatter-property print.key=true "
     "--formatter-property print.headers=true --formatter-property print.offset=true "
     "--formatter-property print.partition=true",
-    "console-consumer --topic assigned --partition 1 --offset earliest --timeout-ms 500 --property print.key=true "
+    "console-consumer --topic assigned --partition 1 --offset earliest --timeout-ms 300 --property print.key=true "
     "--property print.headers=true --property print.epoch=true",
-    "console-consumer --topic orders --partition 1 --offset earliest --max-messages 1 --timeout-ms 5000 "
+    "console-consumer --topic orders --partition 1 --offset earliest --max-messages 1 --timeout-ms 3000 "
     "--property print.key=true",
     "console-consumer --topic orders --partition 2 --offset latest --timeout-ms 300",
-    "console-consumer --topic orders --partition 0 --offset earliest --isolation-level read_committed --timeout-ms 500",
+    "console-consumer --topic orders --partition 0 --offset earliest --isolation-level read_committed --timeout-ms 300",
     "get-offsets",
     "get-offsets --topic orders",
     "get-offsets --topic orders --time earliest",
@@ -160,6 +173,17 @@ _CLUSTER: Final = (
     "cluster cluster-id",
     "cluster list-endpoints",
     "cluster list-endpoints --include-fenced-brokers",
+    "broker-api-versions",
+    "metadata-quorum describe --status",
+    "metadata-quorum describe --replication",
+    "metadata-quorum describe --replication --human-readable",
+    "features upgrade --metadata 4.0-IV3",
+    "features downgrade --metadata 3.9 --dry-run",
+    "features upgrade --feature metadata.version=99",
+    "client-metrics --list",
+    "client-metrics --describe",
+    "client-metrics --list",
+    "client-metrics --list",
     "leader-election --election-type preferred --topic orders --partition 0",
     "leader-election --election-type preferred --all-topic-partitions",
     "leader-election --election-type unclean --path-to-json-file {elected}",
@@ -170,7 +194,10 @@ _CLUSTER: Final = (
     "reassign-partitions --execute --reassignment-json-file {elsewhere}",
     "reassign-partitions --execute --reassignment-json-file {of_nothing}",
     "reassign-partitions --list",
+    "acls --list",
+    "acls --add --allow-principal User:ann --operation Read --topic orders",
     "transactions describe-producers --topic orders --partition 0",
+    "delegation-tokens --describe",
 )
 
 _LOAD: Final = (
