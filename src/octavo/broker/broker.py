@@ -19,6 +19,7 @@ from octavo.broker.config import BrokerConfig
 from octavo.broker.config_resources import ResourceType
 from octavo.broker.fetch_sessions import FetchSessions
 from octavo.broker.handlers import HANDLERS
+from octavo.broker.notices import VARIOUS, Notices
 from octavo.broker.request import Client, Request
 from octavo.broker.wire.frames import read_header, response_header
 from octavo.errors import ErrorCode, UnknownPartition
@@ -56,7 +57,7 @@ class Broker:
         """`properties`: what the broker was started with, by Kafka's names."""
         self.directory: Final = directory
         self.config: Final = config
-        self.say: Final = say  # tells the operator what happened
+        self.notices: Final = Notices(say)
         self.sessions: Final = FetchSessions(config.max_incremental_fetch_session_cache_slots, time.monotonic)
         self.features_epoch: Final = 0
         self.node_id: Final = directory.node_id
@@ -69,6 +70,10 @@ class Broker:
         self._poke: Callable[[], object] = _nothing  # has that thread call `take_woken` soon
         self.image = self._make_image()
         directory.observe(self)
+
+    def say(self, message: str) -> None:
+        """Tell the operator what happened, unless there are too many messages. Any thread may call this."""
+        self.notices.say(VARIOUS, message)
 
     # ------------------------------------------------------------------------------------------------------- requests
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
 import threading
@@ -55,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     from octavo.server.serving import serve
 
     config = _read(arguments.config) if arguments.config is not None else {}
+    _raise_limit()
     stop = threading.Event()
     before = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -69,6 +71,15 @@ def run(arguments: argparse.Namespace) -> int:
         for each, handler in before.items():
             signal.signal(each, handler)
     return FINE
+
+
+def _raise_limit() -> None:
+    """Allow as many open files and connections as the system lets us have; the usual limit is that of programs."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _read(path: str) -> dict[str, str]:

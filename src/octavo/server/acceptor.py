@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from octavo.broker.config import BrokerConfig
+from octavo.broker.notices import Notices
 from octavo.errors import InvalidConfig
-from octavo.server.notices import Notices
 
 _ACCEPTS_PER_TURN: Final = 64
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}

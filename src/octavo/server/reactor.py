@@ -26,7 +26,6 @@ from octavo.errors import ConnectionRefused
 from octavo.server.acceptor import Acceptor, Listener
 from octavo.server.buffers import BufferPool, RequestMemory
 from octavo.server.connection import Connection
-from octavo.server.notices import Notices
 from octavo.server.statistics import ServerStatistics
 
 _SHARED_BUFFER: Final = 256 << 10
@@ -45,7 +44,7 @@ class Reactor:
         self._broker: Final = broker
         self._config: Final = config
         self._workers: Final = workers
-        self._notices: Final = Notices(broker.say)
+        self._notices: Final = broker.notices
         self._connections: Final[dict[int, Connection]] = {}
         self._pool: Final = BufferPool()
         self._memory: Final = RequestMemory(config.queued_max_request_bytes, config.socket_request_max_bytes)

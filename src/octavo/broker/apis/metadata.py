@@ -15,7 +15,7 @@ from octavo.broker.cluster_image import ClusterImage, PartitionImage, TopicImage
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import METADATA
 from octavo.broker.wire.messages import Struct, write_response
-from octavo.errors import ErrorCode, OctavoError
+from octavo.errors import ErrorCode, OctavoError, TopicExists
 from octavo.log.names import topic_name_problem
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def _create(broker: Broker, request: Request, asked: Struct, names: list[str]) -
     for name in names:
         try:
             broker.create_topic(name, broker.config.num_partitions, {})
+        except TopicExists:
+            pass  # somebody else was faster
         except (OctavoError, OSError) as error:
             broker.say(f"topic {name} could not be created: {error}")
     return _answer(broker, request, asked, _found(broker.image, request.version, asked.topics))

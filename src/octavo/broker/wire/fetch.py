@@ -10,8 +10,16 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from octavo.broker.wire.primitives import count, encode_count, encode_text, read_uvarint, sized, take
-from octavo.broker.wire.produce import skip_tagged
+from octavo.broker.wire.primitives import (
+    check_tags,
+    count,
+    encode_count,
+    encode_text,
+    read_uvarint,
+    sized,
+    skip_tagged,
+    take,
+)
 from octavo.errors import MalformedRequest
 from octavo.log.reading.read_view import FileSlice
 
@@ -196,6 +204,7 @@ def _read_replica(body: memoryview, position: int, version: int, replica_id: int
     """Return the id and the epoch of the replica that asks, from the tagged fields at the end."""
     replica_epoch = -1
     number, position = read_uvarint(body, position)
+    check_tags(number)
     for _ in range(number):
         tag, position = read_uvarint(body, position)
         size, position = read_uvarint(body, position)

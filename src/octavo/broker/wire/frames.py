@@ -11,8 +11,8 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from octavo.broker.wire.api_keys import API_VERSIONS, APIS
-from octavo.broker.wire.primitives import read_uvarint, take
+from octavo.broker.wire.api_keys import API_VERSIONS, APIS, PRODUCE
+from octavo.broker.wire.primitives import skip_tagged, take
 from octavo.errors import MalformedRequest
 from octavo.records.text import read_text
 
@@ -20,6 +20,8 @@ SIZE: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _CORRELATION: Final = struct.Struct(">i")
 _CLIENT_ID_AT: Final = _HEADER.size
+# Such a request becomes an object for every few bytes, and nobody else is served meanwhile.
+_MAX_WITHOUT_RECORDS: Final = 2 << 20
 
 
 class RequestHeader(NamedTuple):
@@ -45,6 +47,8 @@ def read_header(frame: memoryview) -> RequestHeader:
     api = APIS.get(api_key)
     if api is None:
         raise MalformedRequest(f"there is no API {api_key} here")
+    if len(frame) > _MAX_WITHOUT_RECORDS and api_key != PRODUCE:
+        raise MalformedRequest(f"{api.name} requests of {len(frame)} bytes are not served")
     client_id, position = None, _CLIENT_ID_AT
     if length >= 0:
         text, position = take(frame, position, length)
@@ -53,19 +57,8 @@ def read_header(frame: memoryview) -> RequestHeader:
         if api_key != API_VERSIONS:
             raise MalformedRequest(f"version {version} of {api.name} is not served")
     elif version >= api.flexible:
-        position = _skip_tagged(frame, position)
+        position = skip_tagged(frame, position)
     return RequestHeader(api_key, version, correlation_id, client_id, position)
-
-
-def _skip_tagged(frame: memoryview, position: int) -> int:
-    if position < len(frame) and frame[position] == 0:  # nearly always
-        return position + 1
-    number, position = read_uvarint(frame, position)
-    for _ in range(number):
-        _, position = read_uvarint(frame, position)
-        size, position = read_uvarint(frame, position)
-        _, position = take(frame, position, size)
-    return position
 
 
 def response_header(header: RequestHeader) -> bytes:

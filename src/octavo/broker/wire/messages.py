@@ -21,7 +21,7 @@ from functools import cache
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
-from octavo.broker.wire.primitives import NUMBERS, Read, Write, count, read_uvarint, sized, take, uvarint
+from octavo.broker.wire.primitives import NUMBERS, Read, Write, check_tags, count, read_uvarint, sized, take, uvarint
 
 Struct = SimpleNamespace  # a structure of a request
 Content = Mapping[str, Any]  # a structure of a response
@@ -128,7 +128,8 @@ def _structure(declared: Any, newest: Any) -> tuple[Read, Write]:
 
 def _read_tagged(data: memoryview, position: int, tagged: dict[int, _Field], values: dict[str, Any]) -> int:
     number, position = read_uvarint(data, position)
-    for _ in range(number):  # each takes at least two bytes, so a wrong number fails at the end of the data
+    check_tags(number)
+    for _ in range(number):
         tag, position = read_uvarint(data, position)
         size, position = read_uvarint(data, position)
         known = tagged.get(tag)

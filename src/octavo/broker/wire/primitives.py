@@ -19,6 +19,7 @@ Write = Callable[[list[bytes], Any], None]
 
 MAX_VARINT_SHIFT: Final = 28
 MAX_STRING: Final = 0x7FFF
+MAX_ITEMS: Final = 20_000  # of an array. Kafka has no limit, but a thread for each request that it works on
 
 
 def read_uvarint(data: memoryview, position: int) -> tuple[int, int]:
@@ -36,6 +37,25 @@ def read_uvarint(data: memoryview, position: int) -> tuple[int, int]:
                 raise MalformedRequest(f"a varint at byte {position} goes on after its fifth byte")
     except IndexError:
         raise MalformedRequest(f"the bytes end inside a varint, at byte {position}") from None
+
+
+def skip_tagged(body: memoryview, position: int) -> int:
+    """Return the position after the tagged fields of a structure that has none that matter."""
+    if position < len(body) and body[position] == 0:  # nearly always
+        return position + 1
+    number, position = read_uvarint(body, position)
+    check_tags(number)
+    for _ in range(number):
+        _, position = read_uvarint(body, position)
+        size, position = read_uvarint(body, position)
+        _, position = take(body, position, size)
+    return position
+
+
+def check_tags(number: int) -> None:
+    """Refuse a structure with more tagged fields than there could ever be. Raises `MalformedRequest`."""
+    if number > MAX_ITEMS:
+        raise MalformedRequest(f"{number} tagged fields are announced, and {MAX_ITEMS} are served")
 
 
 def uvarint(value: int) -> bytes:
@@ -141,6 +161,8 @@ def count(*, flexible: bool, nullable: bool) -> tuple[Read, Write]:
             items, position = _length(data, position, _INT)
         if items < 0 and not nullable:
             raise MalformedRequest(f"null at byte {position}, where an array must be")
+        if items > MAX_ITEMS:
+            raise MalformedRequest(f"{items} items are announced at byte {position}, and {MAX_ITEMS} are served")
         if items > len(data) - position:  # every item takes at least one byte
             raise MalformedRequest(f"{items} items are announced at byte {position}, and there are fewer bytes")
         return items, position

@@ -11,7 +11,16 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from octavo.broker.wire.primitives import count, encode_count, encode_text, read_uvarint, sized, take
+from octavo.broker.wire.primitives import (
+    MAX_ITEMS,
+    count,
+    encode_count,
+    encode_text,
+    read_uvarint,
+    sized,
+    skip_tagged,
+    take,
+)
 from octavo.errors import MalformedRequest, RecordError
 
 FLEXIBLE: Final = 9
@@ -94,23 +103,13 @@ def read_produce(body: memoryview, version: int) -> ProduceRequest:
                     position = skip_tagged(body, position)
             if flexible:
                 position = skip_tagged(body, position)
+            if len(partitions) > MAX_ITEMS:
+                raise MalformedRequest(f"there are more than {MAX_ITEMS} partitions")
         if flexible:
             skip_tagged(body, position)
     except struct.error:
         raise MalformedRequest("a Produce request ends early") from None
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
-
-
-def skip_tagged(body: memoryview, position: int) -> int:
-    """Return the position after the tagged fields of a structure that has none that matter."""
-    if position < len(body) and body[position] == 0:  # nearly always
-        return position + 1
-    number, position = read_uvarint(body, position)
-    for _ in range(number):
-        _, position = read_uvarint(body, position)
-        size, position = read_uvarint(body, position)
-        _, position = take(body, position, size)
-    return position
 
 
 _RESULT: Final = struct.Struct(">ihqq")
