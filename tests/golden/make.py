@@ -16,6 +16,7 @@ from tests.golden.files import Golden
 from tests.golden.replicas import make_replicas
 from tests.kafka.broker_directory import make_directory
 from tests.kafka.judge import Judge
+from tests.server import recording
 
 
 def make(case: Case, newest: Judge, legacy: Judge) -> Golden:
@@ -39,6 +40,7 @@ def main() -> None:
         make_directories(Path(work), judge)
         make_replicas(Path(work), judge)
         make_directory(Path(work), judge)
+    recording.store(recording.record())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,121 @@
+"""A well-behaved client beside those that misbehave: it has to get its answers all the time, and lose nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any, Final
+
+from octavo.broker.wire import api_keys
+from octavo.log import DataDirectory
+from octavo.log.reading.read_view import ReadResult
+from octavo.records import read_batches
+from tests.server.child import ChildBroker
+from tests.server.conversation import Conversation
+from tests.server.questions import batch
+
+TOPIC: Final = "of-the-neighbour"
+_DELETED_AT_ONCE: Final = 50
+
+
+class Neighbour:
+    """Produces and fetches in a thread of its own until `stop`. A request without an answer fails in `stop`."""
+
+    def __init__(self, broker: ChildBroker) -> None:
+        self._talk: Final = Conversation(broker.address)
+        self._admin: Final = Conversation(broker.address)
+        self._is_over: Final = threading.Event()
+        self._failure: Exception | None = None
+        self.acknowledged: Final[dict[int, bytes]] = {}  # values by their offsets
+        self.longest_s = 0.0
+        self._ask(api_keys.METADATA, 4, {"topics": [{"name": TOPIC}], "allow_auto_topic_creation": True})
+        self._thread: Final = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _ask(self, api_key: int, version: int, content: dict[str, Any]) -> SimpleNamespace:
+        begin = time.monotonic()
+        answer = self._talk.raw_answer(api_key, version, content)
+        self.longest_s = max(self.longest_s, time.monotonic() - begin)
+        return answer
+
+    def _run(self) -> None:
+        try:
+            while not self._is_over.is_set():
+                self._take_turn()
+        except Exception as error:
+            self._failure = error
+
+    def _take_turn(self) -> None:
+        self._ask(api_keys.API_VERSIONS, 2, {})
+        value = b"value %d" % len(self.acknowledged)
+        sent = [{"index": 0, "records": batch(value)}]
+        produced = self._ask(
+            api_keys.PRODUCE,
+            8,
+            {
+                "transactional_id": None,
+                "acks": -1,
+                "timeout_ms": 10_000,
+                "topic_data": [{"name": TOPIC, "partition_data": sent}],
+            },
+        )
+        (result,) = produced.responses[0].partition_responses
+        assert result.error_code == 0, result
+        assert result.base_offset not in self.acknowledged
+        self.acknowledged[result.base_offset] = value
+        wanted = {"partition": 0, "fetch_offset": result.base_offset, "partition_max_bytes": 1000}
+        wanted |= {"current_leader_epoch": -1, "log_start_offset": -1}
+        fetched = self._ask(
+            api_keys.FETCH,
+            11,
+            {
+                "replica_id": -1,
+                "max_wait_ms": 10_000,
+                "min_bytes": 1,
+                "max_bytes": 1000,
+                "isolation_level": 0,
+                "session_id": 0,
+                "session_epoch": -1,
+                "topics": [{"topic": TOPIC, "partitions": [wanted]}],
+                "forgotten_topics_data": [],
+                "rack_id": "",
+            },
+        )
+        (found,) = fetched.responses[0].partitions
+        assert found.error_code == 0, found
+        assert value in found.records
+
+    def sweep(self) -> None:
+        """Delete the topics of the others."""
+        told = self._admin.raw_answer(api_keys.METADATA, 4, {"topics": None, "allow_auto_topic_creation": False})
+        names = [each.name for each in told.topics if each.name != TOPIC]
+        for begin in range(0, len(names), _DELETED_AT_ONCE):
+            some = names[begin : begin + _DELETED_AT_ONCE]
+            self._admin.raw_answer(api_keys.DELETE_TOPICS, 3, {"topic_names": some, "timeout_ms": 30_000})
+
+    def stop(self) -> None:
+        """Stop, and raise what has gone wrong."""
+        self._is_over.set()
+        self._thread.join()
+        for each in (self._talk, self._admin):
+            each.__exit__(None, None, None)
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it got all its answers until now."""
+        return self._failure is None
+
+    def lost(self, data: DataDirectory) -> list[int]:
+        """The offsets of records that were acknowledged, and are not in the directory."""
+        log = data.log(TOPIC, 0)
+        found: dict[int, bytes] = {}
+        position = 0
+        while position < log.end_offset:
+            result: ReadResult = log.read(position, 1 << 20)
+            for each in read_batches(result.records):
+                found |= {record.offset: bytes(record.value or b"") for record in each}
+            position = result.next_offset
+        return [offset for offset, value in self.acknowledged.items() if found.get(offset) != value]

@@ -1,0 +1,83 @@
+"""Recorded conversations, changed in every way, are sent to a broker: it serves the others, and nothing grows."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from octavo.cli import main
+from octavo.log import DataDirectory
+from tests.server.child import ChildBroker
+from tests.server.fuzzing import Attacker, Attacks, made_by_hand
+from tests.server.neighbour import Neighbour
+from tests.server.recording import load
+
+SECONDS: Final = 30
+SECONDS_IN_SOAK: Final = 3600
+_SEED: Final = "OCTAVO_FUZZ_SEED"  # does an earlier run again
+_ATTACKS_PER_SWEEP: Final = 100
+_WARM: Final = 0.4  # of the time: then everything has been used that is loaded late
+_MORE_MEMORY: Final = 32 << 20
+_MORE_DESCRIPTORS: Final = 12
+_SETTINGS: Final = {"log.segment.delete.delay.ms": "0", "log.retention.ms": "-1"}
+
+
+def fuzz(folder: Path, seconds: float) -> None:
+    seed = int(os.environ.get(_SEED, str(time.time_ns() // 1_000_000)))
+    sys.stdout.write(f"{_SEED}={seed}\n")
+    attacks = Attacks([*load(), *[made_by_hand()] * 5], seed)
+    with ChildBroker(folder, _SETTINGS) as broker:
+        neighbour = Neighbour(broker)
+        try:
+            number = _attack(broker, neighbour, attacks, 0, seconds * _WARM)
+            memory, descriptors = broker.memory, broker.descriptors
+            number = _attack(broker, neighbour, attacks, number, seconds * (1 - _WARM))
+            more_memory, more_descriptors = broker.memory - memory, broker.descriptors - descriptors
+        finally:
+            neighbour.stop()
+        sys.stdout.write(
+            f"{number} attacks; {len(neighbour.acknowledged)} records beside them, longest wait"
+            f" {neighbour.longest_s:.3f} s; memory {more_memory >> 10:+} KiB, descriptors {more_descriptors:+}\n"
+        )
+        assert broker.stop() == 0, broker.said
+        assert "Traceback" not in broker.said
+        assert " failed: " not in broker.said, broker.said
+        assert "was closed: " in broker.said  # it says what happened
+    assert more_memory < _MORE_MEMORY
+    assert more_descriptors < _MORE_DESCRIPTORS
+    assert main(["verify", str(broker.data)]) == 0
+    with DataDirectory.open(broker.data) as data:
+        assert neighbour.lost(data) == []
+
+
+def _attack(broker: ChildBroker, neighbour: Neighbour, attacks: Attacks, number: int, seconds: float) -> int:
+    attacker = Attacker(broker.address)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        attacker.carry_out(attacks.make(number))
+        number += 1
+        assert broker.process.poll() is None, f"attack {number}: {broker.said}"
+        assert neighbour.is_well, f"attack {number}: {broker.said}"
+        if number % _ATTACKS_PER_SWEEP == 0:
+            neighbour.sweep()
+    attacker.close()
+    neighbour.sweep()
+    return number
+
+
+def test_changed_conversations_hurt_nobody(tmp_path: Path) -> None:
+    fuzz(tmp_path, SECONDS)
+
+
+@pytest.mark.soak
+def test_changed_conversations_hurt_nobody_for_an_hour(tmp_path: Path) -> None:
+    fuzz(tmp_path, SECONDS_IN_SOAK)
+
+
+if __name__ == "__main__":
+    fuzz(Path(sys.argv[1]), float(sys.argv[2]))
