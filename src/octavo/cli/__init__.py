@@ -20,7 +20,21 @@ import sys
 from collections.abc import Sequence
 
 from octavo import __version__
-from octavo.cli import demo, dump, explain, export, handover, import_, report, salvage, serve, verify
+from octavo.cli import (
+    consume,
+    demo,
+    dump,
+    explain,
+    export,
+    handover,
+    import_,
+    produce,
+    report,
+    salvage,
+    serve,
+    topics,
+    verify,
+)
 from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, INTERRUPTED
 from octavo.cli.printable import printable
 from octavo.cli.tell import let_go_of_output
@@ -40,6 +54,9 @@ examples:
   octavo report /var/lib/kafka/data --html r.html
                                            a page about a data directory
   octavo serve --data /var/lib/octavo      be a broker for Kafka clients
+  octavo topics --create --topic orders    and --list, --describe, --delete
+  octavo produce orders < orders.txt       send lines to a topic
+  octavo consume orders -o -10 -e          print the last records of a topic
   octavo handover /var/lib/octavo          let Apache Kafka go on with it
   octavo export /var/lib/kafka/data /lake/events
                                            make a table of topics
@@ -90,6 +107,9 @@ def _run(argv: Sequence[str] | None) -> int:
     salvage.add_to(commands)
     handover.add_to(commands)
     serve.add_to(commands)
+    topics.add_to(commands)
+    produce.add_to(commands)
+    consume.add_to(commands)
     export.add_to(commands)
     import_.add_to(commands)
     report.add_to(commands)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from octavo.cli.decoding_options import add_decoding_options, given_decoding_options
+from octavo.cli.times import milliseconds
 from octavo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -85,10 +85,13 @@ def _add_own(group: argparse._ArgumentGroup) -> None:
         "--offsets", metavar="A:B", type=_offsets, help="only offsets from A on and below B; either may be left out"
     )
     group.add_argument(
-        "--since", metavar="TIME", type=_time, help="only timestamps from TIME on: 2026-11-16T03:00, or milliseconds"
+        "--since",
+        metavar="TIME",
+        type=milliseconds,
+        help="only timestamps from TIME on: 2026-11-16T03:00, or milliseconds",
     )
     group.add_argument(
-        "--until", metavar="TIME", type=_time, help="only timestamps before TIME; without a zone, in UTC"
+        "--until", metavar="TIME", type=milliseconds, help="only timestamps before TIME; without a zone, in UTC"
     )
     group.add_argument(
         "--key", metavar="KEY", action="append", default=[], help="only this key: text, or 0xff00; may be repeated"
@@ -153,17 +156,3 @@ def _offsets(text: str) -> Range:
         return (int(first) if first else None, int(behind) if behind else None)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not A:B, like 1000:2000, 1000: or :2000") from None
-
-
-def _time(text: str) -> int:
-    """Parse a time: milliseconds since 1970, or ISO 8601, in UTC if it has no zone. Returns milliseconds."""
-    if text.removeprefix("-").isdecimal():
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        example = "2026-11-16, 2026-11-16T03:00, 2026-11-16T03:00:00.123+01:00 or 1794798000000"
-        raise argparse.ArgumentTypeError(f"{text!r} is no time, like {example}") from None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return -((datetime(1970, 1, 1, tzinfo=UTC) - time) // timedelta(milliseconds=1))

@@ -56,6 +56,8 @@
     │   └── NoSuchFile                 there is no file of this name; also a `FileNotFoundError`
     ├── ConnectionRefused              a broker closes the connection instead of answering
     │   └── MalformedRequest           the bytes of a request do not follow Kafka's protocol
+    ├── BrokerUnreachable              no answer came from a broker; has its `address`
+    ├── RequestFailed                  a broker refuses a request; has Kafka's error `code`
     └── InvalidInput                   the caller asked for something that cannot be expressed; also a `ValueError`
         ├── WrongCall                  a call in the form of another Kafka client; also a `TypeError`
         ├── InvalidConfig              a configuration has a name or value that Kafka does not accept
@@ -138,8 +140,10 @@ from octavo.errors.log_errors import (
     WrongProcess,
 )
 from octavo.errors.protocol_errors import (
+    BrokerUnreachable,
     ConnectionRefused,
     MalformedRequest,
+    RequestFailed,
 )
 from octavo.errors.root import (
     ErrorCode,
@@ -202,6 +206,8 @@ __all__ = [
     "WrongTimeout",
     "WrongGroup",
     "MalformedRequest",
+    "BrokerUnreachable",
+    "RequestFailed",
     "MetadataTooLarge",
     "TableError",
     "BadTable",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64encode
 from typing import Any, Final, assert_never
-from uuid import UUID
 
+from octavo.log.files.meta_properties import write_uuid
 from octavo.records.control import (
     Control,
     EndTransactionMarker,
@@ -66,14 +65,14 @@ def _content(control: Control) -> dict[str, Any]:
 def _quorum_voter(voter: QuorumVoter, version: int) -> dict[str, Any]:
     content: dict[str, Any] = {"voterId": voter.id}
     if version >= 1:
-        content["voterDirectoryId"] = _uuid(voter.directory_id)
+        content["voterDirectoryId"] = write_uuid(voter.directory_id)
     return content
 
 
 def _kraft_voter(voter: KRaftVoter) -> dict[str, Any]:
     return {
         "voterId": voter.id,
-        "voterDirectoryId": _uuid(voter.directory_id),
+        "voterDirectoryId": write_uuid(voter.directory_id),
         "endpoints": [
             {"name": endpoint.name, "host": endpoint.host, "port": endpoint.port} for endpoint in voter.endpoints
         ],
@@ -82,8 +81,3 @@ def _kraft_voter(voter: KRaftVoter) -> dict[str, Any]:
             "maxSupportedVersion": voter.max_supported_version,
         },
     }
-
-
-def _uuid(uuid: UUID) -> str:
-    """Return Kafka's text form of a UUID."""
-    return urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode("ascii")

@@ -170,7 +170,8 @@ def _base64(data: bytes) -> str:
     return f'"{b64encode(data).decode("ascii")}"'
 
 
-def _text(data: bytes) -> str:
+def text_as_json(data: bytes) -> str:
+    """Return bytes as `Binary.TEXT` prints them."""
     try:
         return encode_basestring(data.decode())
     except UnicodeDecodeError:
@@ -180,5 +181,5 @@ def _text(data: bytes) -> str:
 _BYTES_AS_JSON: Final[dict[Binary, Callable[[bytes], str]]] = {
     Binary.HEX: _hex,
     Binary.BASE64: _base64,
-    Binary.TEXT: _text,
+    Binary.TEXT: text_as_json,
 }

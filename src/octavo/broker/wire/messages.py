@@ -5,8 +5,9 @@
 
 A handler sees one shape for all versions. A request has the fields of its own version and of the newest one; those that
 its version lacks have the default of the newest. A response is a nested dict; fields that the version lacks are left
-out, and fields that have a default may be missing in the dict. kio calls `throttle_time` what Kafka calls
-`throttleTimeMs`: fields that are times and durations get their `_ms` back, and are plain numbers here.
+out, and fields that have a default may be missing in the dict. In a request every field has a default. kio calls
+`throttle_time` what Kafka calls `throttleTimeMs`: fields that are times and durations get their `_ms` back, and are
+plain numbers here.
 
 kio's own reader is not used, because it differs from Kafka: unknown tagged fields are skipped here, any byte but 0 is
 true, malformed UTF-8 is replaced, and a count is compared with the bytes that are left. Bytes after the message are
@@ -83,7 +84,7 @@ def is_flexible(api_key: int, version: int) -> bool:
 def _codec(api_key: int, version: int, kind: str) -> tuple[Read, Write]:
     declared = _declaration(api_key, version, kind)
     newest = _declaration(api_key, _newest_version(api_key), kind)
-    return _structure(declared, newest)
+    return _structure(declared, newest, is_request=kind == "request")
 
 
 def _newest_version(api_key: int) -> int:
@@ -105,8 +106,8 @@ def _declaration(api_key: int, version: int, kind: str) -> Any:
 # Structures
 
 
-def _structure(declared: Any, newest: Any) -> tuple[Read, Write]:
-    layout = _layout(declared, newest)
+def _structure(declared: Any, newest: Any, *, is_request: bool) -> tuple[Read, Write]:
+    layout = _layout(declared, newest, is_request=is_request)
     untagged, tagged, defaults, flexible = layout
 
     def read(data: memoryview, position: int) -> tuple[Struct, int]:
@@ -155,10 +156,13 @@ def _is_set(value: Any, default: Any) -> bool:
     return bool(value) if default == () else value != default
 
 
-def _layout(declared: Any, newest: Any) -> _Layout:
+def _layout(declared: Any, newest: Any, *, is_request: bool) -> _Layout:
     flexible: bool = declared.__flexible__
     newest_fields = {} if newest is None else {_name(each): each for each in fields(newest)}
-    every = [_field(each, newest_fields.get(_name(each)), flexible) for each in fields(declared)]
+    every = [
+        _field(each, newest_fields.get(_name(each)), flexible=flexible, is_request=is_request)
+        for each in fields(declared)
+    ]
     tagged = {each.tag: each for each in sorted(every, key=lambda each: each.tag or 0) if each.tag is not None}
     own = {each.name for each in every}
     defaults = {each.name: _struct(each.default) for each in tagged.values()}
@@ -166,11 +170,11 @@ def _layout(declared: Any, newest: Any) -> _Layout:
     return _Layout(tuple(each for each in every if each.tag is None), tagged, defaults, flexible)
 
 
-def _field(declared: Any, newest: Any, flexible: bool) -> _Field:
+def _field(declared: Any, newest: Any, *, flexible: bool, is_request: bool) -> _Field:
     hint, is_array, nullable = _inside(declared.type)
     if is_dataclass(hint):
         other = None if newest is None else _inside(newest.type)[0]
-        read, write = _structure(hint, other)
+        read, write = _structure(hint, other, is_request=is_request)
         if nullable and not is_array:
             read, write = _maybe(read, write)
     else:
@@ -181,7 +185,8 @@ def _field(declared: Any, newest: Any, flexible: bool) -> _Field:
             read, write = NUMBERS[kafka_type]
     if is_array:
         read, write = _array(flexible, nullable, read, write)
-    default = MISSING if declared.default is MISSING else _default(declared)
+    has_default = declared.default is not MISSING or is_request
+    default = _default(declared) if has_default else MISSING
     return _Field(_name(declared), declared.metadata.get("tag"), default, read, write)
 
 
