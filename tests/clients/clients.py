@@ -45,14 +45,43 @@ def _java(release: Name) -> Callable[[str], Driver]:
     return lambda address: Program([*command(find(release), main="Driver"), address])
 
 
+def _aiokafka(address: str) -> Driver:
+    from tests.clients.python.aio import Aiokafka
+
+    return Aiokafka(address)
+
+
+def _kafka_python(address: str) -> Driver:
+    from tests.clients.python.kafka_python import KafkaPython
+
+    return KafkaPython(address)
+
+
 _LIBRDKAFKA_NOT_YET: Final = {
     "codec lz4": "librdkafka compresses with lz4 only if the broker lists FindCoordinator, which comes with groups."
 }
 
-CLIENTS: Final = {
-    client.name: client
-    for client in [
-        Client("confluent-kafka", _pinned("confluent-kafka"), _librdkafka, not_yet=_LIBRDKAFKA_NOT_YET),
-        Client("Apache Kafka, Java", lambda: version("broker"), _java("broker"), needs_java=True),
-    ]
-}
+_CLIENTS: Final = [
+    Client("confluent-kafka", _pinned("confluent-kafka"), _librdkafka, not_yet=_LIBRDKAFKA_NOT_YET),
+    Client(
+        "aiokafka",
+        _pinned("aiokafka"),
+        _aiokafka,
+        cannot={
+            "no auto-creation by the client": "aiokafka always allows the broker to create topics.",
+            "change settings": "aiokafka has no call for it.",
+        },
+    ),
+    Client(
+        "kafka-python",
+        _pinned("kafka-python"),
+        _kafka_python,
+        cannot={
+            "null headers": "kafka-python refuses headers whose value is null.",
+            "replace settings": "kafka-python adds the settings that the topic has to those that it is given.",
+        },
+    ),
+    Client("Apache Kafka, Java", lambda: version("broker"), _java("broker"), needs_java=True),
+]
+
+CLIENTS: Final = {client.name: client for client in _CLIENTS}

@@ -83,7 +83,7 @@ class Driver(Protocol):
         """Return the earliest offset, and that behind the last record."""
 
     def partitions(self, topic: str, *, may_create: bool) -> int:
-        """Return how many partitions the topic has, by asking for it by name; 0 if there is no such topic.
+        """Return how many partitions the topic has, by asking once for it by name; 0 if there is no such topic.
 
         may_create: whether the client allows the broker to create the topic on the way
         """

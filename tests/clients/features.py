@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Final, NamedTuple
 
+from octavo.log.metadata.image import Topic
 from tests.clients.brokers import Brokers
-from tests.clients.driver import Driver, Record
-from tests.clients.stored import stored_records
+from tests.clients.driver import PATIENCE_S, Driver, Record
+from tests.clients.stored import stored_records, stored_topic
 
 _NUMBERS: Final = itertools.count()
 
@@ -33,6 +36,28 @@ class Stage:
     def stored(self, partition: int = 0) -> list[Record]:
         """Return what the main broker's files have of the topic."""
         return stored_records(self.brokers.main.folder, self.name, partition)
+
+    def stored_topic(self) -> Topic | None:
+        """Return what the main broker's files have of the topic's partitions and settings; None if there is none."""
+        return stored_topic(self.brokers.main.folder, self.name)
+
+    def stored_settings(self) -> dict[str, str]:
+        """Return the settings that the topic has of its own."""
+        topic = self.stored_topic()
+        assert topic is not None
+        return dict(topic.config)
+
+    def delete_topic(self) -> None:
+        """Delete the topic by the other client, and wait until the broker no longer tells of it."""
+        self.other.delete_topic(self.name)
+        eventually(lambda: self.name not in self.other.list_topics())
+
+
+def eventually(is_true: Callable[[], bool]) -> None:
+    """Ask until it is true: brokers tell clients of a change a moment after it was made."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_true():
+        assert time.monotonic() < deadline
 
 
 Scenario = Callable[[Stage], None]
@@ -63,4 +88,5 @@ def feature(group: str, name: str, meaning: str) -> Callable[[Scenario], Scenari
 
 def load() -> None:
     """Import the modules of scenarios, in the order of the rows."""
-    from tests.clients.scenarios import producing  # noqa: F401  imported for the rows that it adds
+    for module in ("producing", "records", "consuming", "topics"):
+        import_module(f"tests.clients.scenarios.{module}")

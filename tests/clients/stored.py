@@ -1,9 +1,11 @@
-"""What a broker has stored of a partition, read from its files without any client: `stored_batches`."""
+"""What a broker has stored, read from its files without any client."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from octavo.log import DataDirectory
+from octavo.log.metadata.image import Topic
 from octavo.records import Batch, read_batches
 from tests.clients.driver import Record
 
@@ -29,3 +31,9 @@ def stored_records(folder: Path, topic: str, partition: int = 0) -> list[Record]
         for batch in stored_batches(folder, topic, partition)
         for record in batch
     ]
+
+
+def stored_topic(folder: Path, topic: str) -> Topic | None:
+    """Return a topic's partitions and settings, from the metadata records; None if there is no such topic."""
+    with DataDirectory.open(folder, read_only=True) as directory:
+        return directory.topics.get(topic)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -117,15 +117,10 @@ class Librdkafka:
     def partitions(self, topic: str, *, may_create: bool) -> int:
         consumer = self._consumer({}, **{"allow.auto.create.topics": may_create})
         try:
-            deadline = time.monotonic() + PATIENCE_S
-            while True:
-                found = consumer.list_topics(topic, PATIENCE_S).topics[topic]
-                if found.error is None:
-                    return len(found.partitions)
-                if found.error.code() not in _UNKNOWN_TOPIC:
-                    raise ClientError(found.error.code(), found.error.str())
-                if not may_create or time.monotonic() > deadline:
-                    return 0
+            found = consumer.list_topics(topic, PATIENCE_S).topics[topic]
+            if found.error is not None and found.error.code() not in _UNKNOWN_TOPIC:
+                raise ClientError(found.error.code(), found.error.str())
+            return len(found.partitions)
         finally:
             consumer.close()
 
@@ -146,7 +141,9 @@ class Librdkafka:
         return {name: entry.value for name, entry in entries.items()}
 
     def replace_config(self, topic: str, config: Mapping[str, str]) -> None:
-        _only(self._admin.alter_configs([ConfigResource(ResourceType.TOPIC, topic, dict(config))]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # it would rather change settings
+            _only(self._admin.alter_configs([ConfigResource(ResourceType.TOPIC, topic, dict(config))]))
 
     def change_config(self, topic: str, config: Mapping[str, str | None]) -> None:
         kinds = AlterConfigOpType
