@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import pytest
 
-from tests.clients.brokers import Brokers
+from tests.clients.brokers import Broker, Brokers
 from tests.clients.clients import CLIENTS, Client
 from tests.clients.driver import CannotDo, ClientError, Driver
 from tests.clients.features import FEATURES, Feature, Stage, load
@@ -45,33 +46,47 @@ _OTHER: Final = CLIENTS["confluent-kafka"]  # does what is not under test
 
 
 class Connections:
-    """Clients that are connected to the main broker, each from when it is first asked for to the end."""
+    """Clients that are connected to brokers, each from when it is first asked for to the end."""
 
     def __init__(self, brokers: Brokers) -> None:
         self._brokers: Final = brokers
-        self._drivers: Final[dict[str, Driver]] = {}
+        self._drivers: Final[dict[tuple[str, str], Driver]] = {}  # by client and address
 
     def run(self, cell: Cell, *, everything_is_built: bool) -> None:
         """Play the scenario of a cell; a client that cannot has to say so.
 
         everything_is_built: whether this broker does what Octavo does not do yet
         """
-        stage = Stage(
-            self._driver(cell.client), self._driver(_OTHER), self._brokers, cell.client.connect, _OTHER.connect
-        )
-        if cell.is_impossible:
-            with pytest.raises(CannotDo):
+        stage = self._stage(cell.client, self._brokers.main, self._brokers.main.address)
+        try:
+            if cell.is_impossible:
+                with pytest.raises(CannotDo):
+                    cell.feature.scenario(stage)
+            elif cell.is_missing and not everything_is_built:
+                with pytest.raises((AssertionError, ClientError)):
+                    cell.feature.scenario(stage)
+            else:
                 cell.feature.scenario(stage)
-        elif cell.is_missing and not everything_is_built:
-            with pytest.raises((AssertionError, ClientError)):
-                cell.feature.scenario(stage)
-        else:
-            cell.feature.scenario(stage)
+        except BaseException:
+            self._forget(cell.client)  # it may be in the middle of something
+            raise
 
-    def _driver(self, client: Client) -> Driver:
-        if client.name not in self._drivers:
-            self._drivers[client.name] = client.connect(self._brokers.main.address)
-        return self._drivers[client.name]
+    def _stage(self, client: Client, broker: Broker, address: str) -> Stage:
+        drivers = (self._driver(client, address), self._driver(_OTHER, address))
+        return Stage(*drivers, broker, self._brokers.proxy, partial(self._strict_stage, client))
+
+    def _strict_stage(self, client: Client) -> Stage:
+        return self._stage(client, self._brokers.strict, self._brokers.proxy.address)
+
+    def _driver(self, client: Client, address: str) -> Driver:
+        if (client.name, address) not in self._drivers:
+            self._drivers[client.name, address] = client.connect(address)
+        return self._drivers[client.name, address]
+
+    def _forget(self, client: Client) -> None:
+        for name, address in list(self._drivers):
+            if name == client.name:
+                self._drivers.pop((name, address)).close()
 
     def __enter__(self) -> Self:
         return self

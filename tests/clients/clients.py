@@ -81,7 +81,13 @@ _CLIENTS: Final = [
             "replace settings": "kafka-python adds the settings that the topic has to those that it is given.",
         },
     ),
-    Client("Apache Kafka, Java", lambda: version("broker"), _java("broker"), needs_java=True),
+    Client(
+        "Apache Kafka, Java",
+        lambda: version("broker"),
+        _java("broker"),
+        cannot={"replace settings": "The Java client has no call for it since 4.0."},
+        needs_java=True,
+    ),
 ]
 
 CLIENTS: Final = {client.name: client for client in _CLIENTS}

@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import Final, NamedTuple
 
 from octavo.log.metadata.image import Topic
-from tests.clients.brokers import Brokers
+from tests.clients.brokers import Broker
 from tests.clients.driver import PATIENCE_S, Driver, Record
+from tests.clients.proxy import Proxy
 from tests.clients.stored import stored_records, stored_topic
 
 _NUMBERS: Final = itertools.count()
@@ -21,11 +22,11 @@ _NUMBERS: Final = itertools.count()
 class Stage:
     """What a scenario has to play with."""
 
-    client: Driver  # the client of the cell, on the main broker
-    other: Driver  # another client on the main broker, for what is not under test
-    brokers: Brokers
-    connect: Callable[[str], Driver]  # connects the client of the cell to another broker
-    connect_other: Callable[[str], Driver]  # connects the other client to another broker
+    client: Driver  # the client of the cell
+    other: Driver  # another client, for what is not under test
+    broker: Broker  # to which both are connected
+    proxy: Proxy  # by which clients reach the strict broker
+    strict: Callable[[], Stage]  # sets the same up on a broker that creates no topics on the way, and may be killed
     name: str = field(default_factory=lambda: f"topic-{next(_NUMBERS)}")  # of a topic that is not there yet
 
     def new_topic(self, partitions: int = 1, **config: str) -> str:
@@ -34,12 +35,12 @@ class Stage:
         return self.name
 
     def stored(self, partition: int = 0) -> list[Record]:
-        """Return what the main broker's files have of the topic."""
-        return stored_records(self.brokers.main.folder, self.name, partition)
+        """Return what the broker's files have of the topic."""
+        return stored_records(self.broker.folder, self.name, partition)
 
     def stored_topic(self) -> Topic | None:
-        """Return what the main broker's files have of the topic's partitions and settings; None if there is none."""
-        return stored_topic(self.brokers.main.folder, self.name)
+        """Return what the broker's files have of the topic's partitions and settings; None if there is none."""
+        return stored_topic(self.broker.folder, self.name)
 
     def stored_settings(self) -> dict[str, str]:
         """Return the settings that the topic has of its own."""

@@ -115,6 +115,7 @@ def long_poll(stage: Stage) -> None:
     "A topic is deleted and created again under a producer and a consumer, which go on with the new one.",
 )
 def recreated_topic(stage: Stage) -> None:
+    stage = stage.strict()  # where nobody creates the topic meanwhile
     topic = stage.new_topic()
     stage.client.produce(topic, _numbered(10), {"acks": "all"})
     following = stage.client.consume(topic, 0, "earliest", 13, {})

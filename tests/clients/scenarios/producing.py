@@ -6,7 +6,7 @@ from typing import Final, get_args
 
 from tests.clients.driver import Acks, ProduceSettings, Record
 from tests.clients.features import Stage, feature
-from tests.clients.stored import stored_batches, stored_records
+from tests.clients.stored import stored_batches
 
 _GROUP: Final = "Producing"
 RECORDS: Final = [Record(key=b"%d" % number, value=b"value " * 100) for number in range(50)]
@@ -32,7 +32,7 @@ def _add_codec(name: str) -> None:
     def codec(stage: Stage) -> None:
         settings: ProduceSettings = {"compression": name}  # type: ignore[typeddict-item]  # one of the names below
         _produce_and_consume(stage, settings)
-        batches = stored_batches(stage.brokers.main.folder, stage.name)
+        batches = stored_batches(stage.broker.folder, stage.name)
         assert {batch.codec.name.lower() for batch in batches} == {name}
 
 
@@ -53,7 +53,7 @@ def idempotent(stage: Stage) -> None:
     topic = stage.new_topic()
     for _ in range(2):
         stage.client.produce(topic, RECORDS, {"idempotence": True, "acks": "all", "batch_bytes": 1000})
-    batches = stored_batches(stage.brokers.main.folder, topic)
+    batches = stored_batches(stage.broker.folder, topic)
     (producer_id,) = {batch.producer_id for batch in batches}
     assert producer_id >= 0
     sequences = [sequence for batch in batches for sequence in range(batch.base_sequence, batch.last_sequence + 1)]
@@ -68,19 +68,14 @@ def idempotent(stage: Stage) -> None:
     "every record is there once, in order.",
 )
 def idempotent_over_a_kill(stage: Stage) -> None:
-    brokers = stage.brokers
-    broker = brokers.strict
-    client = stage.connect(brokers.proxy.address)
+    stage = stage.strict()
 
     def crash() -> None:
-        broker.kill()
-        broker.start()
+        stage.broker.kill()
+        stage.broker.start()
 
-    try:
-        stage.connect_other(brokers.proxy.address).create_topic(stage.name, 1, {})
-        brokers.proxy.lose_answer(3, crash)
-        client.produce(stage.name, RECORDS, {"idempotence": True, "acks": "all", "batch_bytes": 1000})
-    finally:
-        client.close()
-    assert brokers.proxy.is_done
-    assert _contents(stored_records(broker.folder, stage.name)) == _contents(RECORDS)
+    topic = stage.new_topic()
+    stage.proxy.lose_answer(3, crash)
+    stage.client.produce(topic, RECORDS, {"idempotence": True, "acks": "all", "batch_bytes": 1000})
+    assert stage.proxy.is_done
+    assert _contents(stage.stored()) == _contents(RECORDS)

@@ -8,7 +8,6 @@ import pytest
 
 from tests.clients.driver import ClientError, Record
 from tests.clients.features import Stage, eventually, feature
-from tests.clients.stored import stored_topic
 
 _GROUP: Final = "Topics"
 _UNKNOWN_TOPIC: Final = 3
@@ -85,15 +84,11 @@ def no_auto_creation_by_the_client(stage: Stage) -> None:
     "With auto.create.topics.enable=false there is no such topic, whatever the client allows, until it is created.",
 )
 def no_auto_creation_by_the_broker(stage: Stage) -> None:
-    broker, address = stage.brokers.strict, stage.brokers.proxy.address
-    client = stage.connect(address)
-    try:
-        assert client.partitions(stage.name, may_create=True) == 0
-        assert stored_topic(broker.folder, stage.name) is None
-        stage.connect_other(address).create_topic(stage.name, 2, {})
-        eventually(lambda: client.partitions(stage.name, may_create=True) == 2)
-    finally:
-        client.close()
+    stage = stage.strict()
+    assert stage.client.partitions(stage.name, may_create=True) == 0
+    assert stage.stored_topic() is None
+    topic = stage.new_topic(2)
+    eventually(lambda: stage.client.partitions(topic, may_create=True) == 2)
 
 
 @feature(_GROUP, "describe settings", "All settings of a topic are told, its own and the defaults.")
