@@ -26,7 +26,7 @@ PACKAGES: Final = (octavo.records, octavo.log, octavo.errors)
 MADE_BY_US: Final = ("DataDirectory", "Log", "WatchedLog", "LogReader", "ReadResult", "ArrowReader")
 
 # Parts of a log that its own house looks at. They are not for callers, who have methods for what these tell.
-INSIDE: Final = ("ProducerStates", "View")
+INSIDE: Final = ("ProducerStates", "View", "DirectoryObserver", "Image")
 
 # Other names of types, which the reference describes by the comments after them.
 ALIASES: Final = (
