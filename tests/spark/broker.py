@@ -112,8 +112,12 @@ def wait(condition: Callable[[], bool], what: str) -> None:
 def wait_for_checkpoint(folder: Path) -> None:
     """Returns when the directory has recorded, for every partition, that all of it may be read."""
 
+    checkpoint = folder / "replication-offset-checkpoint"
+
     def caught_up() -> bool:
-        recorded = (folder / "replication-offset-checkpoint").read_text().splitlines()[2:]
+        if not checkpoint.exists():
+            return False
+        recorded = checkpoint.read_text().splitlines()[2:]
         marks = {tuple(line.split()[:2]): int(line.split()[2]) for line in recorded}
         with DataDirectory.open(folder, read_only=True) as data:
             return all(
