@@ -54,6 +54,7 @@ class BrokerConfig:
     log_initial_task_delay_ms: int = option(30_000, int64(0))
     log_cleaner_enable: bool = option(True, Switch())
     log_cleaner_dedupe_buffer_size: int = option(134_217_728, int64())
+    log_cleaner_backoff_ms: int = option(15_000, int64(0))
 
     def __post_init__(self) -> None:
         _OPTIONS.check(self)

@@ -1,15 +1,16 @@
 """Periodic tasks of a data directory: flushes, retention, compaction, checkpoints, removal of deleted files, and
 aborting transactions that have timed out.
 
-`run_once` runs the tasks that are due and returns, so any clock can drive it. `start` runs them in two threads; one of
-them only compacts, because that may take long. A task that fails does not stop the others, and is tried again. There
-is one exception: a log whose data are damaged is not compacted again until it is reopened.
+`run_once` runs the tasks that are due and returns, so any clock can drive it. `start` runs them in three threads: one
+of them only compacts, because that may take long, and one only writes checkpoints, because readers of the directory
+wait for them. A task that fails does not stop the others, and is tried again. There is one exception: a log whose data
+are damaged is not compacted again until it is reopened.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -58,13 +59,19 @@ class Background:
         retention_check_interval_ms: int = RETENTION_CHECK_INTERVAL_MS,
         checkpoint_interval_ms: int = CHECKPOINT_INTERVAL_MS,
         initial_delay_ms: int = INITIAL_DELAY_MS,
+        checkpoint_delay_ms: int | None = None,
         compaction: bool = True,
         map_memory: int = MAP_MEMORY,
         compaction_bytes_per_second: float | None = None,
+        compaction_backoff_ms: int | None = None,
+        on_failure: Callable[[str], object] | None = None,
     ) -> None:
         """Schedule the tasks; `start` or `run_once` runs them.
 
-        `compaction`: log.cleaner.enable; `map_memory`: log.cleaner.dedupe.buffer.size; `compaction_bytes_per_second`:
+        `checkpoint_delay_ms`: until the first checkpoints, `initial_delay_ms` by default; `on_failure`: called in the
+        threads with a sentence about a task that fails, once until it succeeds or fails for another reason;
+        `compaction_backoff_ms`: log.cleaner.backoff.ms, for the thread that compacts; `compaction`: log.cleaner.enable;
+        `map_memory`: log.cleaner.dedupe.buffer.size; `compaction_bytes_per_second`:
         log.cleaner.io.max.bytes.per.second, None for no limit.
         """
         self.last_error: Exception | None = None  # the last error in the threads
@@ -76,7 +83,10 @@ class Background:
         self._clock = clock
         self._retention_check_interval_ms = retention_check_interval_ms
         self._checkpoint_interval_ms = checkpoint_interval_ms
-        self._next_retention_ms = self._next_checkpoint_ms = self._next_producers_ms = clock() + initial_delay_ms
+        self._next_retention_ms = self._next_producers_ms = clock() + initial_delay_ms
+        self._next_checkpoint_ms = clock() + (initial_delay_ms if checkpoint_delay_ms is None else checkpoint_delay_ms)
+        self._compaction_backoff_ms = compaction_backoff_ms
+        self._on_failure = on_failure
         self._next_timeouts_ms = clock() + TIMEOUT_CHECK_INTERVAL_MS
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -89,7 +99,8 @@ class Background:
         self._directory.check_owner()
         now_ms = self._clock() if now_ms is None else now_ms
         done = self._maintain_all(now_ms)
-        return done._replace(cleaned=self._clean_one(now_ms, done.failed))
+        written = self._write_checkpoints(now_ms, done.failed)
+        return done._replace(checkpoints_written=written, cleaned=self._clean_one(now_ms, done.failed))
 
     @property
     def uncleanable(self) -> dict[TopicPartition, FormatError]:
@@ -124,13 +135,19 @@ class Background:
         if retention_is_due:
             self._next_retention_ms = now_ms + self._retention_check_interval_ms
         self._abort_timed_out(now_ms, done.failed)
-        checkpoints_written = False
-        if now_ms >= self._next_checkpoint_ms:
-            with _collecting_failures(done.failed, None):
-                self._directory.write_checkpoints()
-                checkpoints_written = True
-                self._next_checkpoint_ms = now_ms + self._checkpoint_interval_ms
-        return done._replace(files_removed=removed, checkpoints_written=checkpoints_written)
+        return done._replace(files_removed=removed)
+
+    def _write_checkpoints(self, now_ms: int, failed: list[Failed]) -> bool:
+        """Write the checkpoints if they are due. Files whose content has not changed are not written."""
+        if now_ms < self._next_checkpoint_ms or not self._directory.is_open:
+            return False
+        try:
+            self._directory.write_checkpoints()
+        except (OctavoError, OSError) as error:
+            failed.append((None, error))
+            return False
+        self._next_checkpoint_ms = now_ms + self._checkpoint_interval_ms
+        return True
 
     def _abort_timed_out(self, now_ms: int, failed: list[Failed]) -> None:
         """Abort transactions that have been open too long. Readers of committed data cannot get past them."""
@@ -161,8 +178,14 @@ class Background:
         if self._threads:
             return
         self._stop.clear()
-        for name, work in (("octavo-background", self._maintain_in_thread), ("octavo-cleaner", self._clean_in_thread)):
-            thread = threading.Thread(target=self._run, args=(interval_s, work), name=name, daemon=True)
+        backoff_ms = self._compaction_backoff_ms
+        works = (
+            ("background", self._maintain_in_thread, interval_s),
+            ("cleaner", self._clean_in_thread, interval_s if backoff_ms is None else backoff_ms / 1000),
+            ("checkpoints", self._checkpoint_in_thread, min(interval_s, self._checkpoint_interval_ms / 1000)),
+        )
+        for name, work, pause_s in works:
+            thread = threading.Thread(target=self._run, args=(pause_s, work), name=f"octavo-{name}", daemon=True)
             self._threads.append(thread)
             thread.start()
 
@@ -180,15 +203,34 @@ class Background:
         self._threads.clear()
 
     def _run(self, interval_s: float, work: Callable[[], list[Failed]]) -> None:
-        while not self._stop.wait(interval_s):
+        said: set[str] = set()
+        while not self._stop.wait(min(interval_s, threading.TIMEOUT_MAX)):
+            failed: list[Failed | tuple[None, Exception]] = []
             try:
-                for _, error in work():
-                    self.last_error = error
+                failed += work()
             except Exception as error:  # nobody would notice that the thread has ended
-                self.last_error = error
+                failed.append((None, error))
+            said = self._tell(failed, said)
+
+    def _tell(self, failed: Sequence[tuple[TopicPartition | None, Exception]], said: set[str]) -> set[str]:
+        """Tell of what has failed and was not in `said`. Returns what has failed."""
+        sentences = set()
+        for partition, error in failed:
+            self.last_error = error
+            what = "work in the background" if partition is None else f"{partition}: work in the background"
+            sentences.add(f"{what} failed, and is tried again: {error}")
+        if self._on_failure is not None and not self._stop.is_set():
+            for sentence in sorted(sentences - said):
+                self._on_failure(sentence)
+        return sentences
 
     def _maintain_in_thread(self) -> list[Failed]:
         return self._maintain_all(self._clock()).failed
+
+    def _checkpoint_in_thread(self) -> list[Failed]:
+        failed: list[Failed] = []
+        self._write_checkpoints(self._clock(), failed)
+        return failed
 
     def _clean_in_thread(self) -> list[Failed]:
         failed: list[Failed] = []

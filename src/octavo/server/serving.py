@@ -27,7 +27,6 @@ _ALL_INTERFACES: Final = ("0.0.0.0", "::")
 _PLAINTEXT: Final = "PLAINTEXT"
 _WORKERS: Final = 2
 _CHECKPOINT_INTERVAL_MS: Final = 400  # so that a reader of the directory lags less than a second
-_BACKGROUND_INTERVAL_S: Final = 0.2
 
 
 class Address(NamedTuple):
@@ -65,10 +64,13 @@ class Server:
             retention_check_interval_ms=config.log_retention_check_interval_ms,
             initial_delay_ms=config.log_initial_task_delay_ms,
             checkpoint_interval_ms=_CHECKPOINT_INTERVAL_MS,
+            checkpoint_delay_ms=0,
             compaction=config.log_cleaner_enable,
             map_memory=config.log_cleaner_dedupe_buffer_size,
+            compaction_backoff_ms=config.log_cleaner_backoff_ms,
+            on_failure=self.broker.say,
         )
-        self._background.start(_BACKGROUND_INTERVAL_S)
+        self._background.start()
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
         self._is_closed = False
 

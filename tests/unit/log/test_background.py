@@ -138,3 +138,25 @@ def test_producers_that_are_silent_for_a_day_are_forgotten(tmp_path: Path) -> No
         assert background.run_once().forgotten == []
         assert background.run_once(TIME_MS + 599_999).forgotten == []  # it is looked at every ten minutes
         assert background.run_once(TIME_MS + 86_400_000).forgotten == [(("topic", 0), 7)]
+
+
+def test_a_task_that_fails_again_and_again_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with DataDirectory.open(tmp_path) as data:
+        errors = iter([OSError("no room"), OSError("no room"), OSError("no disk")])
+        over = threading.Event()
+
+        def fail() -> None:
+            error = next(errors, None)
+            if error is None:
+                over.set()
+            else:
+                raise error
+
+        monkeypatch.setattr(data, "write_checkpoints", fail)
+        told: list[str] = []
+        background = Background(data, initial_delay_ms=0, checkpoint_interval_ms=1, on_failure=told.append)
+        background.start(0.001)
+        assert over.wait(10)
+        background.stop()
+        tried = "work in the background failed, and is tried again"
+        assert told == [f"{tried}: no room", f"{tried}: no disk"]
