@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from octavo.broker.answer_cache import AnswerCache
 from octavo.broker.answers import Answer, Later, Parts, Wait
 from octavo.broker.cluster_image import ClusterImage, Node, TopicImage, topic_image
 from octavo.broker.config import BrokerConfig
@@ -59,6 +60,7 @@ class Broker:
         self.config: Final = config
         self.notices: Final = Notices(say)
         self.sessions: Final = FetchSessions(config.max_incremental_fetch_session_cache_slots, time.monotonic)
+        self.answers: Final = AnswerCache()
         self.features_epoch: Final = 0
         self.node_id: Final = directory.node_id
         self.properties: Final = {} if properties is None else properties

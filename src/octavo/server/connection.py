@@ -201,9 +201,14 @@ class Connection:
 
     def answer(self, parts: Parts) -> None:
         """Add an answer to what has to be sent."""
-        size = sum([part.size if isinstance(part, FileSlice) else len(part) for part in parts])
-        parts[0] = SIZE.pack(size) + parts[0]  # type: ignore[operator] # the first part is the header
-        self._out.extend(parts)
+        if len(parts) == 2 and isinstance(parts[1], bytes):  # nearly always: a header and a body
+            head, body = parts
+            size = len(head) + len(body)
+            self._out.append(SIZE.pack(size) + head + body)  # type: ignore[operator] # the first part is the header
+        else:
+            size = sum([part.size if isinstance(part, FileSlice) else len(part) for part in parts])
+            parts[0] = SIZE.pack(size) + parts[0]  # type: ignore[operator]
+            self._out.extend(parts)
         self._unsent += SIZE.size + size
 
     @property
@@ -227,12 +232,10 @@ class Connection:
         budget = _SLICE_PER_TURN
         try:
             while out and budget > 0:
-                if isinstance(out[0], FileSlice):
-                    sent = self._send_slice(out[0], budget)
-                    budget -= sent
-                    if not sent:
-                        return
-                elif not self._send_bytes():
+                first = out[0]
+                if isinstance(first, FileSlice):
+                    budget -= self._send_slice(first, budget)
+                elif not (self._send_one(first) if len(out) == 1 else self._send_bytes()):
                     return
         except BlockingIOError:
             return
@@ -247,6 +250,16 @@ class Connection:
         else:
             self._out[0] = FileSlice(part.file, part.position + sent, part.size - sent)
         return sent
+
+    def _send_one(self, part: bytes) -> bool:
+        """Send the only part. Returns whether all of it went."""
+        sent = self.socket.send(part)
+        self._unsent -= sent
+        if sent < len(part):
+            self._out[0] = part[sent:]
+            return False
+        self._out.clear()
+        return True
 
     def _send_bytes(self) -> bool:
         """Send the parts up to the next slice of a file in one call. Returns whether all of them went."""

@@ -32,14 +32,15 @@ _CONSUMER: Final = -1
 def list_offsets(broker: Broker, request: Request) -> Parts:
     """Answer a ListOffsets request."""
     asked = request.read()
-    counts = Counter((topic.name, each.partition_index) for topic in asked.topics for each in topic.partitions)
+    named = [(topic.name, each.partition_index) for topic in asked.topics for each in topic.partitions]
+    twice = {each for each, count in Counter(named).items() if count > 1} if len(set(named)) < len(named) else ()
     isolation = Isolation.READ_COMMITTED if asked.isolation_level else Isolation.HIGH_WATERMARK
     topics = [
         {
             "name": topic.name,
             "partitions": [
                 _failed(each, ErrorCode.INVALID_REQUEST)
-                if counts[topic.name, each.partition_index] > 1
+                if (topic.name, each.partition_index) in twice
                 else _one(broker, request.version, topic.name, each, isolation)
                 for each in {each.partition_index: each for each in topic.partitions}.values()
             ],

@@ -29,13 +29,23 @@ _NO_ID: Final = bytes(16)
 
 def metadata(broker: Broker, request: Request) -> Parts | Later:
     """Answer a Metadata request."""
+    image = broker.image
+    known = broker.answers.find(image, request)
+    if known is not None:
+        return [known]
     asked = request.read()
+    found: list[tuple[TopicImage | Struct, int]]
     if asked.topics is None or (request.version == 0 and not asked.topics):
-        return _answer(broker, request, asked, [(topic, 0) for topic in broker.image.topics.values()])
-    missing = _to_create(broker, asked)
-    if missing:
-        return Later(lambda: _create(broker, request, asked, missing))
-    return _answer(broker, request, asked, _found(broker.image, request.version, asked.topics))
+        found = [(topic, 0) for topic in image.topics.values()]
+    else:
+        missing = _to_create(broker, asked)
+        if missing:
+            return Later(lambda: _create(broker, request, asked, missing))
+        found = _found(image, request.version, asked.topics)
+    answer = _answer(broker, request, asked, found)
+    if not any(error for _, error in found):  # a topic that is missing may be created for the next who asks
+        broker.answers.keep(image, request, answer)
+    return answer
 
 
 def _to_create(broker: Broker, asked: Struct) -> list[str]:

@@ -9,6 +9,7 @@ response header   correlation id: int32; then tagged fields, if it is flexible; 
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from octavo.broker.wire.api_keys import API_VERSIONS, APIS, PRODUCE
@@ -22,6 +23,7 @@ _CORRELATION: Final = struct.Struct(">i")
 _CLIENT_ID_AT: Final = _HEADER.size
 # Such a request becomes an object for every few bytes, and nobody else is served meanwhile.
 _MAX_WITHOUT_RECORDS: Final = 2 << 20
+_CLIENT_IDS: Final = 64
 
 
 class RequestHeader(NamedTuple):
@@ -52,13 +54,16 @@ def read_header(frame: memoryview) -> RequestHeader:
     client_id, position = None, _CLIENT_ID_AT
     if length >= 0:
         text, position = take(frame, position, length)
-        client_id = read_text(bytes(text))
+        client_id = _client_id(bytes(text))
     if not api.first <= version <= api.last:
         if api_key != API_VERSIONS:
             raise MalformedRequest(f"version {version} of {api.name} is not served")
     elif version >= api.flexible:
         position = skip_tagged(frame, position)
     return RequestHeader(api_key, version, correlation_id, client_id, position)
+
+
+_client_id: Final = lru_cache(_CLIENT_IDS)(read_text)  # a client has one for all its requests
 
 
 def response_header(header: RequestHeader) -> bytes:

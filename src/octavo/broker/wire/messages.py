@@ -16,19 +16,35 @@ ignored. A uuid is `bytes`, which is what topics are looked up by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
+from itertools import groupby
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
-from octavo.broker.wire.primitives import NUMBERS, Read, Write, check_tags, count, read_uvarint, sized, take, uvarint
+from octavo.broker.wire.primitives import (
+    FIXED,
+    NUMBERS,
+    Read,
+    Write,
+    check_tags,
+    count,
+    read_uvarint,
+    sized,
+    take,
+    uvarint,
+)
+from octavo.errors import MalformedRequest
 
 Struct = SimpleNamespace  # a structure of a request
 Content = Mapping[str, Any]  # a structure of a response
 
 _SIZED: Final = {"string", "bytes", "records"}
 _NO_UUID: Final = bytes(16)
+_SHORT_BODY: Final = 256  # bytes
+_SHORT_BODIES: Final = 256
 _ABSENT: Final = b"\xff"  # stands before a structure that may be null, and is
 _PRESENT: Final = b"\x01"
 
@@ -37,6 +53,18 @@ class _Field(NamedTuple):
     name: str
     tag: int | None
     default: Any  # MISSING if there is none
+    read: Read
+    write: Write
+    layout: str | None  # for `struct`, if the size is fixed
+
+
+class _Step(NamedTuple):
+    """A field, or several of a fixed size one after the other, which are read and written at once."""
+
+    names: tuple[str, ...]  # of the fields, if there are several
+    unpack: Callable[[memoryview, int], tuple[Any, ...]]
+    size: int
+    name: str
     read: Read
     write: Write
 
@@ -49,9 +77,23 @@ class _Layout(NamedTuple):
 
 
 def read_request(api_key: int, version: int, body: memoryview) -> Struct:
-    """Read the body of a request. Raises `MalformedRequest`."""
+    """Read the body of a request. Raises `MalformedRequest`.
+
+    Clients ask the same again and again: two requests with the same bytes may be one object. Change nothing in it.
+    """
+    if len(body) <= _SHORT_BODY:
+        return _read_short(api_key, version, bytes(body))
+    return _read(api_key, version, body)
+
+
+def _read(api_key: int, version: int, body: memoryview) -> Struct:
     request: Struct = _codec(api_key, version, "request")[0](body, 0)[0]
     return request
+
+
+@lru_cache(_SHORT_BODIES)
+def _read_short(api_key: int, version: int, body: bytes) -> Struct:
+    return _read(api_key, version, memoryview(body))
 
 
 def write_response(api_key: int, version: int, content: Content) -> bytes:
@@ -109,25 +151,61 @@ def _declaration(api_key: int, version: int, kind: str) -> Any:
 def _structure(declared: Any, newest: Any, *, is_request: bool) -> tuple[Read, Write]:
     layout = _layout(declared, newest, is_request=is_request)
     untagged, tagged, defaults, flexible = layout
+    steps = _steps(untagged)
+    missing = {each.name: each.default for each in untagged if each.default is not MISSING}
 
     def read(data: memoryview, position: int) -> tuple[Struct, int]:
-        values = dict(defaults)
-        for each in untagged:
-            values[each.name], position = each.read(data, position)
+        values = defaults.copy()
+        for names, unpack, size, name, read_field, _ in steps:
+            if not names:
+                values[name], position = read_field(data, position)
+                continue
+            try:
+                values.update(zip(names, unpack(data, position), strict=True))
+            except struct.error:
+                raise MalformedRequest(f"the bytes end inside a number, after byte {position}") from None
+            position += size
         if flexible:
             position = _read_tagged(data, position, tagged, values)
         return Struct(**values), position
 
     def write(parts: list[bytes], content: Content) -> None:
-        for each in untagged:
-            each.write(parts, content[each.name] if each.default is MISSING else content.get(each.name, each.default))
+        for names, _, _, name, _, write_field in steps:
+            if names:
+                write_field(parts, [content[each] if each in content else missing[each] for each in names])
+            else:
+                write_field(parts, content[name] if name in content else missing[name])
         if flexible:
             _write_tagged(parts, tagged, content)
 
     return read, write
 
 
+def _steps(untagged: Sequence[_Field]) -> list[_Step]:
+    steps: list[_Step] = []
+    for is_fixed, group in groupby(untagged, lambda each: each.layout is not None):
+        several = list(group)
+        if is_fixed and len(several) > 1:
+            steps.append(_together(several))
+        else:
+            steps += [_Step((), struct.Struct("").unpack_from, 0, each.name, each.read, each.write) for each in several]
+    return steps
+
+
+def _together(several: Sequence[_Field]) -> _Step:
+    packed = struct.Struct(">" + "".join(str(each.layout) for each in several))
+
+    def write(parts: list[bytes], values: Sequence[Any]) -> None:
+        parts.append(packed.pack(*values))
+
+    first = several[0]
+    names = tuple(each.name for each in several)
+    return _Step(names, packed.unpack_from, packed.size, first.name, first.read, write)
+
+
 def _read_tagged(data: memoryview, position: int, tagged: dict[int, _Field], values: dict[str, Any]) -> int:
+    if position < len(data) and not data[position]:  # nearly always
+        return position + 1
     number, position = read_uvarint(data, position)
     check_tags(number)
     for _ in range(number):
@@ -141,6 +219,9 @@ def _read_tagged(data: memoryview, position: int, tagged: dict[int, _Field], val
 
 
 def _write_tagged(parts: list[bytes], tagged: dict[int, _Field], content: Content) -> None:
+    if not tagged:
+        parts.append(b"\0")
+        return
     present = [each for each in tagged.values() if _is_set(content.get(each.name, each.default), each.default)]
     parts.append(uvarint(len(present)))
     for each in present:
@@ -172,6 +253,7 @@ def _layout(declared: Any, newest: Any, *, is_request: bool) -> _Layout:
 
 def _field(declared: Any, newest: Any, *, flexible: bool, is_request: bool) -> _Field:
     hint, is_array, nullable = _inside(declared.type)
+    layout: str | None = None
     if is_dataclass(hint):
         other = None if newest is None else _inside(newest.type)[0]
         read, write = _structure(hint, other, is_request=is_request)
@@ -179,6 +261,7 @@ def _field(declared: Any, newest: Any, *, flexible: bool, is_request: bool) -> _
             read, write = _maybe(read, write)
     else:
         kafka_type: str = declared.metadata["kafka_type"]
+        layout = None if is_array else FIXED.get(kafka_type)
         if kafka_type in _SIZED:
             read, write = sized(kafka_type, flexible=flexible, nullable=nullable)
         else:
@@ -187,7 +270,7 @@ def _field(declared: Any, newest: Any, *, flexible: bool, is_request: bool) -> _
         read, write = _array(flexible, nullable, read, write)
     has_default = declared.default is not MISSING or is_request
     default = _default(declared) if has_default else MISSING
-    return _Field(_name(declared), declared.metadata.get("tag"), default, read, write)
+    return _Field(_name(declared), declared.metadata.get("tag"), default, read, write, layout)
 
 
 def _struct(default: Any) -> Any:

@@ -72,7 +72,7 @@ def uvarint(value: int) -> bytes:
 
 def fixed(layout: str) -> tuple[Read, Write]:
     """Return the functions for a number of a fixed size."""
-    packed = struct.Struct(layout)
+    packed = struct.Struct(f">{layout}")
     unpack, pack, size = packed.unpack_from, packed.pack, packed.size
 
     def read(data: memoryview, position: int) -> tuple[Any, int]:
@@ -85,17 +85,6 @@ def fixed(layout: str) -> tuple[Read, Write]:
         parts.append(pack(value))
 
     return read, write
-
-
-def _read_uuid(data: memoryview, position: int) -> tuple[bytes, int]:
-    end = position + 16
-    if end > len(data):
-        raise MalformedRequest(f"the bytes end inside a uuid, at byte {position}")
-    return bytes(data[position:end]), end
-
-
-def _write_raw(parts: list[bytes], value: bytes) -> None:
-    parts.append(value)
 
 
 def take(data: memoryview, position: int, length: int) -> tuple[memoryview, int]:
@@ -186,28 +175,21 @@ def encode_text(text: str | None, flexible: bool) -> bytes:
     return (uvarint(len(encoded) + 1) if flexible else _SHORT.pack(len(encoded))) + encoded
 
 
-def _read_bool(data: memoryview, position: int) -> tuple[bool, int]:
-    number, position = NUMBERS["int8"][0](data, position)
-    return number != 0, position
-
-
-def _write_bool(parts: list[bytes], value: bool) -> None:
-    parts.append(b"\1" if value else b"\0")
-
-
-# The types of kio's declarations. It has names of its own for numbers with a meaning, which are plain numbers here.
-NUMBERS: Final[dict[str, tuple[Read, Write]]] = {
-    "int8": fixed(">b"),
-    "int16": fixed(">h"),
-    "uint16": fixed(">H"),
-    "int32": fixed(">i"),
-    "uint32": fixed(">I"),
-    "int64": fixed(">q"),
-    "float64": fixed(">d"),
-    "error_code": fixed(">h"),
-    "timedelta_i32": fixed(">i"),
-    "timedelta_i64": fixed(">q"),
-    "datetime_i64": fixed(">q"),
-    "uuid": (_read_uuid, _write_raw),
+# The types of kio's declarations that have a fixed size, as `struct` calls them; any byte but 0 is true. It has names
+# of its own for numbers with a meaning, which are plain numbers here.
+FIXED: Final = {
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "error_code": "h",
+    "timedelta_i32": "i",
+    "timedelta_i64": "q",
+    "datetime_i64": "q",
+    "uuid": "16s",
+    "bool": "?",
 }
-NUMBERS["bool"] = (_read_bool, _write_bool)
+NUMBERS: Final[dict[str, tuple[Read, Write]]] = {name: fixed(layout) for name, layout in FIXED.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from octavo.broker.wire.primitives import (
@@ -22,6 +23,7 @@ from octavo.broker.wire.primitives import (
     take,
 )
 from octavo.errors import MalformedRequest, RecordError
+from octavo.records.text import read_text
 
 FLEXIBLE: Final = 9
 TOPIC_IDS: Final = 13  # the first version that names topics by id
@@ -32,6 +34,13 @@ _ACKS: Final = struct.Struct(">hi")  # acks, timeout in milliseconds
 _INDEX: Final = struct.Struct(">i")
 _INDEX_AND_SIZE: Final = struct.Struct(">ii")
 _UUID_SIZE: Final = 16
+_USUAL: Final = struct.Struct(">BhiB")  # transactional id, acks, timeout in milliseconds, number of topics
+_ONE_PARTITION: Final = struct.Struct(">Bi")  # number of partitions, number of the partition
+_NULL: Final = 0
+_ONE: Final = 2  # items of an array; numbers of items are one more than they say
+_NO_TAGS: Final = bytes(3)
+_SHORT_NAME: Final = 0x7F  # the length of such a name takes one byte
+_name: Final = lru_cache(1024)(read_text)
 
 
 class PartitionProduce(NamedTuple):
@@ -70,6 +79,41 @@ _read_count: Final = {each: count(flexible=each, nullable=False)[0] for each in 
 
 def read_produce(body: memoryview, version: int) -> ProduceRequest:
     """Read a Produce request. Raises `MalformedRequest`."""
+    if version >= FLEXIBLE:
+        usual = _read_usual(body, version)
+        if usual is not None:
+            return usual
+    return _read_any(body, version)
+
+
+def _read_usual(body: memoryview, version: int) -> ProduceRequest | None:
+    """Read a request as nearly all are: one partition, no transaction, no tagged fields. None if it is another."""
+    try:
+        no_id, acks, timeout_ms, topics = _USUAL.unpack_from(body)
+        if no_id != _NULL or topics != _ONE:
+            return None
+        position = _USUAL.size
+        topic: str | bytes
+        if version < TOPIC_IDS:
+            end = position + body[position]  # the length is one more than it says, and so is where the name begins
+            if not position < end <= position + _SHORT_NAME:
+                return None
+            topic = _name(bytes(body[position + 1 : end]))
+        else:
+            end = position + _UUID_SIZE
+            topic = bytes(body[position:end])
+        one, partition = _ONE_PARTITION.unpack_from(body, end)
+        size, position = read_uvarint(body, end + _ONE_PARTITION.size)
+        end = position + size - 1
+        # After the records come three empty lists of tagged fields. The bytes behind them are ignored.
+        if one != _ONE or size == 0 or body[end : end + 3] != _NO_TAGS:
+            return None
+    except (struct.error, IndexError, MalformedRequest):
+        return None  # the other function knows what is wrong with it
+    return ProduceRequest(None, acks, timeout_ms, [PartitionProduce(topic, partition, body[position:end])])
+
+
+def _read_any(body: memoryview, version: int) -> ProduceRequest:
     flexible = version >= FLEXIBLE
     read_count, read_name = _read_count[flexible], _read_name[flexible]
     transactional_id, position = _read_nullable[flexible](body, 0)
@@ -118,11 +162,17 @@ _NO_ERRORS: Final = b"\0\0\0\0\xff\xff"  # no record errors, no message
 _NO_ERRORS_FLEXIBLE: Final = b"\1\0\0"  # the same, and no tagged fields
 _END: Final = b"\0\0\0\0"  # not throttled
 _END_FLEXIBLE: Final = b"\0\0\0\0\0"
+_USUAL_END: Final = _NO_ERRORS_FLEXIBLE + b"\0" + _END_FLEXIBLE
 
 
 def write_produce(version: int, topics: Sequence[tuple[str | bytes, Sequence[PartitionResult]]]) -> bytes:
     """Return the body of a Produce response: the results of each topic's partitions."""
     flexible = version >= FLEXIBLE
+    if flexible and len(topics) == 1:
+        [(topic, results)] = topics
+        if len(results) == 1 and not results[0].error_code:  # nearly always
+            name = topic if isinstance(topic, bytes) else encode_text(topic, flexible)
+            return b"".join((b"\2", name, b"\2", _RESULT_WITH_START.pack(*results[0][:5]), _USUAL_END))
     parts: list[bytes] = [encode_count(len(topics), flexible)]
     for topic, results in topics:
         parts.append(topic if isinstance(topic, bytes) else encode_text(topic, flexible))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -11,7 +12,8 @@ from kio.schema.errors import ErrorCode
 
 from octavo.broker.wire.api_keys import APIS, FETCH, PRODUCE
 from octavo.broker.wire.fetch import FetchedPartition, read_fetch, write_fetch
-from octavo.broker.wire.produce import PartitionResult, read_produce, write_produce
+from octavo.broker.wire.messages import write_request, write_response
+from octavo.broker.wire.produce import PartitionResult, ProduceRequest, _read_any, read_produce, write_produce
 from octavo.errors import MalformedRequest, RecordError
 from tests.unit.broker.wire.entities import declared, plain, random_message, written
 
@@ -175,3 +177,68 @@ def test_a_fetch_request_that_is_cut_is_malformed(version: int) -> None:
     for body in (b"", b"\x00" * 10, b"\xff" * 21, b"\x00" * 20 + b"\x7f\xff\xff\xff"):
         with pytest.raises(MalformedRequest):
             read_fetch(memoryview(body), version)
+
+
+def usual_request(version: int, name: str = "orders", records: bytes | None = b"records") -> bytes:
+    """A request as nearly all are: one partition, no transaction."""
+    topic = {"name": name, "topic_id": bytes(range(16)), "partition_data": [{"index": 5, "records": records}]}
+    return write_request(PRODUCE, version, {"acks": 1, "timeout_ms": 1500, "topic_data": [topic]})
+
+
+def outcome(read: Callable[[memoryview, int], ProduceRequest], body: bytes, version: int) -> ProduceRequest | str:
+    try:
+        return read(memoryview(body), version)
+    except MalformedRequest as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("version", versions(PRODUCE))
+def test_the_usual_produce_request_is_read_as_any_other(version: int) -> None:
+    for body in (
+        usual_request(version),
+        usual_request(version) + b"behind",
+        usual_request(version, records=bytes(300)),
+    ):
+        found = read_produce(memoryview(body), version)
+        assert found == _read_any(memoryview(body), version)
+        assert [(each.partition, each.topic) for each in found.partitions] == [
+            (5, "orders" if version < 13 else bytes(range(16)))
+        ]
+
+
+@pytest.mark.parametrize("version", versions(PRODUCE))
+def test_whatever_is_changed_in_the_usual_produce_request_it_is_read_as_any_other(version: int) -> None:
+    whole = usual_request(version)
+    unusual = [usual_request(version, records=None), usual_request(version, "x" * 200), usual_request(version, "")]
+    changed = [
+        whole[:at] + bytes((byte,)) + whole[at + 1 :] for at in range(len(whole)) for byte in (0, 1, 2, 9, 0x80, 0xFF)
+    ]
+    for body in (*unusual, *changed, *(whole[:end] for end in range(len(whole)))):
+        assert outcome(read_produce, body, version) == outcome(_read_any, body, version), body
+
+
+@pytest.mark.parametrize("version", versions(PRODUCE))
+def test_the_answer_to_the_usual_produce_request_is_written_as_kio_writes_it(version: int) -> None:
+    topic = "orders" if version < 13 else bytes(range(16))
+    result = PartitionResult(5, 0, 70, 1_700_000_000_000, 60)
+    response = {
+        "responses": [
+            {
+                "name": topic,
+                "topic_id": topic,
+                "partition_responses": [
+                    {
+                        "index": 5,
+                        "error_code": 0,
+                        "base_offset": 70,
+                        "log_append_time_ms": 1_700_000_000_000,
+                        "log_start_offset": 60,
+                        "record_errors": (),
+                        "error_message": None,
+                    }
+                ],
+            }
+        ],
+        "throttle_time_ms": 0,
+    }
+    assert write_produce(version, [(topic, [result])]) == write_response(PRODUCE, version, response)
