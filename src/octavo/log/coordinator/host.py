@@ -1,0 +1,189 @@
+"""Run the coordinator of one partition of an internal topic: `Host`.
+
+It loads the shard from the log, appends what the shard writes, and then hands over the answers. Any thread may call it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from octavo.coordinator.shard import Now, Origin, Outcome, Producer, Shard
+from octavo.errors import OctavoError
+from octavo.log.coordinator.internal_topic import replay
+from octavo.log.log import Log
+from octavo.log.origin import Origin as AppendOrigin
+from octavo.log.ownership.fork_safe import make_rlock
+from octavo.records import Batch, BatchBuilder
+from octavo.records.control import ControlType, EndTransactionMarker, read_control
+from octavo.schemas.versioned import CoordinatorKey, UnknownKey, UnknownValue, read_value_of
+
+S = TypeVar("S", bound=Shard)
+
+_MAX_BATCH: Final = 512 << 10
+
+
+class Host(Generic[S]):
+    """The shard of one partition, while this node leads it."""
+
+    def __init__(
+        self,
+        log: Log,
+        make: Callable[[], S],
+        read_key: Callable[[bytes], CoordinatorKey[Any] | UnknownKey],
+        *,
+        wall_ms: Callable[[], int],
+        clock_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
+        perform: Callable[[Any], None] = lambda effect: None,
+    ) -> None:
+        """`perform`: does what a shard wants done outside, once its records are written."""
+        self.log: Final = log
+        self._make: Final = make
+        self._read_key: Final = read_key
+        self._wall_ms: Final = wall_ms
+        self._clock_ms: Final = clock_ms
+        self._perform: Final = perform
+        self._lock: Final = make_rlock()
+        self._shard: S | None = None  # loaded when first needed, and again after a write whose end is not known
+
+    def run(self, action: Callable[[S], object], *, durable: bool = False) -> None:
+        """Have something happen to the shard, write what it writes, and hand answers over.
+
+        durable: decisions are flushed before anybody is answered
+
+        Raises what `Log.append` raises; then nothing has happened.
+        """
+        with self._lock:
+            shard = self._loaded()
+            outcome = self._run(shard, lambda: action(shard), durable=durable)
+        self._hand_over(outcome)
+
+    def ask(self, question: Callable[[S], Any]) -> Any:
+        """Return what the shard knows, without changing it."""
+        with self._lock:
+            return question(self._loaded())
+
+    def tick(self) -> None:
+        """Have everything happen whose time has come."""
+        while True:
+            with self._lock:
+                shard = self._shard
+                if shard is None:
+                    return
+                shard.end_offset = self.log.end_offset
+                outcome = shard.tick(self._now())
+                if outcome is None:
+                    return
+                self._write(shard, outcome, durable=False)
+            self._hand_over(outcome)
+
+    @property
+    def next_ms(self) -> int | None:
+        """When `tick` has something to do, in milliseconds of the clock; None if it never has."""
+        with self._lock:
+            return None if self._shard is None else self._shard.timers.next_ms
+
+    def apply_marker(self, producer: Producer, *, commit: bool) -> None:
+        """Tell the shard of a marker that was written to its partition."""
+        with self._lock:
+            if self._shard is not None:  # if there is none, loading will find the marker
+                outcome = self._run(self._shard, lambda: self._shard_marker(producer, commit=commit), durable=False)
+            else:
+                return
+        self._hand_over(outcome)
+
+    def _shard_marker(self, producer: Producer, *, commit: bool) -> None:
+        assert self._shard is not None
+        self._shard.apply_marker(producer, commit=commit)
+
+    def resign(self) -> None:
+        """Give the partition up: answer those who wait, and forget the state."""
+        with self._lock:
+            shard, self._shard = self._shard, None
+            if shard is None:
+                return
+            outcome = shard.run(shard.resign, self._now())
+        for ticket, answer in outcome.answers:
+            ticket(answer)
+
+    # ------------------------------------------------------------------------------------------------------------ parts
+
+    def _now(self) -> Now:
+        return Now(self._wall_ms(), self._clock_ms())
+
+    def _run(self, shard: S, action: Callable[[], object], *, durable: bool) -> Outcome:
+        shard.end_offset = self.log.end_offset
+        outcome = shard.run(action, self._now())
+        self._write(shard, outcome, durable=durable)
+        return outcome
+
+    def _write(self, shard: S, outcome: Outcome, *, durable: bool) -> None:
+        if outcome.records:
+            self._shard = None  # if an exception comes in the middle of the write, everything is loaded again
+            try:
+                self.log.append(_batches(outcome, self._wall_ms()), origin=AppendOrigin.COORDINATOR)
+                if durable and outcome.is_decision:
+                    self.log.flush()
+            except (OctavoError, OSError):
+                shard.undo(outcome.mark)
+                self._shard = shard
+                raise
+        shard.keep(outcome)
+        self._shard = shard
+
+    def _hand_over(self, outcome: Outcome) -> None:
+        for effect in outcome.effects:
+            self._perform(effect)
+        for ticket, answer in outcome.answers:
+            ticket(answer)
+
+    def _loaded(self) -> S:
+        if self._shard is None:
+            shard = self._make()
+            replay(self.log, 0, lambda batch: self._apply(shard, batch))
+            shard.journal.keep(shard.journal.mark())
+            self._write(shard, shard.run(shard.loaded, self._now()), durable=False)
+            self._shard = shard
+        return self._shard
+
+    def _apply(self, shard: S, batch: Batch) -> None:
+        producer = Producer(batch.producer_id, batch.producer_epoch) if batch.is_transactional else None
+        for record in batch:
+            if batch.is_control:
+                control = read_control(record, position=batch.position)
+                if isinstance(control, EndTransactionMarker) and producer is not None:
+                    shard.apply_marker(producer, commit=control.type is ControlType.COMMIT)
+            elif record.key is not None:
+                key = self._read_key(record.key)
+                if isinstance(key, UnknownKey):
+                    continue
+                value = read_value_of(key, record.value)
+                if not isinstance(value, UnknownValue):
+                    shard.apply(key, value, Origin(record.offset, producer))
+
+
+def _batches(outcome: Outcome, now_ms: int) -> bytes:
+    """The records of an outcome as batches; those of a producer belong to its transaction."""
+    producer = outcome.producer
+    built = bytearray()
+    remaining = iter(outcome.records)
+    record = next(remaining, None)
+    while record is not None:
+        builder = _builder(producer)
+        while record is not None and builder.append(record[0], record[1], timestamp_ms=now_ms) is not None:
+            record = next(remaining, None)
+        built += builder.build()
+    return bytes(built)
+
+
+def _builder(producer: Producer | None) -> BatchBuilder:
+    if producer is None:
+        return BatchBuilder(max_size=_MAX_BATCH)
+    return BatchBuilder(  # as in Kafka, always with sequence number 0
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
+        base_sequence=0,
+        transactional=True,
+        max_size=_MAX_BATCH,
+    )
