@@ -10,6 +10,7 @@ from octavo.broker.wire.api_keys import APIS
 from octavo.records import BatchBuilder
 from tests.server.question import Question
 from tests.server.questions_admin import admin_questions
+from tests.server.questions_configs import config_questions
 
 
 def batch(*values: bytes) -> bytes:
@@ -38,6 +39,7 @@ def questions() -> Iterator[Question]:
         _one_node,
         _init_producer_id,
         admin_questions,
+        config_questions,
         _delete_topics,
     ):
         yield from each()

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from octavo.broker.answer_cache import AnswerCache
 from octavo.broker.answers import Answer, Later, Parts, Wait
+from octavo.broker.broker_settings import BrokerSettings
 from octavo.broker.cluster_image import ClusterImage, Node, TopicImage, topic_image
 from octavo.broker.config import BrokerConfig
 from octavo.broker.config_resources import ResourceType
@@ -23,7 +24,8 @@ from octavo.broker.handlers import HANDLERS
 from octavo.broker.notices import VARIOUS, Notices
 from octavo.broker.request import Client, Request
 from octavo.broker.wire.frames import read_header, response_header
-from octavo.errors import ErrorCode, UnknownPartition
+from octavo.errors import ErrorCode, InvalidConfig, UnknownPartition
+from octavo.log.config.broker_defaults import ALL_BROKERS
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.log import Log
 from octavo.schemas.metadata.record import MetadataRecord
@@ -57,13 +59,18 @@ class Broker:
     ) -> None:
         """`properties`: what the broker was started with, by Kafka's names."""
         self.directory: Final = directory
-        self.config: Final = config
+        self.config = config  # with what was changed since it was started
         self.notices: Final = Notices(say)
         self.sessions: Final = FetchSessions(config.max_incremental_fetch_session_cache_slots, time.monotonic)
         self.answers: Final = AnswerCache()
         self.features_epoch: Final = 0
         self.node_id: Final = directory.node_id
-        self.properties: Final = {} if properties is None else properties
+        self._started_with: Final = config
+        self._properties: Final = {
+            **(properties or {}),
+            "node.id": str(self.node_id),
+            "log.dirs": ",".join(str(folder.absolute()) for folder in directory.folders),
+        }
         self._waits: Final[dict[Log, set[Wait]]] = {}
         self._changed: Final[set[Log]] = set()  # by any thread, since `take_woken` was last called
         self._have_topics_changed = False
@@ -71,6 +78,7 @@ class Broker:
         self._thread: int | None = None  # that of the handlers
         self._poke: Callable[[], object] = _nothing  # has that thread call `take_woken` soon
         self.image = self._make_image()
+        self.settings = self._read_settings()
         directory.observe(self)
 
     def say(self, message: str) -> None:
@@ -143,6 +151,25 @@ class Broker:
         """Append records to the metadata that concern the cluster as a whole."""
         self.directory.change_cluster(records)
 
+    def set_broker_config(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Change the settings of this broker by its id, or of all brokers by the name ""."""
+        self.directory.set_broker_config(name, changes)
+
+    def set_resource_config(self, resource_type: int, name: str, changes: Mapping[str, str | None]) -> None:
+        """Change the settings of a resource that is neither a topic nor a broker."""
+        self.directory.set_resource_config(resource_type, name, changes)
+
+    def _read_settings(self) -> BrokerSettings:
+        """Return the settings of this broker, and have `config` follow them."""
+        everyone = self.image.configs.get((ResourceType.BROKER, ALL_BROKERS), {})
+        own = self.image.configs.get((ResourceType.BROKER, str(self.node_id)), {})
+        settings = BrokerSettings(self._properties, everyone, own)
+        try:
+            self.config = settings.changed(self._started_with)
+        except InvalidConfig as error:  # another program has written it
+            self.say(f"settings in the metadata are ignored: {error}")
+        return settings
+
     def assignment_problem(self, replicas: Sequence[int]) -> str | None:
         """Return what is wrong with a list of brokers for a partition, in Kafka's words; None if nothing is."""
         if not replicas:
@@ -207,7 +234,9 @@ class Broker:
 
     def metadata_changed(self) -> None:
         """Replace the image. The caller has the lock of the directory, so there is one caller at a time."""
-        self.image = self._make_image()
+        before, self.image = self.image, self._make_image()
+        if self.image.configs != before.configs:
+            self.settings = self._read_settings()
         self._have_topics_changed = True
         self._be_poked()
 

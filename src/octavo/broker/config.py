@@ -57,7 +57,7 @@ class BrokerConfig:
     log_cleaner_backoff_ms: int = option(15_000, int64(0))
 
     def __post_init__(self) -> None:
-        _OPTIONS.check(self)
+        BROKER_OPTIONS.check(self)
         overrides = self.overrides_per_ip
         if not self.max_connections_per_ip and not overrides:
             raise InvalidConfig("max.connections.per.ip", "0", "it can be 0 only with max.connections.per.ip.overrides")
@@ -86,7 +86,7 @@ def _read_overrides(text: str) -> dict[str, int]:
 
 
 _OVERRIDES: Final = "max.connections.per.ip.overrides"
-_OPTIONS: Final = Options(BrokerConfig, "broker")
+BROKER_OPTIONS: Final = Options(BrokerConfig, "broker")
 
 # Settings that are read elsewhere.
 LISTENERS: Final = "listeners"
@@ -107,7 +107,7 @@ _REFUSED: Final = {
     "connections.max.reauth.ms": _UNSAFE,
     "create.topic.policy.class.name": "policies in Java cannot be asked",
     "alter.config.policy.class.name": "policies in Java cannot be asked",
-    "client.quota.callback.class": "quotas are not kept here",
+    "client.quota.callback.class": "quotas are not enforced here",
 }
 _REMOTE: Final = "remote.log.storage.system.enable"
 
@@ -124,26 +124,38 @@ def read_settings(properties: Mapping[str, str]) -> Settings:
     """Sort settings by their kinds. Raises `InvalidConfig`."""
     honoured, warnings = {}, []
     for name, value in properties.items():
-        if name in _OPTIONS.names:
+        if name in BROKER_OPTIONS.names:
             honoured[name] = value
         elif name not in _PLACES and name not in _OF_TOPICS:
             warning = _judge(name, value)
             if warning is not None:
                 warnings.append(warning)
-    return Settings(BrokerConfig(**_OPTIONS.read(honoured)), dict(properties), warnings)
+    return Settings(BrokerConfig(**BROKER_OPTIONS.read(honoured)), dict(properties), warnings)
 
 
 def _judge(name: str, value: str) -> str | None:
     """Return a warning for a setting that has no effect. Raises `InvalidConfig` for one that is refused or unknown."""
     from octavo.broker.kafka_settings import KAFKA_SETTINGS, PREFIXES
 
-    for refused, why in _REFUSED.items():
-        if name == refused or (refused.endswith(".") and name.startswith(refused)):
-            raise InvalidConfig(name, value, why)
+    why = _why_refused(name)
+    if why is not None:
+        raise InvalidConfig(name, value, why)
     if name == _REMOTE and value.strip().lower() != "false":
         raise InvalidConfig(name, value, "there is no remote storage here")
     if name in KAFKA_SETTINGS or name.startswith(PREFIXES):
         return f"{name} has no effect"
-    near = nearest_name(name, {*KAFKA_SETTINGS, *_OPTIONS.names, *_OF_TOPICS, *_PLACES})
+    near = nearest_name(name, {*KAFKA_SETTINGS, *BROKER_OPTIONS.names, *_OF_TOPICS, *_PLACES})
     hint = "" if near is None else f"; is {near} meant?"
     raise InvalidConfig(name, value, f"Kafka has no broker configuration of this name{hint}")
+
+
+def is_unsafe(name: str) -> bool:
+    """Return whether a setting would protect the broker, so that it must not be ignored."""
+    return _why_refused(name) == _UNSAFE
+
+
+def _why_refused(name: str) -> str | None:
+    for refused, why in _REFUSED.items():
+        if name == refused or (refused.endswith(".") and name.startswith(refused)):
+            return why
+    return None

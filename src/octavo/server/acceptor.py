@@ -46,18 +46,23 @@ class Acceptor:
         self,
         listeners: Sequence[Listener],
         epoll: select.epoll,
-        config: BrokerConfig,
+        get_config: Callable[[], BrokerConfig],
         notices: Notices,
         connect: Callable[[socket.socket, str, Listener], None],
     ) -> None:
-        """`connect` takes a new connection over: its socket, the address of the client, and the listener."""
+        """Begin to listen.
+
+        get_config: returns the limits, which may change
+        connect: takes a new connection over: its socket, the address of the client, and the listener
+        """
+        config = get_config()
         self._listeners: Final = {each.socket.fileno(): each for each in listeners}
         self._epoll: Final = epoll
-        self._config: Final = config
+        self._get_config: Final = get_config
         self._notices: Final = notices
         self._connect: Final = connect
         self._peers: Final[Counter[str]] = Counter()
-        self._overrides: Final = {_address(host): most for host, most in config.overrides_per_ip.items()}
+        self._overridden: tuple[BrokerConfig, dict[str, int]] | None = None
         self._count = 0
         self._is_paused = False
         self._paused_until = 0.0
@@ -82,6 +87,19 @@ class Acceptor:
                     return
                 continue  # the client is gone already
             self._admit(client, str(address[0]), listener)
+
+    @property
+    def _config(self) -> BrokerConfig:
+        return self._get_config()
+
+    @property
+    def _overrides(self) -> dict[str, int]:
+        """The numbers of connections that single addresses may have."""
+        config = self._config
+        if self._overridden is None or self._overridden[0] is not config:
+            overrides = {_address(host): most for host, most in config.overrides_per_ip.items()}
+            self._overridden = (config, overrides)
+        return self._overridden[1]
 
     def _may_accept(self) -> bool:
         if self._is_paused:

@@ -59,7 +59,7 @@ class Reactor:
         self._epoll: Final = select.epoll()
         self._wakeup: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wakeup, select.EPOLLIN)
-        self._acceptor: Final = Acceptor(listeners, self._epoll, config, self._notices, self._connect)
+        self._acceptor: Final = Acceptor(listeners, self._epoll, lambda: broker.config, self._notices, self._connect)
         self._longest_turn_s = self._longest_request_s = 0.0
         self._longest_api_key = -1
         self._is_stopping = False

@@ -66,8 +66,8 @@ class Server:
             checkpoint_interval_ms=_CHECKPOINT_INTERVAL_MS,
             checkpoint_delay_ms=0,
             compaction=config.log_cleaner_enable,
-            map_memory=config.log_cleaner_dedupe_buffer_size,
-            compaction_backoff_ms=config.log_cleaner_backoff_ms,
+            map_memory=self.broker.config.log_cleaner_dedupe_buffer_size,
+            compaction_backoff_ms=self.broker.config.log_cleaner_backoff_ms,
             on_failure=self.broker.say,
         )
         self._background.start()

@@ -1,53 +1,49 @@
-"""IncrementalAlterConfigs (44) and AlterConfigs (33): change the settings of topics.
+"""IncrementalAlterConfigs (44) and AlterConfigs (33): change the settings of topics, brokers and other resources.
 
 The first changes single settings: it sets, deletes, appends to or subtracts from a list. The other replaces all of
-them: settings that are not named are deleted.
+them: settings that are not named are deleted. A broker has its own settings, and the name "" has those of all brokers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Later, Parts
-from octavo.broker.apis.describe_configs import TOPIC
-from octavo.broker.cluster_image import TopicImage
-from octavo.broker.kafka_words import config_problem
+from octavo.broker.broker_changes import broker_resource, check_broker_config, incremental_broker_changes
+from octavo.broker.config_changes import Changes, Operation, changed_list, check_operation
+from octavo.broker.config_resources import ResourceType
+from octavo.broker.group_settings import check_client_metrics, check_group
+from octavo.broker.kafka_words import name_problem
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
-from octavo.broker.topic_settings import LIST, topic_settings
+from octavo.broker.setting import SettingType
+from octavo.broker.topic_settings import check_topic_config, topic_settings
 from octavo.broker.wire.api_keys import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from octavo.broker.wire.messages import Struct, write_response
-from octavo.errors import ErrorCode, InvalidConfig, OctavoError
-from octavo.log.config.log_config import LogConfig
+from octavo.errors import ErrorCode, OctavoError
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
-_SET: Final = 0
-_DELETE: Final = 1
-_APPEND: Final = 2
-_SUBTRACT: Final = 3
-_OPERATIONS: Final = {_APPEND: "APPEND", _SUBTRACT: "SUBTRACT"}
-
-Changes = dict[str, str | None]
+_CHECKS: Final = {ResourceType.GROUP: check_group, ResourceType.CLIENT_METRICS: check_client_metrics}
+_Changing = Callable[["Broker", Struct], None]  # raises `Refused`
 
 
 def incremental_alter_configs(broker: Broker, request: Request) -> Later:
     """Answer an IncrementalAlterConfigs request."""
-    return _answer(broker, request, INCREMENTAL_ALTER_CONFIGS, _incremental)
+    return _answer(broker, request, INCREMENTAL_ALTER_CONFIGS)
 
 
 def alter_configs(broker: Broker, request: Request) -> Later:
     """Answer an AlterConfigs request."""
-    return _answer(broker, request, ALTER_CONFIGS, _whole)
+    return _answer(broker, request, ALTER_CONFIGS)
 
 
-def _answer(
-    broker: Broker, request: Request, api_key: int, changes_of: Callable[[Broker, TopicImage, Struct], Changes]
-) -> Later:
+def _answer(broker: Broker, request: Request, api_key: int) -> Later:
     asked, version = request.read(), request.version
+    is_incremental = api_key == INCREMENTAL_ALTER_CONFIGS
 
     def work() -> Parts:
         counts = Counter((each.resource_type, each.resource_name) for each in asked.resources)
@@ -57,7 +53,7 @@ def _answer(
             try:
                 if counts[each.resource_type, each.resource_name] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-                _change(broker, each, changes_of, only_check=asked.validate_only)
+                _change(broker, each, is_incremental=is_incremental, only_check=asked.validate_only)
             except Refused as refused:
                 error, message = refused.code, refused.message
             responses.append(
@@ -73,69 +69,98 @@ def _answer(
     return Later(work)
 
 
-def _change(
-    broker: Broker,
-    asked: Struct,
-    changes_of: Callable[[Broker, TopicImage, Struct], Changes],
-    *,
-    only_check: bool,
-) -> None:
-    if asked.resource_type != TOPIC:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.resource_type}")
-    topic = broker.image.topics.get(asked.resource_name)
-    if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.resource_name}' does not exist.")
+def _change(broker: Broker, asked: Struct, *, is_incremental: bool, only_check: bool) -> None:
+    """Change one resource. Raises `Refused`."""
     if any(count > 1 for count in Counter(each.name for each in asked.configs).values()):
         raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    changes = changes_of(broker, topic, asked)
-    merged = {name: value for name, value in {**topic.config, **changes}.items() if value is not None}
+    nulls = [
+        each.name
+        for each in asked.configs
+        if each.value is None and not (is_incremental and each.config_operation == Operation.DELETE)
+    ]
+    if nulls:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+    kind, name = asked.resource_type, asked.resource_name
+    if kind == ResourceType.BROKER:
+        name = broker_resource(broker, name)
+    elif kind == ResourceType.BROKER_LOGGER and is_incremental:
+        _refuse_logger(broker, asked)
+        return
+    elif kind not in (ResourceType.TOPIC, *_CHECKS):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+    present = _present(broker, kind, name)
+    changes: Changes = dict.fromkeys(present)
+    if is_incremental:
+        changes = _incremental(broker, kind, present, asked)
+    else:
+        changes |= {each.name: each.value for each in asked.configs}
+    config = {key: value for key, value in {**present, **changes}.items() if value is not None}
+    _check(broker, kind, name, config)
+    if not only_check:
+        _keep(broker, kind, name, changes)
+
+
+def _present(broker: Broker, kind: int, name: str) -> Mapping[str, str]:
+    if kind == ResourceType.TOPIC:
+        topic = broker.image.topics.get(name)
+        return {} if topic is None else topic.config
+    return broker.image.configs.get((kind, name), {})
+
+
+def _check(broker: Broker, kind: int, name: str, config: Mapping[str, str]) -> None:
+    if kind == ResourceType.TOPIC:
+        if not name:
+            raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        problem = name_problem(name)
+        if problem is not None:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        check_topic_config(config)
+        if name not in broker.image.topics:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    elif kind == ResourceType.BROKER:
+        check_broker_config(broker, name, config)
+    else:
+        _CHECKS[ResourceType(kind)](name, config)
+
+
+def _keep(broker: Broker, kind: int, name: str, changes: Changes) -> None:
     try:
-        LogConfig.from_properties(merged)
-        if not only_check:
-            broker.set_config(topic.name, changes)
-    except InvalidConfig as error:
-        raise Refused(ErrorCode.INVALID_CONFIG, config_problem(error)) from None
+        if kind == ResourceType.TOPIC:
+            broker.set_config(name, changes)
+        elif kind == ResourceType.BROKER:
+            broker.set_broker_config(name, changes)
+        else:
+            broker.set_resource_config(kind, name, changes)
     except (OctavoError, OSError) as error:
-        broker.say(f"the settings of topic {topic.name} could not be changed: {error}")
+        broker.say(f"the settings of {ResourceType(kind).name.lower()} {name} could not be changed: {error}")
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
-def _whole(broker: Broker, topic: TopicImage, asked: Struct) -> Changes:
-    changes: Changes = dict.fromkeys(topic.config)
-    for each in asked.configs:
-        if each.value is None:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {each.name}")
-        changes[each.name] = each.value
-    return changes
-
-
-def _incremental(broker: Broker, topic: TopicImage, asked: Struct) -> Changes:
+def _incremental(broker: Broker, kind: int, present: Mapping[str, str], asked: Struct) -> Changes:
+    if kind == ResourceType.BROKER:
+        return incremental_broker_changes(present, asked)
     changes: Changes = {}
     for each in asked.configs:
-        changes[each.name] = _changed(broker, topic, each)
+        operation = check_operation(each)
+        if operation == Operation.DELETE:
+            changes[each.name] = None
+        elif operation == Operation.SET:
+            changes[each.name] = each.value
+        else:
+            settings = topic_settings(present, broker.settings, [each.name]) if kind == ResourceType.TOPIC else []
+            if not settings or settings[0].type != SettingType.LIST:
+                why = f"Can't {operation.name} to key {each.name} because its type is not LIST."
+                raise Refused(ErrorCode.INVALID_CONFIG, why)
+            changes[each.name] = changed_list(operation, settings[0].value or "", each.value)
     return changes
 
 
-def _changed(broker: Broker, topic: TopicImage, each: Struct) -> str | None:
-    """Return the new value of a setting; None if it is deleted."""
-    operation, name, value = each.config_operation, each.name, each.value
-    if operation == _DELETE:
-        return None
-    if value is None:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
-    text: str = value
-    if operation == _SET:
-        return text
-    if operation not in _OPERATIONS:
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    settings: list[Any] = topic_settings(topic.config, broker.properties, [name])
-    if not settings or settings[0].type != LIST:
-        why = f"Can't {_OPERATIONS[operation]} to key {name} because its type is not LIST."
-        raise Refused(ErrorCode.INVALID_CONFIG, why)
-    present = [item for item in settings[0].value.split(",") if item]
-    given = [item.strip() for item in text.split(",")]
-    if operation == _APPEND:
-        present += [item for item in given if item not in present]
-    else:
-        present = [item for item in present if item not in given]
-    return ",".join(present)
+def _refuse_logger(broker: Broker, asked: Struct) -> None:
+    """Refuse to change loggers, because there are none. Raises `Refused`."""
+    broker_resource(broker, asked.resource_name, is_logger=True)
+    for each in asked.configs:
+        operation = check_operation(each)
+        if operation in (Operation.APPEND, Operation.SUBTRACT):
+            why = f"{operation.name} operation is not allowed for the BROKER_LOGGER resource"
+            raise Refused(ErrorCode.INVALID_REQUEST, why)
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Logger {each.name} does not exist!")

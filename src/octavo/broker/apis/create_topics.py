@@ -10,14 +10,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
-from octavo.broker.kafka_words import config_problem, name_problem
+from octavo.broker.kafka_words import name_problem
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
-from octavo.broker.topic_settings import topic_settings
+from octavo.broker.topic_settings import check_topic_config, topic_settings
 from octavo.broker.wire.api_keys import CREATE_TOPICS
 from octavo.broker.wire.messages import Struct, write_response
-from octavo.errors import ErrorCode, InvalidConfig, OctavoError, TopicExists
-from octavo.log.config.log_config import LogConfig
+from octavo.errors import ErrorCode, OctavoError, TopicExists
 from octavo.log.names import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def _one(broker: Broker, asked: Struct, *, only_check: bool) -> dict[str, Any]:
                 "config_source": each.source,
                 "is_sensitive": False,
             }
-            for each in sorted(topic_settings(config, broker.properties))
+            for each in sorted(topic_settings(config, broker.settings))
         ],
     }
 
@@ -113,10 +112,7 @@ def _config(asked: Struct) -> dict[str, str]:
     for name, value in config.items():
         if value is None:
             raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
-    try:
-        LogConfig.from_properties(config)
-    except InvalidConfig as error:
-        raise Refused(ErrorCode.INVALID_CONFIG, config_problem(error)) from None
+    check_topic_config(config)
     return config
 
 

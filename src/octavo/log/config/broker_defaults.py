@@ -95,7 +95,7 @@ class BrokerDefaults:
             stored = self._metadata.image.configs.get((BROKER_RESOURCE, broker), {})
             merged = {**stored, **changes} if broker == changed else stored
             settings |= {name: value for name, value in merged.items() if value is not None}
-        values = _topic_values(settings)
+        values = topic_values(settings)
         LogConfig.from_stored(values)  # raises, before anything is changed
         return values
 
@@ -120,7 +120,8 @@ def _decisive(policy: str | None) -> tuple[str, ...]:
     return (*of_deletion, *_OF_COMPACTION) if "compact" in policy else of_deletion
 
 
-def _topic_values(settings: Mapping[str, str]) -> dict[str, str]:
+def topic_values(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return what topics inherit of a broker's settings, by the names of topics' settings. Raises `InvalidConfig`."""
     values = {}
     for name, stand_ins in STAND_INS.items():
         found = next((stand_in for stand_in in stand_ins if stand_in in settings), None)

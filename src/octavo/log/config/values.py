@@ -45,7 +45,9 @@ class Integer:
         self.is_int32: Final = is_int32
         self.minimum: Final = minimum
         self.maximum: Final = maximum
-        self._also: Final = also
+        self.also: Final = also
+        self.largest: Final = MAX_INT32 if is_int32 else MAX_INT64  # of the type
+        self.smallest: Final = -self.largest - 1
         self.allowed = f"a whole number from {minimum} to {maximum}" + (f", or {also}" if also is not None else "")
 
     def read(self, text: str) -> int:
@@ -55,7 +57,7 @@ class Integer:
         return int(text)
 
     def accepts(self, value: Any) -> bool:
-        return type(value) is int and (self.minimum <= value <= self.maximum or value == self._also)
+        return type(value) is int and (self.minimum <= value <= self.maximum or value == self.also)
 
     def write(self, value: int) -> str:
         return str(value)
@@ -138,14 +140,14 @@ class Word:
     """The kind of values that are one of a fixed set of words."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        self._words: Final = tuple(words)
-        self.allowed = f"one of {', '.join(self._words)}"
+        self.words: Final = tuple(words)
+        self.allowed = f"one of {', '.join(self.words)}"
 
     def read(self, text: str) -> str:
         return text.strip(_JAVA_BLANKS)
 
     def accepts(self, value: Any) -> bool:
-        return value in self._words
+        return value in self.words
 
     def write(self, value: str) -> str:
         return value
@@ -155,6 +157,7 @@ class Member(Generic[E]):
     """The kind of members of an enumeration, written as Kafka's words for them."""
 
     def __init__(self, members: dict[str, E]) -> None:
+        self.words: Final = tuple(members)
         self._members: Final = members
         self._words: Final = {member: word for word, member in members.items()}
         self.allowed = f"one of {', '.join(members)}"
@@ -176,8 +179,9 @@ class Words:
     """The kind of comma-separated lists of words from a fixed set. The empty list is valid (KIP-1161)."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        self._words: Final = frozenset(words)
-        self.allowed = f"any of {', '.join(sorted(self._words))} with commas in between, or nothing"
+        self.words: Final = tuple(sorted(words))
+        self._words: Final = frozenset(self.words)
+        self.allowed = f"any of {', '.join(self.words)} with commas in between, or nothing"
 
     def read(self, text: str) -> frozenset[str]:
         return frozenset(_items(text))

@@ -240,6 +240,11 @@ class DataDirectory(ClosedByWith):
         with self._changing():
             self._topics.set_broker_config(name, config)
 
+    def set_resource_config(self, resource_type: int, name: str, config: Mapping[str, str | None]) -> None:
+        """Keep the configuration of a group, or of another resource that logs know nothing of."""
+        with self._changing():
+            self._metadata.set_resource_config(resource_type, name, config)
+
     # -------------------------------------------------------------------------------------------------------- cluster
 
     @property
