@@ -15,10 +15,9 @@ from typing import Final, NamedTuple
 
 from octavo.broker.wire import api_keys
 from octavo.broker.wire.api_keys import APIS
-from octavo.broker.wire.messages import write_request
 from tests.server.questions import questions
-from tests.server.raw import header
 from tests.server.recording import Conversation
+from tests.server.requests import frame
 
 _NUMBERS: Final = [
     *(
@@ -41,12 +40,7 @@ _NOT_ASKED: Final = {api_keys.ALTER_CONFIGS, api_keys.INCREMENTAL_ALTER_CONFIGS}
 
 def made_by_hand() -> Conversation:
     """A conversation with requests of every API in every version."""
-    frames = []
-    for each in questions():
-        if each.api_key not in _NOT_ASKED:
-            flexible = each.version >= APIS[each.api_key].flexible
-            body = write_request(each.api_key, each.version, each.content)
-            frames.append(header(each.api_key, each.version, flexible=flexible) + body)
+    frames = [frame(each) for each in questions() if each.api_key not in _NOT_ASKED]
     return Conversation("by hand", frames)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Final
 
 from octavo.broker.wire import api_keys
 from octavo.log import DataDirectory
@@ -13,7 +13,9 @@ from octavo.log.reading.read_view import ReadResult
 from octavo.records import read_batches
 from tests.server.child import ChildBroker
 from tests.server.conversation import Conversation
+from tests.server.question import Question
 from tests.server.questions import batch
+from tests.server.requests import create, delete, fetch, produce
 
 TOPIC: Final = "of-the-neighbour"
 _DELETED_AT_ONCE: Final = 50
@@ -29,13 +31,13 @@ class Neighbour:
         self._failure: Exception | None = None
         self.acknowledged: Final[dict[int, bytes]] = {}  # values by their offsets
         self.longest_s = 0.0
-        self._ask(api_keys.METADATA, 4, {"topics": [{"name": TOPIC}], "allow_auto_topic_creation": True})
+        self._ask(create(TOPIC))
         self._thread: Final = threading.Thread(target=self._run)
         self._thread.start()
 
-    def _ask(self, api_key: int, version: int, content: dict[str, Any]) -> SimpleNamespace:
+    def _ask(self, question: Question) -> SimpleNamespace:
         begin = time.monotonic()
-        answer = self._talk.raw_answer(api_key, version, content)
+        answer = self._talk.raw_answer(*question)
         self.longest_s = max(self.longest_s, time.monotonic() - begin)
         return answer
 
@@ -47,41 +49,14 @@ class Neighbour:
             self._failure = error
 
     def _take_turn(self) -> None:
-        self._ask(api_keys.API_VERSIONS, 2, {})
+        self._ask(Question(api_keys.API_VERSIONS, 2, {}))
         value = b"value %d" % len(self.acknowledged)
-        sent = [{"index": 0, "records": batch(value)}]
-        produced = self._ask(
-            api_keys.PRODUCE,
-            8,
-            {
-                "transactional_id": None,
-                "acks": -1,
-                "timeout_ms": 10_000,
-                "topic_data": [{"name": TOPIC, "partition_data": sent}],
-            },
-        )
+        produced = self._ask(produce(TOPIC, batch(value)))
         (result,) = produced.responses[0].partition_responses
         assert result.error_code == 0, result
         assert result.base_offset not in self.acknowledged
         self.acknowledged[result.base_offset] = value
-        wanted = {"partition": 0, "fetch_offset": result.base_offset, "partition_max_bytes": 1000}
-        wanted |= {"current_leader_epoch": -1, "log_start_offset": -1}
-        fetched = self._ask(
-            api_keys.FETCH,
-            11,
-            {
-                "replica_id": -1,
-                "max_wait_ms": 10_000,
-                "min_bytes": 1,
-                "max_bytes": 1000,
-                "isolation_level": 0,
-                "session_id": 0,
-                "session_epoch": -1,
-                "topics": [{"topic": TOPIC, "partitions": [wanted]}],
-                "forgotten_topics_data": [],
-                "rack_id": "",
-            },
-        )
+        fetched = self._ask(fetch(TOPIC, result.base_offset, max_bytes=1000))
         (found,) = fetched.responses[0].partitions
         assert found.error_code == 0, found
         assert value in found.records
@@ -91,8 +66,7 @@ class Neighbour:
         told = self._admin.raw_answer(api_keys.METADATA, 4, {"topics": None, "allow_auto_topic_creation": False})
         names = [each.name for each in told.topics if each.name != TOPIC]
         for begin in range(0, len(names), _DELETED_AT_ONCE):
-            some = names[begin : begin + _DELETED_AT_ONCE]
-            self._admin.raw_answer(api_keys.DELETE_TOPICS, 3, {"topic_names": some, "timeout_ms": 30_000})
+            self._admin.raw_answer(*delete(*names[begin : begin + _DELETED_AT_ONCE]))
 
     def stop(self) -> None:
         """Stop, and raise what has gone wrong."""

@@ -86,6 +86,7 @@ class Acceptor:
                     self._pause(f"no connection can be accepted: {error.strerror}")
                     return
                 continue  # the client is gone already
+            self._tokens -= 1
             self._admit(client, str(address[0]), listener)
 
     @property
@@ -105,7 +106,7 @@ class Acceptor:
         if self._is_paused:
             return False
         if self._count >= self._config.max_connections:
-            self._pause(f"max.connections={self._config.max_connections} are open, and others have to wait")
+            self._pause(f"max.connections={self._config.max_connections} are open, and further ones have to wait")
             return False
         now, rate = time.monotonic(), self._config.max_connection_creation_rate
         self._tokens = min(_BURST_S * rate, self._tokens + (now - self._counted_at) * rate)
@@ -113,7 +114,6 @@ class Acceptor:
         if self._tokens < 1:
             self._pause(f"more than max.connection.creation.rate={rate} connections a second are coming")
             return False
-        self._tokens -= 1
         return True
 
     def _admit(self, client: socket.socket, peer: str, listener: Listener) -> None:

@@ -1,0 +1,224 @@
+"""Limits on connections and on the memory of requests, and mistakes of ours, which must not end the service."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from octavo.broker.wire.api_keys import API_VERSIONS, METADATA, PRODUCE
+from octavo.errors import InvalidConfig
+from octavo.server import reactor
+from octavo.server.serving import serve
+from tests.server.raw import PATIENCE_S, RawClient, header
+
+VERSIONS = header(API_VERSIONS, 2, flexible=False)
+
+
+def is_quiet(client: RawClient, other: RawClient) -> bool:
+    """Whether a client gets nothing, while another gets its answers."""
+    for _ in range(20):
+        assert other.ask(VERSIONS) is not None
+    return not select.select([client.socket], [], [], 0)[0]
+
+
+def test_above_the_maximum_a_connection_waits_until_another_is_closed(tmp_path: Path) -> None:
+    said: list[str] = []
+    with serve(tmp_path / "data", config={"max.connections": "2"}, say=said.append) as server:
+        first, second, third = (RawClient(server.bootstrap_servers) for _ in range(3))
+        assert first.ask(VERSIONS) is not None
+        third.send(VERSIONS)
+        assert is_quiet(third, second)
+        first.socket.close()
+        assert third.receive() is not None
+        second.socket.close()
+        third.socket.close()
+    assert set(said) == {"max.connections=2 are open, and further ones have to wait"}
+
+
+def test_an_address_has_as_many_connections_as_it_may(tmp_path: Path) -> None:
+    said: list[str] = []
+    limits = {"max.connections.per.ip": "1", "max.connections.per.ip.overrides": "localhost:2, 127.0.0.3:0"}
+    with serve(tmp_path / "data", config=limits, say=said.append) as server:
+        first, second = (RawClient(server.bootstrap_servers) for _ in range(2))
+        assert first.ask(VERSIONS) is not None
+        assert second.ask(VERSIONS) is not None
+        with RawClient(server.bootstrap_servers) as third:
+            assert third.receive() is None
+        host, _, port = server.bootstrap_servers.rpartition(":")
+        for source, answers in (("127.0.0.2", 1), ("127.0.0.3", 0)):
+            place = (host, int(port))
+            several = [socket.create_connection(place, PATIENCE_S, (source, 0)) for _ in range(2)]
+            assert [_answers(each) for each in several].count(True) == answers
+            for each in several:
+                each.close()
+        second.socket.close()
+        with RawClient(server.bootstrap_servers) as third:
+            while third.ask(VERSIONS) is None:  # the broker has not seen yet that there is room
+                third.socket.close()
+                third.socket = socket.create_connection((host, int(port)), PATIENCE_S)
+        first.socket.close()
+    assert said[0] == "a connection from 127.0.0.1 was refused: it has 2, which is the maximum"
+
+
+def _answers(client: socket.socket) -> bool:
+    try:
+        client.sendall(struct.pack(">i", len(VERSIONS)) + VERSIONS)
+        return bool(client.recv(1))
+    except ConnectionError:
+        return False
+
+
+def test_connections_that_come_too_fast_wait(tmp_path: Path) -> None:
+    said: list[str] = []
+    with serve(tmp_path / "data", config={"max.connection.creation.rate": "1"}, say=said.append) as server:
+        clients = [RawClient(server.bootstrap_servers) for _ in range(11)]  # ten seconds' worth are let in at once
+        assert all(each.ask(VERSIONS) is not None for each in clients[:10])
+        assert clients[10].ask(VERSIONS) is not None
+        for each in clients:
+            each.socket.close()
+    assert set(said) == {"more than max.connection.creation.rate=1 connections a second are coming"}
+
+
+def test_an_idle_connection_is_closed(tmp_path: Path) -> None:
+    with serve(tmp_path / "data", config={"connections.max.idle.ms": "10"}) as server:
+        with RawClient(server.bootstrap_servers) as client:
+            assert client.receive() is None
+        with RawClient(server.bootstrap_servers) as client:
+            client.socket.sendall(b"\0\0\0")  # half a request
+            assert client.receive() is None
+
+
+def test_requests_wait_for_the_memory_of_others(tmp_path: Path) -> None:
+    limits = {"socket.request.max.bytes": "1000000", "queued.max.request.bytes": "1000000"}
+    request = header(METADATA, 1, flexible=False) + struct.pack(">i", 0) + bytes(900_000)
+    data = struct.pack(">i", len(request)) + request
+    with serve(tmp_path / "data", config=limits) as server:
+        first, second, third, other = (RawClient(server.bootstrap_servers) for _ in range(4))
+        for each in (first, second):  # the second passes the limit
+            each.socket.sendall(data[:300_000])
+            assert other.ask(VERSIONS) is not None
+        third.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2_000_000)
+        third.socket.sendall(data[:300_000])
+        assert is_quiet(third, other)
+        third.socket.settimeout(0)
+        sent = 0
+        try:
+            while 300_000 + sent < len(data):
+                sent += third.socket.send(data[300_000 + sent :])
+        except BlockingIOError:
+            pass
+        third.socket.settimeout(PATIENCE_S)
+        assert is_quiet(third, other)
+        for each in (first, second):
+            each.socket.sendall(data[300_000:])
+            assert each.receive() is not None
+        third.socket.sendall(data[300_000 + sent :])
+        assert third.receive() is not None
+        for each in (first, second, third, other):
+            each.socket.close()
+
+
+def test_a_request_that_does_not_arrive_gives_way_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reactor, "_SLOW_S", 0)
+    said: list[str] = []
+    limits = {"socket.request.max.bytes": "1000000", "queued.max.request.bytes": "1000000"}
+    with serve(tmp_path / "data", config=limits, say=said.append) as server:
+        first, second, third = (RawClient(server.bootstrap_servers) for _ in range(3))
+        for each in (first, second):
+            each.socket.sendall(struct.pack(">ihh", 999_999, PRODUCE, 8))
+        assert third.ask(header(METADATA, 1, flexible=False) + struct.pack(">i", 0) + bytes(900_000)) is not None
+        assert first.receive() is None
+        for each in (first, second, third):
+            each.socket.close()
+    assert "its request of 1000003 bytes has not arrived after 0 s, and others wait for the memory" in said[0]
+
+
+def test_many_requests_at_once_are_answered_in_order_although_others_have_their_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reactor, "_TURN_S", -1)  # one request in a turn
+    frames = [header(API_VERSIONS, 2, number, flexible=False) for number in range(500)]
+    data = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+    with serve(tmp_path / "data") as server:
+        clients = [RawClient(server.bootstrap_servers) for _ in range(3)]
+        for each in clients:
+            each.socket.sendall(data)
+            each.socket.shutdown(socket.SHUT_WR)
+        for each in clients:
+            answers = [each.receive() for _ in frames]
+            assert [answer[:4] for answer in answers if answer] == [frame[4:8] for frame in frames]
+            assert each.receive() is None
+            each.socket.close()
+
+
+def test_a_mistake_in_a_turn_does_not_end_the_service(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def fail() -> None:
+        raise KeyError("a mistake")
+
+    with serve(tmp_path / "data", say=said.append) as server, RawClient(server.bootstrap_servers) as client:
+        for _ in range(3):
+            server._reactor.call(fail)
+        assert client.ask(VERSIONS) is not None
+    assert said[0] == "a turn of the reactor failed: KeyError('a mistake')"
+
+
+def test_a_message_that_cannot_be_said_does_not_end_the_service(tmp_path: Path) -> None:
+    def fail(_: str) -> None:
+        raise BrokenPipeError
+
+    with serve(tmp_path / "data", say=fail) as server:
+        with RawClient(server.bootstrap_servers) as client:
+            assert client.ask(b"x") is None
+        with RawClient(server.bootstrap_servers) as client:
+            assert client.ask(VERSIONS) is not None
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        ({"max.connections.per.ip": "0"}, "only with max.connections.per.ip.overrides"),
+        ({"max.connections.per.ip.overrides": "localhost"}, "it must be HOST:NUMBER"),
+        ({"max.connections.per.ip.overrides": "no such host:1"}, "no known host"),
+        ({"queued.max.request.bytes": "1000"}, "not be less than socket.request.max.bytes"),
+        ({"max.connection.creation.rate": "-1"}, "max.connection.creation.rate cannot be"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(config: dict[str, str], sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match=sentence):
+        serve(tmp_path / "data", config=config)
+
+
+_EMBEDDING = """
+import os, signal, socket, struct
+from octavo.server.serving import serve
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+request = struct.pack(">ihhih", 10, 18, 0, 7, -1)
+with serve() as server:
+    host, _, port = server.bootstrap_servers.rpartition(":")
+    for _ in range(50):  # none of them reads its answers
+        client = socket.create_connection((host, int(port)))
+        client.sendall(request * 1000)
+        client.close()
+    client = socket.create_connection((host, int(port)))
+    client.sendall(request)
+    assert client.recv(1000)
+    forked = os.fork()
+    if not forked:
+        signal.pause()
+assert not client.recv(1000)  # although the fork is alive
+os.kill(forked, signal.SIGKILL)
+print("served")
+"""
+
+
+def test_a_program_that_dies_of_sigpipe_and_forks_can_serve() -> None:
+    done = subprocess.run([sys.executable, "-c", _EMBEDDING], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("served\n", 0), done.stderr
