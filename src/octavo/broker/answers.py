@@ -37,11 +37,14 @@ class Wait:
 
 
 class Later:
-    """An answer that another thread makes: `work` returns its parts. It must not use the request's buffer."""
+    """An answer that another thread makes: `work` returns its parts, or None if there is no answer.
+
+    It must not use the request's buffer. It may raise `ConnectionRefused`.
+    """
 
     __slots__ = ("work",)
 
-    def __init__(self, work: Callable[[], Parts]) -> None:
+    def __init__(self, work: Callable[[], Parts | None]) -> None:
         self.work = work
 
 

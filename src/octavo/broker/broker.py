@@ -268,5 +268,9 @@ def _headed_retry(head: bytes, retry: Callable[[bool], Parts | None]) -> Callabl
     return with_head
 
 
-def _headed_work(head: bytes, work: Callable[[], Parts]) -> Callable[[], Parts]:
-    return lambda: [head, *work()]
+def _headed_work(head: bytes, work: Callable[[], Parts | None]) -> Callable[[], Parts | None]:
+    def with_head() -> Parts | None:
+        parts = work()
+        return None if parts is None else [head, *parts]
+
+    return with_head

@@ -255,6 +255,9 @@ class Reactor:
         def work() -> None:
             try:
                 parts = later.work()
+            except ConnectionRefused as error:
+                self._notices.say("refused", f"the connection from {connection.peer} was closed: {error}")
+                self.call(lambda: self._close(connection))
             except Exception as error:  # the client would wait for ever
                 self._notices.say("request", f"a request from {connection.peer} failed: {error!r}")
                 self.call(lambda: self._close(connection))
@@ -263,12 +266,13 @@ class Reactor:
 
         self._workers.submit(work)
 
-    def _finish(self, connection: Connection, parts: Parts) -> None:
+    def _finish(self, connection: Connection, parts: Parts | None) -> None:
         """Send an answer that was awaited, and go on with the requests that have arrived meanwhile."""
         if connection.is_closed:
             return
         connection.is_busy, connection.waits_for = False, None
-        connection.answer(parts)
+        if parts is not None:
+            connection.answer(parts)
         if connection.has_rest:
             self._take_requests(connection)
             connection.keep_rest()

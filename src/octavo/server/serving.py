@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Self
 from octavo.broker.broker import Broker
 from octavo.broker.config import ADVERTISED, LISTENERS, LOG_DIRS, Settings, read_settings
 from octavo.errors import InvalidConfig, InvalidInput
+from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.server.acceptor import Listener
@@ -72,6 +73,7 @@ class Server:
         )
         self._background.start()
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
+        self._workers.submit(prepare)  # last: the first produce would wait for it, and nobody else should
         self._is_closed = False
 
     @property

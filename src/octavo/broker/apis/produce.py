@@ -10,11 +10,12 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from octavo.broker.answers import Parts
+from octavo.broker.answers import Later, Parts
 from octavo.broker.kafka_words import no_key
 from octavo.broker.request import Request
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
 from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError
+from octavo.log.append.readiness import is_quick, prepare
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -32,9 +33,22 @@ _MAGIC_AT: Final = 16
 _MAGIC: Final = 2
 
 
-def produce(broker: Broker, request: Request) -> Parts | None:
-    """Answer a Produce request."""
-    asked = read_produce(request.body, request.version)
+def produce(broker: Broker, request: Request) -> Parts | Later | None:
+    """Answer a Produce request. Another thread does it while appends take long, because something has to be loaded."""
+    if is_quick(len(request.body)):
+        return _produce(broker, request.version, request.body)
+    read_produce(request.body, request.version)  # if it is malformed, that is said at once
+    version, body = request.version, bytes(request.body)
+
+    def work() -> Parts | None:
+        prepare()
+        return _produce(broker, version, memoryview(body))
+
+    return Later(work)
+
+
+def _produce(broker: Broker, version: int, body: memoryview) -> Parts | None:
+    asked = read_produce(body, version)
     wanted = {(each.topic, each.partition): each for each in asked.partitions}
     results: dict[str | bytes, list[PartitionResult]] = {}
     refusal = _refusal(asked)
@@ -48,7 +62,7 @@ def produce(broker: Broker, request: Request) -> Parts | None:
                 f"a produce without acknowledgement failed with {ErrorCode(failed.error_code).name}"
             )
         return None
-    return [write_produce(request.version, list(results.items()))]
+    return [write_produce(version, list(results.items()))]
 
 
 def _refusal(asked: ProduceRequest) -> int:

@@ -19,6 +19,7 @@ from typing import Final
 from octavo.errors import InvalidInput
 from octavo.records.kernels.compilation.loading import Kernel as Kernel
 from octavo.records.kernels.compilation.loading import as_machine_code, has_arrived, interpreted, with_swap
+from octavo.records.kernels.compilation.loading import is_loaded as is_loaded
 
 MODES = ("auto", "interpreted", "compiled", "checked")
 # Bytes that are processed by interpreted kernels before compiled ones are loaded, or compiled if there are none.
@@ -168,6 +169,12 @@ def _renew_lock() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_lock)
+
+
+def must_load(size: int) -> bool:
+    """Return whether `kernels(size)` would load compiled kernels first, if they are not loaded."""
+    mode = os.environ.get("OCTAVO_KERNELS", "auto")
+    return _seen + size >= WORTH_LOADING if mode == "auto" else mode != "interpreted"
 
 
 def kernels(size: int, *, at_once: bool = False) -> Kernels:

@@ -68,6 +68,11 @@ def as_machine_code(kernel: Kernel) -> Kernel:
     return made
 
 
+def is_loaded(kernel: Kernel) -> bool:
+    """Return whether `kernel` is there as machine code. This loads nothing."""
+    return kernel in _machine_code
+
+
 def has_arrived() -> bool:
     """Return whether compiled kernels are there, and no others that this process uses are being compiled."""
     if _machine_code:

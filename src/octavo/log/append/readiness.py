@@ -1,0 +1,31 @@
+"""Whether appends are as fast as they will be, or something has to be loaded first: `is_quick`, `prepare`.
+
+The first append of a process imports NumPy, and a quarter of a megabyte later kernels are loaded. Until that is done,
+and while kernels are being compiled, a thread that must not pause leaves appends to other threads.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_QUICKLY_INTERPRETED: Final = 32 << 10  # bytes; interpreted kernels take up to 20 ms for so many
+
+_is_prepared = False
+
+
+def is_quick(size: int) -> bool:
+    """Return whether so many bytes can be checked and appended without a pause."""
+    if not _is_prepared:
+        return False
+    from octavo.records.kernels import is_loaded, must_load, validate
+
+    return is_loaded(validate.validate) or (size <= _QUICKLY_INTERPRETED and not must_load(size))
+
+
+def prepare() -> None:
+    """Import what every append needs. Call this in a thread that may pause."""
+    global _is_prepared
+    if not _is_prepared:
+        import octavo.log.append.validator  # noqa: F401 # it imports all else
+
+        _is_prepared = True
