@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self
 
 PATIENCE_S: Final = 60
 _PORTS: Final = range(15_000, 32_000)  # no client gets one of these for its own end of a connection
@@ -18,16 +19,17 @@ _PORTS: Final = range(15_000, 32_000)  # no client gets one of these for its own
 class BrokerProcess:
     """A broker on a directory. `start` returns when it serves."""
 
-    def __init__(self, folder: Path, config: Mapping[str, str] | None = None, *, before: Sequence[str] = ()) -> None:
-        """`before`: what to run in front of the command, such as `prlimit`."""
+    def __init__(self, folder: Path, config: Mapping[str, str] | None = None) -> None:
         self.data: Final = folder / "data"
-        self.errors: Final = folder / "stderr"
         self.address: Final = f"127.0.0.1:{free_port()}"
         settings = folder / "server.properties"
         settings.write_text("".join(f"{name}={value}\n" for name, value in (config or {}).items()), "utf-8")
         options = ["--data", str(self.data), "--listen", self.address, "--config", str(settings)]
-        self._command: Final = [*before, sys.executable, "-m", "octavo.cli", "serve", *options]
+        self._command: Final = [sys.executable, "-m", "octavo.cli", "serve", *options]
         self._process: subprocess.Popen[str] | None = None
+        self._said: Final[list[str]] = []
+        self._heard: Final = threading.Condition()
+        self._listener: threading.Thread | None = None
 
     @property
     def process(self) -> subprocess.Popen[str]:
@@ -37,11 +39,18 @@ class BrokerProcess:
 
     def start(self) -> None:
         """Start the broker, and return when it serves."""
-        with self.errors.open("a", encoding="utf-8") as errors:
-            self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        assert self._begin(), f"it does not serve: {self.said()}"
+
+    def serves_or_ends_with(self, code: int) -> bool:
+        """Start the broker. Returns whether it serves, or has ended with this exit code."""
+        return self._begin() or self._wait() == code
+
+    def _begin(self) -> bool:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._listener = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
+        self._listener.start()
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line.rstrip().endswith(self.address), f"it does not serve: {self.said()}"
+        return self._process.stdout.readline().rstrip().endswith(self.address)
 
     def kill(self) -> None:
         """Kill the broker with SIGKILL."""
@@ -55,13 +64,29 @@ class BrokerProcess:
 
     def _wait(self) -> int:
         code = self.process.wait(PATIENCE_S)
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        assert self._listener is not None
+        self._listener.join(PATIENCE_S)
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
         return code
+
+    def _listen(self, errors: IO[str]) -> None:
+        for line in errors:
+            with self._heard:
+                self._said.append(line)
+                self._heard.notify_all()
 
     def said(self) -> str:
         """What the broker has said on standard error, in all its lives."""
-        return self.errors.read_text("utf-8")
+        return "".join(self._said)
+
+    def wait_for_word(self, words: str) -> None:
+        """Return when the broker says something with these words, from now on."""
+        with self._heard:
+            before = len(self._said)
+            heard = self._heard.wait_for(lambda: any(words in line for line in self._said[before:]), PATIENCE_S)
+        assert heard, f"nothing was said about {words!r}: {self.said()}"
 
     def __enter__(self) -> Self:
         self.start()

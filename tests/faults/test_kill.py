@@ -45,7 +45,7 @@ def verify(data: Path) -> None:
 
 
 def test_nothing_acknowledged_is_lost_when_a_broker_is_killed(tmp_path: Path) -> None:
-    kill_under_load(tmp_path, kills=10, seed=16, most=1_000)
+    kill_under_load(tmp_path, kills=10, seed=16, most=600)
 
 
 @pytest.mark.soak

@@ -23,6 +23,7 @@ from octavo.broker.fetch_sessions import FetchSessions
 from octavo.broker.handlers import HANDLERS
 from octavo.broker.notices import VARIOUS, Notices
 from octavo.broker.request import Client, Request
+from octavo.broker.troubles import Troubles
 from octavo.broker.wire.frames import read_header, response_header
 from octavo.errors import ErrorCode, InvalidConfig, UnknownPartition
 from octavo.log.config.broker_defaults import ALL_BROKERS
@@ -61,6 +62,7 @@ class Broker:
         self.directory: Final = directory
         self.config = config  # with what was changed since it was started
         self.notices: Final = Notices(say)
+        self.troubles: Final = Troubles(self.notices)
         self.sessions: Final = FetchSessions(config.max_incremental_fetch_session_cache_slots, time.monotonic)
         self.answers: Final = AnswerCache()
         self.features_epoch: Final = 0

@@ -94,4 +94,5 @@ def _read(path: str) -> dict[str, str]:
 
 
 def _say(message: str) -> None:
-    print(f"octavo: {message}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"octavo: {message}\n")  # in one piece: several threads say something
+    sys.stderr.flush()

@@ -215,3 +215,5 @@ class WrongProcess(LogError):
 
 class Closed(LogError):
     """The log, directory, producer or consumer is closed."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # so that a client asks where the partition is now

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from octavo.errors import FormatError, OctavoError
+from octavo.errors import Closed, FormatError, OctavoError
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.compaction.compacting import MAP_MEMORY
 from octavo.log.compaction.scheduling import clean, filthiest
@@ -216,6 +216,8 @@ class Background:
         """Tell of what has failed and was not in `said`. Returns what has failed."""
         sentences = set()
         for partition, error in failed:
+            if isinstance(error, Closed):
+                continue  # its topic was deleted meanwhile
             self.last_error = error
             what = "work in the background" if partition is None else f"{partition}: work in the background"
             sentences.add(f"{what} failed, and is tried again: {error}")

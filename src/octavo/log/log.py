@@ -25,7 +25,7 @@ from octavo.log.producer_state.states import EXPIRATION_MS, ProducerStates
 from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.recovery_report import OnProgress, RecoveryReport
 from octavo.log.retention import Expired, LogView, expired_segments
-from octavo.log.storage import DISK, Storage
+from octavo.log.storage import DISK, Storage, is_full
 from octavo.log.view import View
 from octavo.log.writing.appender import Appended, Appender
 from octavo.log.writing.log_state import LogState
@@ -349,7 +349,11 @@ class Log(ReadableLog):
             return list(expired)
 
     def delete_oldest(self, count: int, now_ms: int | None = None) -> list[int]:
-        """Delete the `count` oldest segments, whatever they hold. Returns their base offsets."""
+        """Delete the `count` oldest segments, whatever they hold. Returns their base offsets.
+
+        On a full disk, the new start offset cannot be recorded first. Then they are deleted one by one, so that a crash
+        leaves no hole: it is retention that makes room.
+        """
         state = self._state
         with state.lock:
             state.check_ready()
@@ -361,9 +365,15 @@ class Log(ReadableLog):
             gone, stay = view.segments[:count], view.segments[count:]
             if not gone or not stay:
                 return []
-            state.raise_start_offset(stay[0].base_offset)
+            is_recorded = True
+            try:
+                state.raise_start_offset(stay[0].base_offset)
+            except OSError as error:
+                if not is_full(error):
+                    raise
+                is_recorded = False
             state.change.unfinished = NOT_UNDOABLE
-            state.segments.leave(gone)
+            state.segments.leave(gone, one_by_one=not is_recorded)
             state.publish(stay, state.view.start_offset, view.end_offset, view.high_watermark, view.generation)
             state.change.unfinished = SETTLED
             state.segments.put_away_leaving(state.removal_ms(now_ms))

@@ -103,7 +103,11 @@ class File:
         """Write all of `buffers`, one after the other. Raises `OSError`, and then any part may have been written."""
         size = sum(map(len, buffers))
         if len(buffers) <= _MAX_BUFFERS:
-            done = os.pwritev(self.descriptor, buffers, position)
+            try:
+                done = os.pwritev(self.descriptor, buffers, position)
+            except OSError as error:
+                error.filename = str(self.path)  # so that people see which disk is full
+                raise
             if done == size:
                 return
         else:
@@ -111,8 +115,12 @@ class File:
         self._write_rest(memoryview(b"".join(buffers)), position, done)
 
     def _write_rest(self, data: memoryview, position: int, done: int) -> None:
-        while done < len(data):
-            done += os.pwrite(self.descriptor, data[done:], position + done)
+        try:
+            while done < len(data):
+                done += os.pwrite(self.descriptor, data[done:], position + done)
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
 
     def truncate(self, size: int) -> None:
         """Cut or extend the file to `size`."""

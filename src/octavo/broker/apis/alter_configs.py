@@ -20,6 +20,7 @@ from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.setting import SettingType
 from octavo.broker.topic_settings import check_topic_config, topic_settings
+from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode, OctavoError
@@ -132,8 +133,8 @@ def _keep(broker: Broker, kind: int, name: str, changes: Changes) -> None:
         else:
             broker.set_resource_config(kind, name, changes)
     except (OctavoError, OSError) as error:
-        broker.say(f"the settings of {ResourceType(kind).name.lower()} {name} could not be changed: {error}")
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+        broker.troubles.failed(f"the settings of {ResourceType(kind).name.lower()} {name} could not be changed", error)
+        raise Refused(storage_error(error), reason(error)) from None
 
 
 def _incremental(broker: Broker, kind: int, present: Mapping[str, str], asked: Struct) -> Changes:

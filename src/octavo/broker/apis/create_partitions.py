@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from octavo.broker.answers import Later, Parts
 from octavo.broker.request import Request
+from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import CREATE_PARTITIONS
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode, OctavoError
@@ -44,8 +45,8 @@ def _one(broker: Broker, counts: Counter[str], asked: Struct, *, only_check: boo
         try:
             broker.add_partitions(asked.name, asked.count)
         except (OctavoError, OSError) as error:
-            broker.say(f"topic {asked.name} got no more partitions: {error}")
-            return _result(asked, ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+            broker.troubles.failed(f"topic {asked.name} got no more partitions", error)
+            return _result(asked, storage_error(error), reason(error))
     return _result(asked, 0, None)
 
 

@@ -14,6 +14,7 @@ from octavo.broker.kafka_words import name_problem
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.topic_settings import check_topic_config, topic_settings
+from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import CREATE_TOPICS
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode, OctavoError, TopicExists
@@ -69,8 +70,9 @@ def _one(broker: Broker, asked: Struct, *, only_check: bool) -> dict[str, Any]:
         except TopicExists:
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.") from None
         except (OctavoError, OSError) as error:
-            broker.say(f"topic {name} could not be created: {error}")
-            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+            broker.troubles.failed(f"topic {name} could not be created", error)
+            why = f"Topic '{name}' could not be created: {reason(error)}"
+            raise Refused(storage_error(error), why) from None
     return {
         "name": name,
         "topic_id": topic_id,

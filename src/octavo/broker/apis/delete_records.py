@@ -42,6 +42,9 @@ def _one(broker: Broker, name: str, asked: Struct) -> dict[str, Any]:
         low_watermark = log.delete_records_before(asked.offset)
     except LogError as error:
         return _result(asked, error=error.code)
+    except OSError as error:
+        broker.troubles.failed(f"records of {log.partition} could not be deleted", error)
+        return _result(asked, error=ErrorCode.KAFKA_STORAGE_ERROR)
     return _result(asked, low_watermark=low_watermark)
 
 

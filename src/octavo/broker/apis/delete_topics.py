@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
 from octavo.broker.request import Request
+from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import DELETE_TOPICS
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode, OctavoError, UnknownPartition
@@ -56,8 +57,8 @@ def _one(broker: Broker, version: int, asked: Struct) -> dict[str, Any]:
     except UnknownPartition:
         return _result(name, topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
     except (OctavoError, OSError) as error:
-        broker.say(f"topic {topic.name} could not be deleted: {error}")
-        return _result(name, topic_id, ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+        broker.troubles.failed(f"topic {topic.name} could not be deleted", error)
+        return _result(name, topic_id, storage_error(error), reason(error))
     return _result(topic.name, topic.id, 0, None)
 
 

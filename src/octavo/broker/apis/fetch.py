@@ -129,7 +129,9 @@ class _Fetch:
         except LogError as error:
             return self._failed(each, error.code)
         except (FormatError, OSError) as error:
-            self._broker.say(f"{log.partition}: records at offset {each.offset} could not be read: {error}")
+            if not log.is_open:  # its topic was deleted a moment ago
+                return self._failed(each, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._broker.troubles.failed(f"records of {log.partition} cannot be read", error)
             return self._failed(each, ErrorCode.KAFKA_STORAGE_ERROR)
         return FetchedPartition(
             each.topic,

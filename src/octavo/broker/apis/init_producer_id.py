@@ -34,7 +34,7 @@ def init_producer_id(broker: Broker, request: Request) -> Parts | Later:
         except LogError as error:
             return _answer(version, error=error.code)
         except OSError as error:
-            broker.say(f"no producer id could be allocated: {error}")
+            broker.troubles.failed("no producer id could be allocated", error)
             return _answer(version, error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     return Later(allocate)

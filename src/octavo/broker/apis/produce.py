@@ -105,12 +105,23 @@ def _append(broker: Broker, wanted: PartitionProduce) -> PartitionResult:
         if not error.record_errors:
             return PartitionResult(partition, error.code)
         return _with_record_errors(found.log, error)
-    except LogError as error:
-        return PartitionResult(partition, error.code)
-    except OSError as error:
-        broker.say(f"{found.log.partition}: records could not be written: {error}")
-        return PartitionResult(partition, ErrorCode.KAFKA_STORAGE_ERROR)
+    except (LogError, OSError) as error:
+        return PartitionResult(partition, _failure(broker, found.log, error))
+    if broker.troubles.present:
+        broker.troubles.is_over(_trouble(found.log), f"records of {found.log.partition} can be written again")
     return PartitionResult(partition, 0, done.base_offset, done.append_time_ms, done.log_start_offset)
+
+
+def _trouble(log: Log) -> str:
+    return f"records of {log.partition} cannot be written"
+
+
+def _failure(broker: Broker, log: Log, error: LogError | OSError) -> int:
+    """Return the code for an append that failed, and tell the operator if it is because of the disk."""
+    if not isinstance(error, OSError) and log.failure is None:
+        return error.code
+    broker.troubles.failed(_trouble(log), error)
+    return ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def _with_record_errors(log: Log, error: AppendRefused) -> PartitionResult:

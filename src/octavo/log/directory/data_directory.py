@@ -174,7 +174,7 @@ class DataDirectory(ClosedByWith):
     @property
     def topics(self) -> Mapping[str, Topic]:
         """The topics in the metadata, by name."""
-        return self._metadata.topics
+        return self._topics.complete
 
     def create_topic(
         self,

@@ -53,6 +53,14 @@ class Topics:
         self._half_deleted: str | None = None  # a topic that is being deleted
         self._half_grown: str | None = None  # a topic that is getting more partitions
 
+    @property
+    def complete(self) -> Mapping[str, Topic]:
+        """All topics by name, without one whose creation failed, and which could not be removed from the metadata."""
+        topics = self._metadata.topics
+        if self._half_made is None:
+            return topics
+        return {name: topic for name, topic in topics.items() if name != self._half_made}
+
     # ----------------------------------------------------------------------------------------------------- partitions
 
     def open_logs(self) -> None:

@@ -16,6 +16,7 @@ A roll also waits if the disk cannot keep up, so that not too much is unflushed 
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from octavo.log.ownership.fork_safe import make_rlock
@@ -80,7 +81,8 @@ class Flushing:
             self._flush(only_rolled=not self._may_have_gaps, in_background=True)
             with log.lock:  # no truncation comes in between, and the topic is not deleted
                 if log.change.is_open and not log.checkpoints.has_recovery_point(log.partition):
-                    self._record(log.segments.recovery_point)  # so that the first roll need not do it
+                    with contextlib.suppress(OSError):  # then the first roll does it, or fails and tells why
+                        self._record(log.segments.recovery_point)
         except Exception as error:  # nobody else would notice
             log.change.fail_unseen(error)
 

@@ -40,6 +40,7 @@ class LogSegments:
         self.last_flush_ms = now_ms
         self.unsynced_snapshot: Path | None = None  # the last one that a roll has written
         self._leaving: list[Segment] = []  # segments that have left the log, files not yet renamed
+        self._one_by_one = False  # each has to be gone from the disk before the next
         self._deleted: list[tuple[int, Segment]] = []  # renamed segments, each with the time of its removal
 
     # ----------------------------------------------------------------------------------------------------------- make
@@ -115,9 +116,13 @@ class LogSegments:
         """Whether there are segments that have left the log, but whose files are not renamed yet."""
         return bool(self._leaving)
 
-    def leave(self, segments: Sequence[Segment]) -> None:
-        """Note that these segments are about to leave the log. `put_away_leaving` renames their files."""
+    def leave(self, segments: Sequence[Segment], *, one_by_one: bool = False) -> None:
+        """Note that these segments are about to leave the log. `put_away_leaving` renames their files.
+
+        one_by_one: the start offset after them is not recorded, so each has to be gone from the disk before the next
+        """
         self._leaving += segments
+        self._one_by_one |= one_by_one
 
     def put_away_leaving(self, due_ms: int) -> None:
         """Rename the files of segments that have left the log, also those that could not be renamed before."""
@@ -125,9 +130,10 @@ class LogSegments:
             segment = self._leaving[0]
             segment.put_away()
             self._deleted.append((due_ms, segment))
-            if len(self._leaving) == 1:
+            if len(self._leaving) == 1 or self._one_by_one:
                 self.sync_folder()  # before the start offset is no longer recorded
             del self._leaving[0]
+        self._one_by_one = False
 
     def put_away(self, segment: Segment, due_ms: int) -> None:
         """Rename the files of a segment for deletion, and sync the folder."""
