@@ -79,6 +79,7 @@ class Broker:
         self._is_poked = False  # `take_woken` will be called
         self._thread: int | None = None  # that of the handlers
         self._poke: Callable[[], object] = _nothing  # has that thread call `take_woken` soon
+        directory.lead_all()
         self.image = self._make_image()
         self.settings = self._read_settings()
         directory.observe(self)

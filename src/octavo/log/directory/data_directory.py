@@ -215,6 +215,14 @@ class DataDirectory(ClosedByWith):
         with self._changing():
             self._topics.set_config(name, config)
 
+    def lead_all(self) -> None:
+        """Make this node the leader of all its partitions that have another or none, with a new leader epoch.
+
+        Apache Kafka leaves partitions without a leader when it is stopped. If other nodes decide, nothing is changed.
+        """
+        with self._changing():
+            self._topics.lead_all()
+
     @contextmanager
     def _changing(self) -> Iterator[None]:
         with self._lock:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from octavo.errors import OctavoError, TopicExists, UnknownPartition
@@ -26,6 +27,7 @@ from octavo.log.storage import Storage, is_full
 
 if TYPE_CHECKING:
     from octavo.log.metadata import MetadataStore, Topic
+    from octavo.log.metadata.image import PartitionState
 
 
 class Topics:
@@ -121,6 +123,28 @@ class Topics:
             on_progress=self._on_progress,
             is_new=is_new,
         )
+
+    def lead_all(self) -> None:
+        """Make this node the leader of its partitions, as `DataDirectory.lead_all` describes."""
+        node_id = self._metadata.node_id
+        if not self._is_in_charge or node_id is None:
+            return
+        changes: dict[TopicPartition, PartitionState] = {}
+        for partition in (each for folder in self._folders for each in folder.partitions):
+            topic = self._metadata.topics.get(partition.topic)
+            state = None if topic is None else topic.partitions.get(partition.partition)
+            if state is not None and state.leader != node_id and node_id in state.replicas:
+                changes[partition] = replace(
+                    state,
+                    leader=node_id,
+                    isr=(node_id,),
+                    leader_epoch=state.leader_epoch + 1,
+                    partition_epoch=state.partition_epoch + 1,
+                )
+        self._metadata.set_partitions(changes.values())
+        for folder in self._folders:
+            for partition in changes.keys() & folder.partitions.keys():
+                folder.logs[partition].become_leader(changes[partition].leader_epoch)
 
     def _make_partitions(self, topic: Topic) -> None:
         """Make the partitions of a topic that are in no folder and that the metadata place in one of these folders.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,21 @@ def test_a_topic_gets_more_partitions_and_keeps_them(tmp_path: Path) -> None:
             data.add_partitions("other", 4)
     with DataDirectory.open(tmp_path / "data") as data:
         assert len(data.topics["events"].partitions) == len(data.partitions()) == 4
+
+
+def test_partitions_without_a_leader_are_led_in_a_new_epoch(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path) as data:
+        data.create_topic("events", 2)
+        data.create_topic("led", 1)
+        (led,) = data.topics["led"].partitions.values()
+        left = data.topics["events"].partitions.values()
+        data.change_cluster([replace(state, leader=-1, leader_epoch=1, partition_epoch=1) for state in left])
+    with DataDirectory.open(tmp_path) as data:
+        data.lead_all()
+        expected = [replace(state, leader=data.node_id, leader_epoch=2, partition_epoch=2) for state in left]
+        assert list(data.topics["events"].partitions.values()) == expected
+        assert [data.log("events", partition).leader_epoch for partition in range(2)] == [2, 2]
+        assert data.topics["led"].partitions[0] == led
+        end = data.metadata_end
+        data.lead_all()
+        assert data.metadata_end == end
