@@ -1,0 +1,1 @@
+"""The coordinator of groups: their members, and the offsets that they have committed."""

@@ -1,0 +1,230 @@
+"""Committed offsets: commits in and out of transactions, expiry, deletion, and failed writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from octavo.coordinator.groups.config import GroupConfig
+from octavo.coordinator.groups.group import Group
+from octavo.coordinator.groups.group_shard import GroupShard
+from octavo.coordinator.groups.requests import CommitRequest, CommittedOffset, DeleteRequest, FetchRequest
+from octavo.coordinator.shard import Now, Origin, Outcome, Producer
+from octavo.errors import ErrorCode
+from octavo.schemas.consumer_offsets.serde import read_group_key
+from octavo.schemas.primitives import NO_UUID
+from octavo.schemas.versioned import UnknownKey, UnknownValue, read_value_of
+
+DAY_MS = 86_400_000
+PRODUCER = Producer(7, 0)
+ONE, TWO = UUID(int=1), UUID(int=2)
+
+
+class Simple(Group):
+    """A group whose answers a test sets."""
+
+    error = ErrorCode.NONE
+
+    def __init__(self, shard: GroupShard, group_id: str) -> None:
+        super().__init__(shard.journal)
+        self.group_id = group_id
+        self.topics: tuple[str, ...] = ()
+
+    def commit_error(self, request: CommitRequest) -> ErrorCode:
+        return self.error
+
+    def fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        return self.error
+
+    def offset_deletion_error(self) -> ErrorCode:
+        return self.error
+
+    def subscribes_to(self, topic: str) -> bool:
+        return topic in self.topics
+
+    def unused_since(self, committed_ms: int) -> int | None:
+        return committed_ms
+
+    def committed(self, request: CommitRequest) -> None:
+        pass
+
+
+class Running:
+    """A shard with a log in memory."""
+
+    def __init__(self, **config: Any) -> None:
+        self.config = GroupConfig(**config)
+        self.shard = GroupShard(self.config, Simple)
+        self.log: list[tuple[tuple[bytes, bytes | None] | bool, Producer | None]] = []  # records; markers are bool
+        self.now_ms = 1_000_000
+
+    def do(self, action: Callable[[GroupShard], Any], *, fails: bool = False) -> Any:
+        answers: list[Any] = []
+        self.shard.end_offset = len(self.log)
+        outcome = self.shard.run(lambda: answers.append(action(self.shard)), Now(self.now_ms, self.now_ms))
+        self._end(outcome, fails=fails)
+        return answers[0]
+
+    def _end(self, outcome: Outcome, *, fails: bool = False) -> None:
+        if fails:
+            self.shard.undo(outcome.mark)
+            return
+        self.log += [(record, outcome.producer) for record in outcome.records]
+        self.shard.keep(outcome)
+
+    def marker(self, producer: Producer, *, commit: bool) -> None:
+        self.log.append((commit, producer))
+        self.do(lambda shard: shard.apply_marker(producer, commit=commit))
+
+    def pass_time(self, ms: int) -> None:
+        self.now_ms += ms
+        self.shard.end_offset = len(self.log)
+        while (outcome := self.shard.tick(Now(self.now_ms, self.now_ms))) is not None:
+            self._end(outcome)
+
+    def reload(self) -> None:
+        """Lose the state, and read it from the log."""
+        self.shard = GroupShard(self.config, Simple)
+        for offset, (entry, producer) in enumerate(self.log):
+            if isinstance(entry, bool):
+                assert producer is not None
+                self.shard.apply_marker(producer, commit=entry)
+                continue
+            key = read_group_key(entry[0])
+            assert not isinstance(key, UnknownKey)
+            value = read_value_of(key, entry[1])
+            assert not isinstance(value, UnknownValue)
+            self.shard.apply(key, value, Origin(offset, producer))
+        self.do(lambda shard: shard.loaded())
+
+    def commit(self, offset: int, *, topic: str = "t", group: str = "g", **more: Any) -> Any:
+        fails = more.pop("fails", False)
+        wanted = CommittedOffset(topic, 0, offset, 3, "note", more.pop("topic_id", NO_UUID))
+        return self.do(lambda shard: shard.offsets.commit(CommitRequest(group, [wanted], **more)), fails=fails)
+
+    def committed(self, *, topic: str = "t", group: str = "g", topic_id: UUID = NO_UUID, stable: bool = False) -> Any:
+        request = FetchRequest(group, [(topic, 0, topic_id)], require_stable=stable)
+        answer = self.do(lambda shard: shard.offsets.fetch(request))
+        return answer.error_code or answer.offsets[0].error_code or answer.offsets[0].offset
+
+
+@pytest.fixture(params=[False, True], ids=["as it is", "read from the log"])
+def running(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Running:
+    """A shard; once with all its state lost before each question."""
+    made = Running()
+    if request.param:
+        ask = made.committed
+
+        def committed(**more: Any) -> Any:
+            made.reload()
+            return ask(**more)
+
+        monkeypatch.setattr(made, "committed", committed)
+        made.do(lambda shard: shard.loaded())
+    else:
+        made.do(lambda shard: shard.loaded())
+    return made
+
+
+def test_a_commit_is_told(running: Running) -> None:
+    assert running.committed() == -1
+    assert running.commit(5) == (ErrorCode.NONE, [ErrorCode.NONE])
+    assert running.committed() == 5
+    running.commit(6)
+    assert running.committed() == 6
+    answer = running.do(lambda shard: shard.offsets.fetch(FetchRequest("g", None)))
+    assert answer.offsets == [("t", 0, 6, 3, "note", ErrorCode.NONE)]
+
+
+def test_a_commit_that_cannot_be_written_has_not_happened(running: Running) -> None:
+    running.commit(5, fails=True)
+    assert "g" not in running.shard.groups
+    assert running.committed() == -1
+
+
+def test_who_claims_to_be_a_member_needs_a_group(running: Running) -> None:
+    assert running.commit(5, generation_id_or_member_epoch=1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert running.commit(5, generation_id_or_member_epoch=1, version=8).error_code == ErrorCode.ILLEGAL_GENERATION
+    assert running.log == []
+
+
+def test_long_notes_are_refused() -> None:
+    running = Running(offset_metadata_max_bytes=3)
+    assert running.commit(5) == (ErrorCode.NONE, [ErrorCode.OFFSET_METADATA_TOO_LARGE])
+    assert running.committed() == -1
+
+
+def test_a_transaction_counts_when_it_is_committed(running: Running) -> None:
+    running.commit(5)
+    running.commit(8, producer=PRODUCER)
+    assert running.committed() == 5
+    assert running.committed(stable=True) == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    running.marker(PRODUCER, commit=True)
+    assert running.committed(stable=True) == 8
+
+
+def test_a_transaction_that_is_aborted_leaves_nothing(running: Running) -> None:
+    running.commit(8, producer=PRODUCER)
+    running.marker(PRODUCER, commit=False)
+    assert running.committed(stable=True) == -1
+    running.marker(PRODUCER, commit=True)
+    assert running.committed() == -1
+
+
+def test_the_last_record_counts_and_not_the_last_marker(running: Running) -> None:
+    other = Producer(8, 0)
+    running.commit(3, producer=PRODUCER)
+    running.commit(4, producer=other)
+    running.commit(9)
+    running.marker(PRODUCER, commit=True)
+    assert running.committed() == 9
+    assert running.committed(stable=True) == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    running.marker(other, commit=True)
+    assert running.committed(stable=True) == 9
+
+
+def test_an_offset_of_an_earlier_topic_is_not_told(running: Running) -> None:
+    running.commit(5, topic_id=ONE)
+    assert running.committed(topic_id=ONE) == 5
+    assert running.committed(topic_id=TWO) == -1
+    assert running.committed() == 5
+
+
+def test_a_deleted_topic_takes_its_offsets_along(running: Running) -> None:
+    running.commit(5, topic_id=ONE)
+    running.commit(6, topic="other")
+    running.commit(7, group="h", topic_id=TWO)
+    running.commit(8, group="i", producer=PRODUCER)
+    running.do(lambda shard: shard.offsets.forget_topic("t", ONE))
+    running.marker(PRODUCER, commit=True)
+    assert [running.committed(group=each) for each in "ghi"] == [-1, 7, -1]
+    assert running.committed(topic="other") == 6
+
+
+def test_offsets_are_deleted_unless_somebody_subscribes(running: Running) -> None:
+    running.commit(5)
+    running.commit(6, topic="used")
+    group = running.shard.groups["g"]
+    assert isinstance(group, Simple)
+    group.topics = ("used",)
+    asked = DeleteRequest("g", [("t", 0), ("used", 0), ("t", 9)])
+    codes = [ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ErrorCode.NONE]
+    assert running.do(lambda shard: shard.offsets.delete(asked)) == (ErrorCode.NONE, codes)
+    assert (running.committed(), running.committed(topic="used")) == (-1, 6)
+    gone = running.do(lambda shard: shard.offsets.delete(DeleteRequest("none", [("t", 0)])))
+    assert gone.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_offsets_expire(running: Running) -> None:
+    running.commit(5)
+    running.commit(6, topic="short", retention_time_ms=1000, version=2)
+    running.commit(7, topic="pending", producer=PRODUCER)
+    running.pass_time(600_000)
+    assert (running.committed(), running.committed(topic="short")) == (5, -1)
+    running.pass_time(7 * DAY_MS)
+    assert running.committed() == -1
+    running.marker(PRODUCER, commit=True)
+    assert running.committed(topic="pending") == 7
