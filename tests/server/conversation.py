@@ -43,6 +43,8 @@ _KEYS = (  # what tells the items of a list apart
     "user",
     "entity",
     "entity_type",
+    "topic_id",
+    "error_code",
 )
 _NODES = {"leader_id", "replica_nodes", "isr_nodes"}
 

@@ -19,6 +19,7 @@ from octavo.broker.broker_settings import BrokerSettings
 from octavo.broker.cluster_image import ClusterImage, Node, TopicImage, topic_image
 from octavo.broker.config import BrokerConfig
 from octavo.broker.config_resources import ResourceType
+from octavo.broker.failures import failed
 from octavo.broker.fetch_sessions import FetchSessions
 from octavo.broker.handlers import HANDLERS
 from octavo.broker.notices import VARIOUS, Notices
@@ -93,15 +94,20 @@ class Broker:
     def handle(self, frame: memoryview, client: Client) -> Answer:
         """Answer a request. Raises `MalformedRequest` and `ConnectionRefused` to have the connection closed."""
         header = read_header(frame)
-        answer = HANDLERS[header.api_key](self, Request(header, frame[header.body_at :], client))
+        request = Request(header, frame[header.body_at :], client)
+        try:
+            answer = HANDLERS[header.api_key](self, request)
+        except Exception as error:
+            answer = failed(self, request, error)
         if answer is None:
             return None
         head = response_header(header)
         if isinstance(answer, list):
             return [head, *answer]
+        kept = request.kept()
         if isinstance(answer, Wait):
-            return Wait(answer.deadline, answer.logs, _headed_retry(head, answer.retry))
-        return Later(_headed_work(head, answer.work))
+            return Wait(answer.deadline, answer.logs, _guarded_retry(self, head, kept, answer.retry))
+        return Later(_guarded_work(self, head, kept, answer.work))
 
     def nodes_for(self, client: Client) -> list[Node]:
         """Return all brokers, with the addresses of the listener that the client has come by."""
@@ -129,7 +135,7 @@ class Broker:
             log = self.directory.log(found.name, index)
         except UnknownPartition:  # its topic was deleted a moment ago
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if leader_epoch >= 0 and leader_epoch != log.leader_epoch:
+        if leader_epoch not in (-1, log.leader_epoch):
             is_old = leader_epoch < log.leader_epoch
             return ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
         return LedLog(found, log)
@@ -263,17 +269,27 @@ class Broker:
         return [wait for wait in woken if not wait.is_over]
 
 
-def _headed_retry(head: bytes, retry: Callable[[bool], Parts | None]) -> Callable[[bool], Parts | None]:
+def _guarded_retry(
+    broker: Broker, head: bytes, request: Request, retry: Callable[[bool], Parts | None]
+) -> Callable[[bool], Parts | None]:
     def with_head(is_over: bool) -> Parts | None:
-        parts = retry(is_over)
+        try:
+            parts = retry(is_over)
+        except Exception as error:
+            parts = failed(broker, request, error)
         return None if parts is None else [head, *parts]
 
     return with_head
 
 
-def _headed_work(head: bytes, work: Callable[[], Parts | None]) -> Callable[[], Parts | None]:
+def _guarded_work(
+    broker: Broker, head: bytes, request: Request, work: Callable[[], Parts | None]
+) -> Callable[[], Parts | None]:
     def with_head() -> Parts | None:
-        parts = work()
+        try:
+            parts = work()
+        except Exception as error:
+            parts = failed(broker, request, error)
         return None if parts is None else [head, *parts]
 
     return with_head

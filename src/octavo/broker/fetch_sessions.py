@@ -48,10 +48,10 @@ class Session:
             key = each.topic, each.partition
             state = (each.high_watermark, each.log_start_offset)
             has_records = each.records is not None
-            if is_full or has_records or each.error_code or self.told.get(key) != state:
+            if is_full or has_records or each.error_code or each.diverging or self.told.get(key) != state:
                 news.append(each)
             self.told[key] = (-1, each.log_start_offset) if each.error_code else state
-            if has_records:
+            if has_records or is_full:  # the order of the first answer is that of the session
                 wanted = self.partitions.pop(key, None)
                 if wanted is not None:
                     self.partitions[key] = wanted
@@ -76,7 +76,7 @@ class FetchSessions:
     def open(self, request: FetchRequest, version: int) -> Session | None:
         """Begin a session with the partitions of a request, if there is room."""
         now = self._clock()
-        if not request.partitions or not self._has_room(len(request.partitions), now):
+        if not self._has_room(len(request.partitions), now):
             return None
         session_id = random.randint(1, _MAX_EPOCH)
         while session_id in self._sessions:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from octavo.errors import InvalidConfig
+from octavo.errors import InvalidConfig, RecordError
 from octavo.log.config.log_config import TOPIC_OPTIONS
 from octavo.log.config.values import Integer, Kind, Member, Ratio, Switch, Throttled, Word, Words
 from octavo.log.names import TopicPartition, topic_name_problem
 from octavo.records.layout import MAX_INT32
 
+_OUTSIDE: Final = re.compile(r"its timestamp (-?\d+) is not between (-?\d+) and (-?\d+)")
 _MAX_NAME: Final = 249
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 MALFORMED: Final = (
@@ -37,9 +38,25 @@ def name_problem(name: str) -> str | None:
     return f"Topic name is invalid: {what}"
 
 
-def no_key(partition: TopicPartition) -> str:
-    """Return what is wrong with a record without a key in a compacted topic."""
-    return f"Compacted topic cannot accept message without key in topic partition {partition}"
+def record_problem(error: RecordError, partition: TopicPartition) -> RecordError:
+    """Return what is wrong with a record."""
+    from octavo.log.append.refusals import WHY_RECORD
+    from octavo.records.kernels.validate import APPEND_TIME_CLAIMED, NO_KEY
+
+    time = _OUTSIDE.fullmatch(error.message)
+    if time is not None:
+        timestamp, earliest, latest = time.groups()
+        what = (
+            f"Timestamp {timestamp} of message with offset {error.record_index} is out of range. The timestamp should "
+            f"be within [{earliest}, {latest}]"
+        )
+    elif error.message == WHY_RECORD[APPEND_TIME_CLAIMED]:
+        what = "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime."
+    elif error.message == WHY_RECORD[NO_KEY]:
+        what = f"Compacted topic cannot accept message without key in topic partition {partition}"
+    else:
+        return error
+    return error._replace(message=what)
 
 
 def read_node_id(text: str) -> int | None:

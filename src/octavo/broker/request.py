@@ -32,6 +32,10 @@ class Request(NamedTuple):
         """The version of the API."""
         return self.header.version
 
+    def kept(self) -> Request:
+        """Return a request that can be kept: its body is a copy."""
+        return self._replace(body=memoryview(bytes(self.body)))
+
     def read(self) -> Struct:
         """Read the body, with the codec for all messages. Raises `MalformedRequest`."""
         return read_request(self.header.api_key, self.header.version, self.body)

@@ -1,6 +1,6 @@
 """DeleteRecords (21): move the start of logs, to an offset or, with -1, to the high watermark.
 
-Version 2 is flexible.
+If a partition is named twice, its last offset counts, as in Kafka. Version 2 is flexible.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _HIGH_WATERMARK: Final = -1
 def delete_records(broker: Broker, request: Request) -> Parts:
     """Answer a DeleteRecords request."""
     asked = request.read()
-    topics = [
-        {"name": topic.name, "partitions": [_one(broker, topic.name, each) for each in topic.partitions]}
-        for topic in asked.topics
-    ]
+    several = {(topic.name, each.partition_index): each for topic in asked.topics for each in topic.partitions}
+    found: dict[str, list[dict[str, Any]]] = {}
+    for (name, _), each in several.items():
+        found.setdefault(name, []).append(_one(broker, name, each))
+    topics = [{"name": name, "partitions": partitions} for name, partitions in found.items()]
     return [write_response(DELETE_RECORDS, request.version, {"throttle_time_ms": 0, "topics": topics})]
 
 

@@ -5,6 +5,7 @@ Versions: 4 is flexible, 5 has a message for each error, 6 names topics by name 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
@@ -31,13 +32,15 @@ def delete_topics(broker: Broker, request: Request) -> Later:
         topics = list(asked.topics)
 
     def work() -> Parts:
-        responses = [_one(broker, version, each) for each in topics]
+        counts = Counter((each.name, each.topic_id) for each in topics)
+        several = {(each.name, each.topic_id): each for each in topics}
+        responses = [_one(broker, version, each, is_twice=counts[key] > 1) for key, each in several.items()]
         return [write_response(DELETE_TOPICS, version, {"throttle_time_ms": 0, "responses": responses})]
 
     return Later(work)
 
 
-def _one(broker: Broker, version: int, asked: Struct) -> dict[str, Any]:
+def _one(broker: Broker, version: int, asked: Struct, *, is_twice: bool) -> dict[str, Any]:
     name, topic_id = asked.name, asked.topic_id
     if not broker.config.delete_topic_enable:
         code = ErrorCode.TOPIC_DELETION_DISABLED if version >= _HAS_OWN_ERROR else ErrorCode.INVALID_REQUEST
@@ -46,6 +49,9 @@ def _one(broker: Broker, version: int, asked: Struct) -> dict[str, Any]:
         return _result(name, topic_id, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     if name is None and topic_id == _NO_ID:
         return _result(name, topic_id, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if is_twice:
+        why = "Duplicate topic id." if name is None else "Duplicate topic name."
+        return _result(name, topic_id, ErrorCode.INVALID_REQUEST, why)
     topic = broker.image.topic(topic_id if name is None else name)
     if topic is None:
         is_id = name is None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from octavo.broker.answers import Parts
-from octavo.broker.apis.metadata import NOT_ASKED, TOPIC_OPERATIONS, partition_content
+from octavo.broker.apis.metadata import TOPIC_OPERATIONS, partition_content
 from octavo.broker.cluster_image import TopicImage
+from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DESCRIBE_TOPIC_PARTITIONS
 from octavo.broker.wire.messages import write_response
@@ -24,9 +25,7 @@ def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
     names = sorted({topic.name for topic in asked.topics}) if asked.topics else sorted(topics)
     cursor = asked.cursor
     if cursor is not None and asked.topics and cursor.topic_name not in names:
-        refusal = {"error_code": ErrorCode.INVALID_REQUEST, "topic_authorized_operations": NOT_ASKED}
-        refused = [_missing(name) | refusal for name in names]
-        return _answer(request, refused, None)
+        raise Refused(ErrorCode.INVALID_REQUEST, None)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     left = max(1, min(asked.response_partition_limit, broker.config.max_request_partition_size_limit))

@@ -22,9 +22,12 @@ _ELECTIONS: Final = (0, 1)  # preferred, unclean
 def elect_leaders(broker: Broker, request: Request) -> Parts:
     """Answer an ElectLeaders request."""
     asked = request.read()
-    error = 0 if asked.election_type in _ELECTIONS else ErrorCode.INVALID_REQUEST
+    names_none = asked.topic_partitions is not None and not asked.topic_partitions
+    error = 0 if asked.election_type in _ELECTIONS or names_none else ErrorCode.INVALID_REQUEST
     content: dict[str, Any] = {"throttle_time_ms": 0, "error_code": error, "replica_election_results": []}
-    if asked.topic_partitions is None:
+    if asked.topic_partitions is None and error:
+        pass
+    elif asked.topic_partitions is None:
         content["replica_election_results"] = [{"topic": name, "partition_result": []} for name in broker.image.topics]
     else:
         content["replica_election_results"] = [

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Parts, Wait
+from octavo.broker.apis.list_offsets import ISOLATIONS, isolation_for
 from octavo.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, Session
+from octavo.broker.leader_epochs import EpochEnd, epoch_end
 from octavo.broker.request import Request
 from octavo.broker.wire.fetch import (
     NO_SESSION,
@@ -22,14 +24,15 @@ from octavo.broker.wire.fetch import (
     read_fetch,
     write_fetch,
 )
-from octavo.errors import ErrorCode, FormatError, LogError, OffsetOutOfRange
+from octavo.errors import ErrorCode, FormatError, LogError
 from octavo.log.log import Log
+from octavo.log.reading.read_view import ReadResult
 from octavo.log.view import Isolation
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
-_ISOLATION: Final = {0: Isolation.HIGH_WATERMARK, 1: Isolation.READ_COMMITTED}
+_OF_EPOCH: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 
 def fetch(broker: Broker, request: Request) -> Parts | Wait:
@@ -39,9 +42,10 @@ def fetch(broker: Broker, request: Request) -> Parts | Wait:
     is_full = True
     if asked.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         broker.sessions.close(asked.session_id)
+        wanted: Iterable[PartitionFetch] = {(each.topic, each.partition): each for each in asked.partitions}.values()
+        isolation = _isolation(broker, asked, wanted)
         if asked.session_epoch == INITIAL_EPOCH:
             session = broker.sessions.open(asked, request.version)
-        wanted: Iterable[PartitionFetch] = {(each.topic, each.partition): each for each in asked.partitions}.values()
     else:
         found = broker.sessions.go_on(asked, request.version)
         if isinstance(found, int):
@@ -51,7 +55,20 @@ def fetch(broker: Broker, request: Request) -> Parts | Wait:
             broker.sessions.close(session.id)
             session = None
         wanted = [] if session is None else session.partitions.values()
-    return _Fetch(broker, request.version, asked, list(wanted), session, is_full=is_full).begin()
+        isolation = _isolation(broker, asked, wanted)
+    return _Fetch(broker, request.version, asked, list(wanted), session, isolation, is_full=is_full).begin()
+
+
+def _isolation(broker: Broker, asked: FetchRequest, wanted: Iterable[PartitionFetch]) -> Isolation:
+    """Return the isolation of a fetch. One that does not exist matters only if there is anything to read."""
+    if asked.isolation_level not in ISOLATIONS and not any(_exists(broker, each) for each in wanted):
+        return Isolation.HIGH_WATERMARK
+    return isolation_for(asked.isolation_level)
+
+
+def _exists(broker: Broker, wanted: PartitionFetch) -> bool:
+    topic = broker.image.topic(wanted.topic)
+    return topic is not None and wanted.partition in topic.partitions
 
 
 class _Fetch:
@@ -64,6 +81,7 @@ class _Fetch:
         asked: FetchRequest,
         wanted: Sequence[PartitionFetch],
         session: Session | None,
+        isolation: Isolation,
         *,
         is_full: bool,
     ) -> None:
@@ -74,7 +92,7 @@ class _Fetch:
         self._session: Final = session
         self._epoch: Final = None if session is None else session.epoch
         self._is_full: Final = is_full
-        self._isolation: Final = _ISOLATION.get(asked.isolation_level, Isolation.HIGH_WATERMARK)
+        self._isolation: Final = isolation
         self._max_bytes: Final = min(asked.max_bytes, broker.config.fetch_max_bytes)
         self._min_bytes: Final = min(asked.min_bytes, self._max_bytes)
         self._logs: list[Log] = []
@@ -104,28 +122,34 @@ class _Fetch:
         self._logs.clear()
         left = self._max_bytes
         results: list[FetchedPartition] = []
+        missing: list[FetchedPartition] = []  # they come last in the answer, as in Kafka's
         at_least_one = True
         for each in self._wanted:
-            result = self._read_one(each, min(left, each.max_bytes), at_least_one)
+            found = self._broker.led_log(each.topic, each.partition, max(-1, each.leader_epoch))
+            if isinstance(found, int) and found not in _OF_EPOCH:
+                missing.append(FetchedPartition(each.topic, each.partition, found, aborted=()))
+                continue
+            if isinstance(found, int):
+                results.append(self._failed(each, found))
+                continue
+            result = self._read_one(each, found.log, min(left, each.max_bytes), at_least_one)
             if result.records is not None:
                 left = max(0, left - result.records.size)
                 at_least_one = False
             results.append(result)
-        return results
+        return results + missing
 
-    def _read_one(self, each: PartitionFetch, max_bytes: int, at_least_one: bool) -> FetchedPartition:
-        found = self._broker.led_log(each.topic, each.partition, each.leader_epoch)
-        committed = self._isolation is Isolation.READ_COMMITTED
-        if isinstance(found, int):
-            is_of_epoch = found in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
-            self._must_answer |= is_of_epoch
-            return FetchedPartition(each.topic, each.partition, found, aborted=None if is_of_epoch else ())
-        log = found.log
+    def _read_one(self, each: PartitionFetch, log: Log, max_bytes: int, at_least_one: bool) -> FetchedPartition:
         self._logs.append(log)
+        if each.last_fetched_epoch >= 0:
+            end = epoch_end(log, each.last_fetched_epoch)
+            if end.epoch < 0:
+                return self._failed(each, ErrorCode.OFFSET_OUT_OF_RANGE)
+            if end.epoch < each.last_fetched_epoch or end.end_offset < each.offset:
+                self._must_answer = True
+                return _told(each, log, end)
         try:
             part = log.read(each.offset, max(0, max_bytes), isolation=self._isolation, at_least_one=at_least_one)
-        except OffsetOutOfRange:
-            return self._failed(each, ErrorCode.OFFSET_OUT_OF_RANGE)
         except LogError as error:
             return self._failed(each, error.code)
         except (FormatError, OSError) as error:
@@ -133,6 +157,8 @@ class _Fetch:
                 return self._failed(each, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self._broker.troubles.failed(f"records of {log.partition} cannot be read", error)
             return self._failed(each, ErrorCode.KAFKA_STORAGE_ERROR)
+        if max_bytes < 0 and each.offset < self._bound(part):  # Kafka does not expect that
+            return self._failed(each, ErrorCode.UNKNOWN_SERVER_ERROR)
         return FetchedPartition(
             each.topic,
             each.partition,
@@ -140,9 +166,14 @@ class _Fetch:
             part.high_watermark,
             part.last_stable_offset,
             part.log_start_offset,
-            part.aborted_transactions if committed else None,
-            part.file_slice if part.size else None,
+            part.aborted_transactions if not part.is_first_cut else None,
+            part.file_slice if part.size and not part.is_first_cut else None,
         )
+
+    def _bound(self, part: ReadResult) -> int:
+        """Return the offset before which the client may read."""
+        is_committed = self._isolation is Isolation.READ_COMMITTED
+        return part.last_stable_offset if is_committed else part.high_watermark
 
     def _failed(self, each: PartitionFetch, error: int) -> FetchedPartition:
         self._must_answer = True
@@ -155,3 +186,9 @@ class _Fetch:
         if session.epoch != self._epoch:
             return write_fetch(self._version, [], error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         return write_fetch(self._version, session.changed(results, is_full=self._is_full), session_id=session.id)
+
+
+def _told(each: PartitionFetch, log: Log, diverging: EpochEnd) -> FetchedPartition:
+    """Return a partition without records: the client has others than this log."""
+    bounds = (log.high_watermark, log.last_stable_offset, log.start_offset)
+    return FetchedPartition(each.topic, each.partition, 0, *bounds, None, None, diverging)

@@ -5,7 +5,7 @@ Versions: 2 is flexible, 3 lets a producer ask for a new epoch of the id that it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Later, Parts
 from octavo.broker.request import Request
@@ -16,6 +16,8 @@ from octavo.errors import ErrorCode, LogError
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
+_NONE: Final = -1
+
 
 def init_producer_id(broker: Broker, request: Request) -> Parts | Later:
     """Answer an InitProducerId request."""
@@ -25,7 +27,7 @@ def init_producer_id(broker: Broker, request: Request) -> Parts | Later:
         return _answer(version, error=ErrorCode.INVALID_REQUEST)
     if asked.transactional_id is not None:
         return _answer(version, error=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if (asked.producer_id < 0) != (asked.producer_epoch < 0):
+    if (asked.producer_id == _NONE) != (asked.producer_epoch == _NONE):
         return _answer(version, error=ErrorCode.INVALID_REQUEST)
 
     def allocate() -> Parts:

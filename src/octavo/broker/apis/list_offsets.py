@@ -11,6 +11,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Parts
+from octavo.broker.failures import error_code
+from octavo.broker.leader_epochs import epoch_of_start
+from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import LIST_OFFSETS
 from octavo.broker.wire.messages import Struct, write_response
@@ -26,7 +29,7 @@ _EARLIEST: Final = -2
 _LARGEST: Final = -3
 _EARLIEST_LOCAL: Final = -4
 _SINCE: Final = {_LARGEST: 7, _EARLIEST_LOCAL: 8, -5: 9, -6: 11}  # the first version of each special timestamp
-_CONSUMER: Final = -1
+ISOLATIONS: Final = {0: Isolation.HIGH_WATERMARK, 1: Isolation.READ_COMMITTED}
 
 
 def list_offsets(broker: Broker, request: Request) -> Parts:
@@ -34,20 +37,22 @@ def list_offsets(broker: Broker, request: Request) -> Parts:
     asked = request.read()
     named = [(topic.name, each.partition_index) for topic in asked.topics for each in topic.partitions]
     twice = {each for each, count in Counter(named).items() if count > 1} if len(set(named)) < len(named) else ()
-    isolation = Isolation.READ_COMMITTED if asked.isolation_level else Isolation.HIGH_WATERMARK
-    topics = [
-        {
-            "name": topic.name,
-            "partitions": [
-                _failed(each, ErrorCode.INVALID_REQUEST)
-                if (topic.name, each.partition_index) in twice
-                else _one(broker, request.version, topic.name, each, isolation)
-                for each in {each.partition_index: each for each in topic.partitions}.values()
-            ],
-        }
-        for topic in asked.topics
-    ]
+    isolation = isolation_for(asked.isolation_level)
+    several = {(topic.name, each.partition_index): each for topic in asked.topics for each in topic.partitions}
+    found: dict[str, list[dict[str, Any]]] = {}
+    for key, each in several.items():
+        refused = _failed(each, ErrorCode.INVALID_REQUEST) if key in twice else None
+        result = refused or _one(broker, request.version, key[0], each, isolation)
+        found.setdefault(key[0], []).append(result)
+    topics = [{"name": name, "partitions": partitions} for name, partitions in found.items()]
     return [write_response(LIST_OFFSETS, request.version, {"throttle_time_ms": 0, "topics": topics})]
+
+
+def isolation_for(level: int) -> Isolation:
+    """Return an isolation by its number. Raises `Refused` for one that does not exist."""
+    if level not in ISOLATIONS:
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    return ISOLATIONS[level]
 
 
 def _one(broker: Broker, version: int, topic: str, asked: Struct, isolation: Isolation) -> dict[str, Any]:
@@ -63,7 +68,7 @@ def _one(broker: Broker, version: int, topic: str, asked: Struct, isolation: Iso
         return _failed(asked, error.code)
     except (FormatError, OSError) as error:
         broker.say(f"{found.log.partition}: timestamps could not be read: {error}")
-        return _failed(asked, ErrorCode.KAFKA_STORAGE_ERROR)
+        return _failed(asked, error_code(error))
     return {
         "partition_index": asked.partition_index,
         "error_code": 0,
@@ -79,7 +84,7 @@ def _lookup(log: Log, timestamp_ms: int, isolation: Isolation) -> tuple[int, int
         end = log.last_stable_offset if isolation is Isolation.READ_COMMITTED else log.high_watermark
         return end, -1, log.leader_epoch
     if timestamp_ms in (_EARLIEST, _EARLIEST_LOCAL):
-        return log.start_offset, -1, _epoch_of_start(log)
+        return log.start_offset, -1, epoch_of_start(log)
     if timestamp_ms == _LARGEST:
         found = log.max_timestamp_offset(isolation=isolation)
     elif timestamp_ms < _LATEST:
@@ -87,12 +92,6 @@ def _lookup(log: Log, timestamp_ms: int, isolation: Isolation) -> tuple[int, int
     else:
         found = log.offset_for_timestamp(timestamp_ms, isolation=isolation)
     return (-1, -1, -1) if found is None else (found.offset, found.timestamp_ms, found.leader_epoch)
-
-
-def _epoch_of_start(log: Log) -> int:
-    """Return the leader epoch in which the log begins, if it has one."""
-    epochs = [entry.epoch for entry in log.epochs if entry.start_offset <= log.start_offset]
-    return epochs[-1] if epochs else -1
 
 
 def _failed(asked: Struct, error: int) -> dict[str, Any]:

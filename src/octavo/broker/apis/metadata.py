@@ -7,11 +7,12 @@ at once; Kafka's answer is UNKNOWN_TOPIC_OR_PARTITION, and clients ask again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
 from octavo.broker.cluster_image import ClusterImage, PartitionImage, TopicImage
+from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import METADATA
 from octavo.broker.wire.messages import Struct, write_response
@@ -25,6 +26,7 @@ NOT_ASKED: Final = -0x80000000
 TOPIC_OPERATIONS: Final = 3576  # everything that can be done with a topic, as bits
 CLUSTER_OPERATIONS: Final = 8096
 _NO_ID: Final = bytes(16)
+_IDS: Final = 12  # the first version that may ask for topics by their ids
 
 
 def metadata(broker: Broker, request: Request) -> Parts | Later:
@@ -34,6 +36,8 @@ def metadata(broker: Broker, request: Request) -> Parts | Later:
     if known is not None:
         return [known]
     asked = request.read()
+    if request.version < _IDS and any(each.topic_id != _NO_ID or each.name is None for each in asked.topics or ()):
+        raise Refused(ErrorCode.INVALID_REQUEST, None)
     found: list[tuple[TopicImage | Struct, int]]
     if asked.topics is None or (request.version == 0 and not asked.topics):
         found = [(topic, 0) for topic in image.topics.values()]
@@ -69,11 +73,13 @@ def _create(broker: Broker, request: Request, asked: Struct, names: list[str]) -
     return _answer(broker, request, asked, _found(broker.image, request.version, asked.topics))
 
 
-def _found(image: ClusterImage, version: int, wanted: Iterable[Struct]) -> list[tuple[TopicImage | Struct, int]]:
+def _found(image: ClusterImage, version: int, wanted: Sequence[Struct]) -> list[tuple[TopicImage | Struct, int]]:
     """Return each topic, or what was asked for if there is none, with an error code."""
     by_id = any(each.topic_id != _NO_ID for each in wanted)
     found: list[tuple[TopicImage | Struct, int]] = []
     seen: set[str | bytes] = set()
+    if not by_id and any(each.name is None for each in wanted):  # Kafka does not expect that
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     for each in wanted:
         key = each.topic_id if by_id else each.name
         if key in seen or (by_id and key == _NO_ID):
@@ -83,7 +89,7 @@ def _found(image: ClusterImage, version: int, wanted: Iterable[Struct]) -> list[
         if topic is not None:
             found.append((topic, 0))
         elif by_id:
-            found.append((each, ErrorCode.UNKNOWN_TOPIC_ID))
+            found.append((Struct(name=None, topic_id=key), ErrorCode.UNKNOWN_TOPIC_ID))
         elif topic_name_problem(key) is not None:
             found.append((each, ErrorCode.INVALID_TOPIC_EXCEPTION))
         else:
@@ -140,11 +146,12 @@ def partition_content(each: PartitionImage) -> dict[str, Any]:
 
 
 def _missing(wanted: Struct, error: int, asked: Struct) -> dict[str, Any]:
+    tells_operations = asked.include_topic_authorized_operations and error != ErrorCode.UNKNOWN_TOPIC_ID
     return {
         "error_code": error,
         "name": wanted.name,
         "topic_id": wanted.topic_id,
         "is_internal": False,
         "partitions": [],
-        "topic_authorized_operations": TOPIC_OPERATIONS if asked.include_topic_authorized_operations else NOT_ASKED,
+        "topic_authorized_operations": TOPIC_OPERATIONS if tells_operations else NOT_ASKED,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from octavo.broker.answers import Parts
+from octavo.broker.leader_epochs import epoch_end
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import OFFSET_FOR_LEADER_EPOCH
 from octavo.broker.wire.messages import Struct, write_response
@@ -30,5 +31,5 @@ def _one(broker: Broker, name: str, asked: Struct) -> dict[str, Any]:
     found = broker.led_log(name, asked.partition, asked.current_leader_epoch)
     if isinstance(found, int):
         return {"error_code": found, "partition": asked.partition, "leader_epoch": -1, "end_offset": -1}
-    epoch, end_offset = found.log.end_offset_for_epoch(asked.leader_epoch)
+    epoch, end_offset = epoch_end(found.log, asked.leader_epoch)
     return {"error_code": 0, "partition": asked.partition, "leader_epoch": epoch, "end_offset": end_offset}

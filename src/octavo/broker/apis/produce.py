@@ -2,20 +2,24 @@
 
 With acks=0 there is no answer; if something goes wrong, the connection is closed, which is the only sign that a client
 gets. With one replica acks=1 and acks=all are the same. Before version 13 topics have names, then ids. If a partition
-is named twice, only its last records count, as in Kafka.
+is named twice, only its last records count, as in Kafka, and the answer has the error of the others if there is one.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Later, Parts
-from octavo.broker.kafka_words import no_key
+from octavo.broker.kafka_words import record_problem
+from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
-from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError
+from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError, RecordError
 from octavo.log.append.readiness import is_quick, prepare
+from octavo.log.log import Log
+from octavo.records import Codec
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -27,10 +31,25 @@ _ACKS: Final = (-1, 0, 1)
 _PRODUCER_ID_AT: Final = 43
 _ATTRIBUTES_AT: Final = 21
 _TRANSACTIONAL: Final = 0x10
+_CODEC: Final = 0x07
+_ZSTD_FROM: Final = 7  # the first version in which batches may be compressed with zstd
 _LENGTH_AT: Final = 8
 _LENGTH: Final = struct.Struct(">i")
+_OVERHEAD: Final = _LENGTH_AT + _LENGTH.size
 _MAGIC_AT: Final = 16
 _MAGIC: Final = 2
+_SMALLEST: Final = 14  # bytes of the smallest message there is, after its length
+# Errors after which the start of the log is not told.
+_WITHOUT_START: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
+
+
+Key = tuple[str | bytes, int]  # the name or the id of a topic, and a partition
 
 
 def produce(broker: Broker, request: Request) -> Parts | Later | None:
@@ -49,12 +68,24 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
 
 def _produce(broker: Broker, version: int, body: memoryview) -> Parts | None:
     asked = read_produce(body, version)
-    wanted = {(each.topic, each.partition): each for each in asked.partitions}
+    _check_first_batches(asked)
+    is_forbidden = asked.transactional_id is None and any(_is_transactional(each.records) for each in asked.partitions)
+    may_append = asked.acks in _ACKS
+    valid: dict[Key, PartitionProduce] = {}
+    refused: dict[Key, PartitionResult] = {}
+    for each in asked.partitions:
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if is_forbidden else _problem(broker, version, each)
+        if code:
+            refused[each.topic, each.partition] = PartitionResult(each.partition, code)
+        else:
+            valid[each.topic, each.partition] = each
+    appended = {
+        key: _append(broker, each) if may_append else PartitionResult(each.partition, ErrorCode.INVALID_REQUIRED_ACKS)
+        for key, each in valid.items()
+    }
     results: dict[str | bytes, list[PartitionResult]] = {}
-    refusal = _refusal(asked)
-    for each in wanted.values():
-        result = PartitionResult(each.partition, refusal) if refusal else _append(broker, each)
-        results.setdefault(each.topic, []).append(result)
+    for (topic, _), result in (appended | refused).items():
+        results.setdefault(topic, []).append(result)
     if asked.acks == 0:
         failed = next((each for several in results.values() for each in several if each.error_code), None)
         if failed is not None:
@@ -65,13 +96,29 @@ def _produce(broker: Broker, version: int, body: memoryview) -> Parts | None:
     return [write_produce(version, list(results.items()))]
 
 
-def _refusal(asked: ProduceRequest) -> int:
-    """Return the error that all partitions have in common, or 0."""
-    if asked.acks not in _ACKS:
-        return ErrorCode.INVALID_REQUIRED_ACKS
-    if asked.transactional_id is None and any(_is_transactional(each.records) for each in asked.partitions):
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return 0
+def _check_first_batches(asked: ProduceRequest) -> None:
+    """Raise `Refused`, for the whole request, if what a partition begins with is no batch."""
+    for each in asked.partitions:
+        if each.records is not None:
+            _batch_size(each.records, 0)
+
+
+def _batch_size(records: memoryview, begin: int) -> int:
+    """Return the size of the batch that begins there; 0 if there is no whole one. Raises `Refused` if it is none."""
+    left = len(records) - begin
+    if left < _OVERHEAD:
+        return 0
+    (length,) = _LENGTH.unpack_from(records, begin + _LENGTH_AT)
+    if length < _SMALLEST:
+        why = f"Record size {length} is less than the minimum record overhead ({_SMALLEST})"
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, why)
+    if left <= _MAGIC_AT:
+        return 0
+    if records[begin + _MAGIC_AT] > _MAGIC:
+        magic = (records[begin + _MAGIC_AT] ^ 0x80) - 0x80
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+    size: int = _OVERHEAD + length
+    return size if size <= left else 0
 
 
 def _is_transactional(records: memoryview | None) -> bool:
@@ -81,13 +128,33 @@ def _is_transactional(records: memoryview | None) -> bool:
     return bool(records[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL) and records[_PRODUCER_ID_AT] < 0x80
 
 
-def _is_one_batch(records: memoryview) -> bool:
-    """Return whether the records are one batch, of magic 2: clients may send nothing else."""
-    size = len(records)
-    if size <= _MAGIC_AT:
-        return False
-    (length,) = _LENGTH.unpack_from(records, _LENGTH_AT)
-    return bool(_LENGTH_AT + _LENGTH.size + length == size and records[_MAGIC_AT] == _MAGIC)
+def _of_records(errors: Sequence[RecordError]) -> str:
+    """Return the message for a batch of which some records are refused, in Kafka's words."""
+    shown = ", ".join(f"RecordError(batchIndex={each.record_index}, message='{each.message}')" for each in errors[:3])
+    return (
+        f"{_OF_RECORDS} due to {len(errors)} record errors in total, and only showing the first three errors at most: "
+        f"[{shown}]"
+    )
+
+
+def _problem(broker: Broker, version: int, wanted: PartitionProduce) -> int:
+    """Return the error of records that do not get as far as the log, or 0."""
+    found = broker.led_log(wanted.topic, wanted.partition)
+    if isinstance(found, int):
+        return found
+    records = wanted.records
+    size = 0 if records is None else _batch_size(records, 0)
+    if records is None or not size or records[_MAGIC_AT] != _MAGIC:
+        return ErrorCode.INVALID_RECORD
+    if version < _ZSTD_FROM and records[_ATTRIBUTES_AT + 1] & _CODEC == Codec.ZSTD:
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if size == len(records):
+        return 0
+    try:
+        is_one = not _batch_size(records, size)
+    except Refused as refused:
+        return refused.code
+    return 0 if is_one else ErrorCode.INVALID_RECORD
 
 
 def _append(broker: Broker, wanted: PartitionProduce) -> PartitionResult:
@@ -95,18 +162,17 @@ def _append(broker: Broker, wanted: PartitionProduce) -> PartitionResult:
     found = broker.led_log(wanted.topic, partition)
     if isinstance(found, int):
         return PartitionResult(partition, found)
-    if records is None or not _is_one_batch(records):
-        return PartitionResult(partition, ErrorCode.INVALID_RECORD)
+    assert records is not None
     if found.topic.is_internal:
         return PartitionResult(partition, ErrorCode.INVALID_TOPIC_EXCEPTION)
     try:
         done = found.log.append(records)
     except AppendRefused as error:
         if not error.record_errors:
-            return PartitionResult(partition, error.code)
+            return _failed(found.log, error.code)
         return _with_record_errors(found.log, error)
     except (LogError, OSError) as error:
-        return PartitionResult(partition, _failure(broker, found.log, error))
+        return _failed(found.log, _failure(broker, found.log, error))
     if broker.troubles.present:
         broker.troubles.is_over(_trouble(found.log), f"records of {found.log.partition} can be written again")
     return PartitionResult(partition, 0, done.base_offset, done.append_time_ms, done.log_start_offset)
@@ -126,10 +192,12 @@ def _failure(broker: Broker, log: Log, error: LogError | OSError) -> int:
 
 def _with_record_errors(log: Log, error: AppendRefused) -> PartitionResult:
     """Return the answer if some records are refused for their keys or times."""
-    errors = error.record_errors
-    if error.code == ErrorCode.INVALID_TIMESTAMP:
-        why = _OF_TIME
-    else:
-        why = _OF_RECORDS
-        errors = tuple(each._replace(message=no_key(log.partition)) for each in errors)  # there is no other reason
+    errors = [record_problem(each, log.partition) for each in error.record_errors]
+    why = _OF_TIME if error.code == ErrorCode.INVALID_TIMESTAMP else _of_records(errors)
     return PartitionResult(log.partition.partition, error.code, -1, -1, log.start_offset, errors, why)
+
+
+def _failed(log: Log, code: int) -> PartitionResult:
+    """Return the result for records that the log does not take."""
+    start = -1 if code in _WITHOUT_START else log.start_offset
+    return PartitionResult(log.partition.partition, code, log_start_offset=start)

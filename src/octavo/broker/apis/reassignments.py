@@ -21,7 +21,10 @@ def alter_partition_reassignments(broker: Broker, request: Request) -> Parts:
         {"name": topic.name, "partitions": [_one(broker, topic.name, each) for each in topic.partitions]}
         for topic in asked.topics
     ]
-    content = {"throttle_time_ms": 0, "error_code": 0, "error_message": None, "responses": responses}
+    content: dict[str, Any] = {"throttle_time_ms": 0, "error_code": 0, "error_message": None, "responses": responses}
+    if not asked.topics:
+        content["error_message"] = ""  # as in Kafka
+    content["allow_replication_factor_change"] = asked.allow_replication_factor_change
     return [write_response(ALTER_PARTITION_REASSIGNMENTS, request.version, content)]
 
 

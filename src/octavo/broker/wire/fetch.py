@@ -78,6 +78,7 @@ class FetchedPartition(NamedTuple):
     log_start_offset: int = -1
     aborted: Sequence[tuple[int, int]] | None = None  # producer id and first offset
     records: FileSlice | None = None
+    diverging: tuple[int, int] | None = None  # where the client's log differs: an epoch, and its end offset here
 
 
 _HEAD: Final = {  # the numbers before the topics, by the version since which the field exists
@@ -217,6 +218,7 @@ def _read_replica(body: memoryview, position: int, version: int, replica_id: int
 # ------------------------------------------------------------------------------------------------------------ response
 
 _RESULT: Final = {False: struct.Struct(">ihqq"), True: struct.Struct(">ihqqq")}
+_DIVERGING: Final = struct.Struct(">iq")
 _ABORTED: Final = struct.Struct(">qq")
 _NOT_THROTTLED: Final = b"\0\0\0\0"
 _NO_REPLICA: Final = b"\xff\xff\xff\xff"  # no preferred one
@@ -243,13 +245,18 @@ def write_fetch(
                 parts += (b"".join(head), each.records)
                 head = []
             if flexible:
-                head.append(b"\0")
+                head.append(b"\0" if each.diverging is None else _diverging(each.diverging))
         if flexible:
             head.append(b"\0")
     if flexible:
         head.append(b"\0")
     parts.append(b"".join(head))
     return parts
+
+
+def _diverging(end: tuple[int, int]) -> bytes:
+    """Return the tagged fields of a partition whose records differ from the client's."""
+    return b"\1\0" + bytes((_DIVERGING.size + 1,)) + _DIVERGING.pack(*end) + b"\0"
 
 
 def _write_partition(head: list[bytes], each: FetchedPartition, version: int) -> None:

@@ -118,14 +118,14 @@ def read_response(api_key: int, version: int, body: memoryview) -> Struct:
 
 def is_flexible(api_key: int, version: int) -> bool:
     """Return whether this version of an API has tagged fields and compact lengths."""
-    flexible: bool = _declaration(api_key, version, "request").__flexible__
+    flexible: bool = declaration(api_key, version, "request").__flexible__
     return flexible
 
 
 @cache
 def _codec(api_key: int, version: int, kind: str) -> tuple[Read, Write]:
-    declared = _declaration(api_key, version, kind)
-    newest = _declaration(api_key, _newest_version(api_key), kind)
+    declared = declaration(api_key, version, kind)
+    newest = declaration(api_key, _newest_version(api_key), kind)
     return _structure(declared, newest, is_request=kind == "request")
 
 
@@ -135,7 +135,8 @@ def _newest_version(api_key: int) -> int:
     return max(schema_name_map[api_key_map[api_key]])
 
 
-def _declaration(api_key: int, version: int, kind: str) -> Any:
+def declaration(api_key: int, version: int, kind: str) -> Any:
+    """Return kio's declaration of a request or a response."""
     from pkgutil import resolve_name
 
     from kio.schema.index import api_key_map, schema_name_map
@@ -239,23 +240,23 @@ def _is_set(value: Any, default: Any) -> bool:
 
 def _layout(declared: Any, newest: Any, *, is_request: bool) -> _Layout:
     flexible: bool = declared.__flexible__
-    newest_fields = {} if newest is None else {_name(each): each for each in fields(newest)}
+    newest_fields = {} if newest is None else {name_of(each): each for each in fields(newest)}
     every = [
-        _field(each, newest_fields.get(_name(each)), flexible=flexible, is_request=is_request)
+        _field(each, newest_fields.get(name_of(each)), flexible=flexible, is_request=is_request)
         for each in fields(declared)
     ]
     tagged = {each.tag: each for each in sorted(every, key=lambda each: each.tag or 0) if each.tag is not None}
     own = {each.name for each in every}
     defaults = {each.name: _struct(each.default) for each in tagged.values()}
-    defaults |= {name: _struct(_default(each)) for name, each in newest_fields.items() if name not in own}
+    defaults |= {name: _struct(default_of(each)) for name, each in newest_fields.items() if name not in own}
     return _Layout(tuple(each for each in every if each.tag is None), tagged, defaults, flexible)
 
 
 def _field(declared: Any, newest: Any, *, flexible: bool, is_request: bool) -> _Field:
-    hint, is_array, nullable = _inside(declared.type)
+    hint, is_array, nullable = type_of(declared.type)
     layout: str | None = None
     if is_dataclass(hint):
-        other = None if newest is None else _inside(newest.type)[0]
+        other = None if newest is None else type_of(newest.type)[0]
         read, write = _structure(hint, other, is_request=is_request)
         if nullable and not is_array:
             read, write = _maybe(read, write)
@@ -269,8 +270,8 @@ def _field(declared: Any, newest: Any, *, flexible: bool, is_request: bool) -> _
     if is_array:
         read, write = _array(flexible, nullable, read, write)
     has_default = declared.default is not MISSING or is_request
-    default = _default(declared) if has_default else MISSING
-    return _Field(_name(declared), declared.metadata.get("tag"), default, read, write, layout)
+    default = default_of(declared) if has_default else MISSING
+    return _Field(name_of(declared), declared.metadata.get("tag"), default, read, write, layout)
 
 
 def _struct(default: Any) -> Any:
@@ -278,13 +279,14 @@ def _struct(default: Any) -> Any:
     return Struct(**default) if isinstance(default, dict) else default
 
 
-def _name(declared: Any) -> str:
+def name_of(declared: Any) -> str:
+    """Return the name of a field as contents have it."""
     name: str = declared.name
     is_time = declared.metadata.get("kafka_type", "").startswith(("timedelta", "datetime"))
     return f"{name}_ms" if is_time else name
 
 
-def _inside(hint: Any) -> tuple[Any, bool, bool]:
+def type_of(hint: Any) -> tuple[Any, bool, bool]:
     """Return the type of a field or of its items, whether it is an array, and whether it may be null."""
     nullable = is_array = False
     if get_origin(hint) is UnionType:
@@ -298,9 +300,9 @@ def _inside(hint: Any) -> tuple[Any, bool, bool]:
     return hint, is_array, nullable
 
 
-def _default(declared: Any) -> Any:
+def default_of(declared: Any) -> Any:
     """Return the default of a field, which is also its value in versions that do not have it."""
-    hint, is_array, nullable = _inside(declared.type)
+    hint, is_array, nullable = type_of(declared.type)
     if declared.metadata.get("kafka_type") == "uuid" and not is_array:
         return _NO_UUID  # to kio it is None
     if declared.default is not MISSING:
@@ -324,7 +326,7 @@ def _plain(default: Any) -> Any:
     if isinstance(default, datetime):
         return round(default.timestamp() * 1000)
     if is_dataclass(default):
-        return {_name(each): _default(each) for each in fields(default)}
+        return {name_of(each): default_of(each) for each in fields(default)}
     if isinstance(default, bool) or not isinstance(default, int):
         return default
     return int(default)

@@ -66,7 +66,7 @@ _WHY: Final[dict[int, tuple[ErrorCode, str]]] = {
 
 _INNER_LENGTH: Final = rules.broken(rules.INNER_LENGTH, 0).rule
 
-_WHY_RECORD: Final = {
+WHY_RECORD: Final = {
     validate.NO_KEY: "the topic is compacted, and the record has no key",
     validate.APPEND_TIME_CLAIMED: "its timestamp is said to be that of the append, which only the broker can say",
     validate.OTHER_MAGIC: "its magic is not that of the message which holds it",
@@ -120,7 +120,7 @@ def records_refused(
         if reason == validate.TIME_OUTSIDE:
             why = f"its timestamp {timestamp_ms} is not between {earliest_ms} and {latest_ms}"
         else:
-            why = _WHY_RECORD[reason]
+            why = WHY_RECORD[reason]
         errors.append(RecordError(index, why))
     code = ErrorCode.INVALID_TIMESTAMP if of_time else _INVALID
     shown = "; ".join(f"record {index}: {why}" for index, why in errors[:3])

@@ -46,6 +46,7 @@ class ReadResult:
         "_generation",
         "_next_offset",
         "_records",
+        "_requested",
         "aborted",
         "file_slice",
         "high_watermark",
@@ -67,6 +68,7 @@ class ReadResult:
     ) -> None:
         """`find_last` finds the last whole batch, if `next_offset` is that of the first one."""
         self._next_offset = next_offset
+        self._requested: Final = NO_OFFSET if again is None else again.offset
         self._find_last = find_last
         self.segment: Final = segment  # the base offset of the segment that the records are from
         self.file_slice: Final = file_slice  # None if there is nothing to read
@@ -82,6 +84,11 @@ class ReadResult:
     def size(self) -> int:
         """The number of bytes of the records."""
         return 0 if self.file_slice is None else self.file_slice.size
+
+    @property
+    def is_first_cut(self) -> bool:
+        """Whether not even the first batch is whole."""
+        return self.file_slice is not None and self._find_last is None and self._next_offset == self._requested
 
     @property
     def next_offset(self) -> int:

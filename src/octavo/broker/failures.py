@@ -1,0 +1,55 @@
+"""What a client is told of an exception: Kafka's error code for it, in the form that the API has for errors.
+
+A handler answers what it knows to go wrong itself, and raises `Refused` if the whole request is refused. Everything
+else is a fault of the disk, or of ours; the operator is told of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from octavo.broker.answers import Parts
+from octavo.broker.refused import Refused
+from octavo.broker.request import Request
+from octavo.broker.troubles import storage_error
+from octavo.broker.wire.api_keys import APIS, PRODUCE
+from octavo.broker.wire.error_forms import error_content
+from octavo.broker.wire.messages import write_response
+from octavo.errors import ConnectionRefused, ErrorCode, FormatError
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+_NO_ANSWER: Final = 0  # the acks of a produce that wants none
+
+
+def error_code(error: Exception) -> ErrorCode:
+    """Return Kafka's code for an exception."""
+    if isinstance(error, Refused):
+        return error.code
+    if isinstance(error, FormatError):  # of our own files: requests are checked
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return storage_error(error)
+
+
+def failed(broker: Broker, request: Request, error: Exception) -> Parts:
+    """Return the answer to a request for which a handler has raised an exception.
+
+    Raises `ConnectionRefused` where there is no other answer: the request was malformed, or wants none.
+    """
+    if isinstance(error, ConnectionRefused):
+        raise error
+    header = request.header
+    code = error_code(error)
+    if not isinstance(error, Refused):
+        name = APIS[header.api_key].name
+        broker.notices.say(name, f"a {name} request from {request.client.peer} failed: {error!r}")
+    asked = request.read()
+    if header.api_key == PRODUCE and asked.acks == _NO_ANSWER:
+        raise ConnectionRefused(f"a produce without acknowledgement failed with {code.name}")
+    message = error.message if isinstance(error, Refused) else None
+    return [
+        write_response(
+            header.api_key, header.version, error_content(header.api_key, header.version, asked, code, message)
+        )
+    ]
