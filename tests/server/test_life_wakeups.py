@@ -52,6 +52,11 @@ class Waiting:
         assert isinstance(partition, SimpleNamespace)
         return partition
 
+    def is_over(self) -> bool:
+        """Whether the connection was closed instead."""
+        with self._client as client:
+            return client.receive() is None
+
     def is_answered(self) -> bool:
         """Whether there is something to read."""
         self._client.socket.setblocking(False)

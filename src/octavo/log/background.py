@@ -189,6 +189,10 @@ class Background:
             self._threads.append(thread)
             thread.start()
 
+    def stop_soon(self) -> None:
+        """Have the threads end, without waiting for them. Closing the directory interrupts a compaction."""
+        self._stop.set()
+
     def stop(self) -> None:
         """Stop the threads and wait for them. A compaction that is under way is finished first.
 

@@ -30,6 +30,9 @@ from octavo.server.statistics import ServerStatistics
 
 _SHARED_BUFFER: Final = 256 << 10
 _CHECK_S: Final = 1.0
+_LAST_WORK_S: Final = 10.0  # how long a stop waits for requests that other threads work on
+_LAST_ANSWERS_S: Final = 1.0  # and for clients to take their answers
+_LAST_TURN_S: Final = 0.05
 _TURN_S: Final = 0.002  # for the requests of one connection, before others get their turn
 _SLOW_S: Final = 30  # for a request to arrive, while others wait for memory
 _MAX_FAILURES: Final = 100  # turns that fail one after the other
@@ -101,7 +104,7 @@ class Reactor:
     # ------------------------------------------------------------------------------------------------------ the loop
 
     def run(self) -> None:
-        """Serve until `stop`; then close all connections and listeners."""
+        """Serve until `stop`; then finish what was begun, and close all connections and listeners."""
         self._broker.run_here(self._poke)
         # A client that is gone is an error of `send`, also in a program that wants to die of SIGPIPE.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
@@ -117,12 +120,37 @@ class Reactor:
                     if failures == _MAX_FAILURES:
                         self._broker.say("the broker stops serving, because it fails again and again")
                         raise
+            self._wind_up()
         finally:
             for connection in list(self._connections.values()):
                 self._close(connection)
             self._acceptor.close()
             self._epoll.close()
             os.close(self._wakeup)
+
+    def _wind_up(self) -> None:
+        """Send the answers that are there, and those that other threads are working on, if that does not take long."""
+        self._acceptor.close()
+        for connection in list(self._connections.values()):
+            if connection.waits_for is not None:
+                self._close(connection)
+            else:
+                self._guard(connection, self._flush, connection)
+        until = time.monotonic() + _LAST_WORK_S
+        while time.monotonic() < until and any(each.is_busy for each in self._connections.values()):
+            for descriptor, event in self._epoll.poll(_LAST_TURN_S):
+                if descriptor == self._wakeup:
+                    os.eventfd_read(self._wakeup)
+                elif event & (select.EPOLLERR | select.EPOLLHUP) and descriptor in self._connections:
+                    self._close(self._connections[descriptor])
+            while self._calls:
+                self._calls.popleft()()
+        until = time.monotonic() + _LAST_ANSWERS_S
+        while time.monotonic() < until and any(each.has_answers for each in self._connections.values()):
+            for descriptor, _ in self._epoll.poll(_LAST_TURN_S):
+                if descriptor in self._connections:
+                    connection = self._connections[descriptor]
+                    self._guard(connection, self._flush, connection)
 
     def _turn(self) -> None:
         accepting = []
@@ -204,7 +232,7 @@ class Reactor:
         """Answer the requests that have arrived, until one has to wait, or until others must have their turn."""
         begin = time.monotonic()
         until = begin + _TURN_S
-        while connection.takes_requests:
+        while connection.takes_requests and not self._is_stopping:
             frame = connection.next_request()
             if frame is None:
                 return
@@ -292,7 +320,9 @@ class Reactor:
         elif connection.has_ended and not connection.is_busy:
             self._close(connection)
             return
-        if connection.takes_bytes:
+        if self._is_stopping:
+            pass
+        elif connection.takes_bytes:
             events |= select.EPOLLIN
         elif connection.lacks_memory:
             self._lacking.setdefault(connection)

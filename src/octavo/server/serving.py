@@ -44,7 +44,7 @@ class Server:
     def __init__(
         self,
         directory: DataDirectory,
-        addresses: Sequence[Address],
+        listeners: Sequence[Listener],
         settings: Settings,
         *,
         say: Callable[[str], object] | None = None,
@@ -55,7 +55,7 @@ class Server:
         self.directory: Final = directory
         self.warnings: Final = settings.warnings  # settings that have no effect
         self._temporary: Final = temporary
-        self._listeners: Final = _listen(addresses, config.socket_listen_backlog_size)
+        self._listeners: Final = listeners
         self._workers: Final = ThreadPoolExecutor(_WORKERS, thread_name_prefix="octavo-worker")
         told = {} if say is None else {"say": say}
         self.broker: Final = Broker(directory, config, properties=settings.properties, **told)
@@ -86,17 +86,25 @@ class Server:
         return self._reactor.statistics()
 
     def close(self) -> None:
-        """Stop serving, and close the directory, with the mark of a clean shutdown."""
+        """Stop serving, and close the directory, with the mark of a clean shutdown.
+
+        Requests that are being worked on are answered. Fetches that wait for records are not, as in Kafka: their
+        connections are closed. In a fork of the process that serves, the server goes on.
+        """
         if self._is_closed:
             return
         self._is_closed = True
+        if self.directory.is_elsewhere:
+            self.directory.close()
+            return
         self._reactor.stop()
         self._thread.join()
         self._workers.shutdown()
-        self._background.stop()
+        self._background.stop_soon()
         try:
             self.directory.close()
         finally:
+            self._background.stop()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -130,15 +138,20 @@ def serve(
     settings = read_settings({} if config is None else config)
     addresses = _addresses(listen, settings.properties)
     folders, temporary = _folders(data, settings.properties)
+    # Listen first: opening a directory after a crash may take long, and clients that come meanwhile wait their turn.
+    listeners: list[Listener] = []
     try:
+        listeners += _listen(addresses, settings.config.socket_listen_backlog_size)
         # Without settings the directory knows best; with them they are those of a broker.
         directory = DataDirectory.open(folders, broker_config=settings.properties or None)
         try:
-            return Server(directory, addresses, settings, say=say, temporary=temporary)
+            return Server(directory, listeners, settings, say=say, temporary=temporary)
         except BaseException:
             directory.close()
             raise
     except BaseException:
+        for listener in listeners:
+            listener.socket.close()
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         raise
