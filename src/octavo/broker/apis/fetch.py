@@ -107,9 +107,9 @@ class _Fetch:
         return Wait(deadline, tuple(self._logs), self._retry)
 
     def _retry(self, is_over: bool) -> Parts | None:
-        before = len(self._logs)
+        before = self._logs.copy()
         results = self._read()
-        is_one_gone = len(self._logs) < before
+        is_one_gone = self._logs != before  # also if there is another one by that name: nobody watches it
         return self._answer(results) if is_over or is_one_gone or self._is_enough(results) else None
 
     def _is_enough(self, results: Iterable[FetchedPartition]) -> bool:
