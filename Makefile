@@ -29,10 +29,15 @@ PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_inf
 		$$python -c "import ensurepip, sys, venv; version = '%d.%d' % sys.version_info[:2]; sys.exit(not ($$check))" \
 			2>/dev/null && echo $$python && exit; done; done)
 
+# Installs a package of Debian's, where that is allowed.
+apt_install = { if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
+	install="$$root apt-get -qq install -y --no-install-recommends $(1)"; \
+	{ $$install || { $$root apt-get -qq update && $$install; }; } >/dev/null 2>&1; }
+
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check test lint docs kafka chromium lakes golden bench soak versions sparks clean
+.PHONY: help setup run check test lint docs kafka chromium clients kcat lakes golden bench soak versions sparks clean
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -46,7 +51,7 @@ run: $(VENV)/ready-to-run ## show what Octavo does
 check: lint ## lint, types, layers, unit and damage tests: two minutes, and no Java
 	$(BIN)/pytest $(TESTS) -m 'not java and not long and not soak' tests/unit tests/corruption
 
-test: lint kafka chromium ## lint, types, layers, then all tests
+test: lint kafka chromium clients ## lint, types, layers, then all tests
 	$(BIN)/pytest $(TESTS)
 
 lint: $(VENV)/ready-to-test ## ruff, mypy --strict, import-linter
@@ -61,11 +66,14 @@ docs: $(VENV)/ready-to-test ## build the documentation site, with the API refere
 kafka: build/kafka/fetched build/spark/fetched ## fetch the Apache Kafka releases that tests ask, and Spark's connector
 
 chromium: ## install Chromium, in which tests look at pages, where that is allowed
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
-		if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
-		install="$$root apt-get -qq install -y --no-install-recommends chromium"; \
-		{ $$install || { $$root apt-get -qq update && $$install; }; } >/dev/null 2>&1 || { \
-			echo "Tests look at pages in Chromium, which is not installed: apt-get install -y chromium" >&2; exit 1; }; }
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { $(call apt_install,chromium) || { \
+		echo "Tests look at pages in Chromium, which is not installed: apt-get install -y chromium" >&2; exit 1; }; }
+
+clients: kcat build/clients/kafkajs/fetched build/clients/franz-go/driver ## install the clients that tests try with the broker
+
+kcat:
+	@command -v kcat >/dev/null || { $(call apt_install,kcat) || { \
+		echo "Tests try kcat with the broker, which is not installed: apt-get install -y kcat" >&2; exit 1; }; }
 
 lakes: build/lakes/fetched ## fetch Delta's and Iceberg's packages for Spark, and the Spark that they are for
 	$(MAKE) --no-print-directory VENV=build/pyspark-$(LAKES_SPARK) SPARK=$(LAKES_SPARK) setup
@@ -82,7 +90,7 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 	$(BIN)/python -m benchmarks spark_write
 	$(BIN)/python -m benchmarks broker
 
-soak: $(VENV)/ready-to-test kafka lakes ## what takes too long for every day
+soak: $(VENV)/ready-to-test kafka clients lakes ## what takes too long for every day
 	$(BIN)/pytest -m soak --timeout 0 $(TESTS) --deselect tests/soak/test_fuzz.py
 	$(BIN)/pytest -m soak --timeout 0 tests/soak/test_fuzz.py # which starts a process for each build
 	$(MAKE) --no-print-directory sparks
@@ -137,6 +145,22 @@ build/kafka/fetched: $(POMS)
 build/spark/fetched: $(SPARK_POM) | build/kafka/fetched
 	mvn --batch-mode --quiet -Dstyle.color=never --file $(SPARK_POM) package
 	@touch $@
+
+build/clients/kafkajs/fetched: tests/clients/kafkajs/package.json
+	@command -v npm >/dev/null || { \
+		echo "Tests try kafkajs with the broker, which npm fetches: there is no npm on the PATH (Node 18 or later)." >&2; exit 1; }
+	@mkdir -p $(@D)
+	@cp $< $(@D)/package.json
+	npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --silent
+	@touch $@
+
+# What Go fetches and caches stays in build too.
+build/clients/franz-go/driver: $(wildcard tests/clients/franz_go/*)
+	@command -v go >/dev/null || { \
+		echo "Tests try franz-go with the broker, which needs Go, 1.26 or later: there is no go on the PATH." >&2; exit 1; }
+	@mkdir -p $(@D)
+	CGO_ENABLED=0 GOMODCACHE=$(CURDIR)/build/clients/go/modules GOCACHE=$(CURDIR)/build/clients/go/cache GOFLAGS='-mod=mod -modcacherw' \
+		go build -C tests/clients/franz_go -o $(CURDIR)/$@ .
 
 build/lakes/fetched: tests/spark/lakes/pom.xml | build/kafka/fetched
 	mvn --batch-mode --quiet -Dstyle.color=never --file $< package

@@ -72,8 +72,9 @@ class Connections:
             raise
 
     def _stage(self, client: Client, broker: Broker, address: str) -> Stage:
-        drivers = (self._driver(client, address), self._driver(_OTHER, address))
-        return Stage(*drivers, broker, self._brokers.proxy, partial(self._strict_stage, client))
+        driver, other = self._driver(client, address), self._driver(_OTHER, address)
+        reader = driver if client.consumes_alone else other
+        return Stage(driver, other, reader, broker, self._brokers.proxy, partial(self._strict_stage, client))
 
     def _strict_stage(self, client: Client) -> Stage:
         return self._stage(client, self._brokers.strict, self._brokers.proxy.address)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.clients.driver import Driver
+from tests.clients.driver import ClientUnavailable, Driver
 from tests.clients.program import Program
 from tests.kafka.releases import Name, command, find, version
+
+_HERE: Final = Path(__file__).parent
+_BUILT: Final = _HERE.parents[1] / "build" / "clients"  # by `make clients`
+_NODE_MODULES: Final = _BUILT / "kafkajs" / "node_modules"
+_FRANZ_GO: Final = _BUILT / "franz-go" / "driver"
 
 
 @dataclass(frozen=True)
@@ -20,6 +29,7 @@ class Client:
     version: Callable[[], str]
     connect: Callable[[str], Driver]  # takes bootstrap servers
     cannot: Mapping[str, str] = field(default_factory=dict)  # what the client has no way to do, and why
+    consumes_alone: bool = True  # without a group
     not_yet: Mapping[str, str] = field(default_factory=dict)  # what Octavo does not let it do, and why
     needs_java: bool = False
 
@@ -28,7 +38,7 @@ def _pinned(package: str) -> Callable[[], str]:
     """Return what reads the version of a Python package that constraints.txt has."""
 
     def version() -> str:
-        lines = Path("constraints.txt").read_text().splitlines()
+        lines = (_HERE.parents[1] / "constraints.txt").read_text().splitlines()
         return next(line.partition("==")[2] for line in lines if line.startswith(f"{package}=="))
 
     return version
@@ -57,6 +67,42 @@ def _kafka_python(address: str) -> Driver:
     return KafkaPython(address)
 
 
+def _kcat(address: str) -> Driver:
+    from tests.clients.kcat import Kcat
+
+    if shutil.which("kcat") is None:
+        raise ClientUnavailable("kcat is not installed: `make clients` installs it, or apt-get install -y kcat.")
+    return Kcat(address)
+
+
+def _kafkajs(address: str) -> Driver:
+    node = shutil.which("node")
+    if node is None or not _NODE_MODULES.exists():
+        raise ClientUnavailable("kafkajs is not installed: `make clients` fetches it by npm, with Node 18 or later.")
+    return Program(
+        [node, str(_HERE / "kafkajs" / "driver.js"), address], env=os.environ | {"NODE_PATH": str(_NODE_MODULES)}
+    )
+
+
+def _franz_go(address: str) -> Driver:
+    if not _FRANZ_GO.exists():
+        raise ClientUnavailable("franz-go is not built: `make clients` does it with Go 1.26 or later.")
+    return Program([str(_FRANZ_GO), address])
+
+
+def _in_package_json(package: str) -> Callable[[], str]:
+    """Return what reads the version of a package of Node's."""
+    return lambda: str(json.loads((_HERE / "kafkajs" / "package.json").read_text())["dependencies"][package])
+
+
+def _in_go_mod(module: str) -> Callable[[], str]:
+    """Return what reads the version of a module of Go's."""
+    return lambda: re.findall(rf"\t{module} v(\S+)", (_HERE / "franz_go" / "go.mod").read_text())[0]
+
+
+_KAFKAJS_CODEC: Final = "kafkajs leaves lz4 and zstd to packages that have to be compiled."
+_KAFKAJS_GROUPS: Final = "kafkajs consumes only in groups. What it produced was consumed by another client."
+_NO_ADMIN: Final = "kcat does not administer topics."
 _LIBRDKAFKA_NOT_YET: Final = {
     "codec lz4": "librdkafka compresses with lz4 only if the broker lists FindCoordinator, which comes with groups."
 }
@@ -81,6 +127,44 @@ _CLIENTS: Final = [
             "replace settings": "kafka-python adds the settings that the topic has to those that it is given.",
         },
     ),
+    Client(
+        "kcat",
+        lambda: "1.7.1, Debian's",
+        _kcat,
+        cannot={
+            "null and empty": "kcat takes an empty line for no record, or with -Z for null.",
+            "binary headers": "kcat prints headers as text.",
+            "CreateTime": "kcat has no option for the time of a record.",
+            "create a topic": _NO_ADMIN,
+            "add partitions": _NO_ADMIN,
+            "delete a topic": _NO_ADMIN,
+            "describe settings": _NO_ADMIN,
+            "replace settings": _NO_ADMIN,
+            "change settings": _NO_ADMIN,
+            "delete records": _NO_ADMIN,
+        },
+        not_yet=_LIBRDKAFKA_NOT_YET,
+    ),
+    Client(
+        "kafkajs",
+        _in_package_json("kafkajs"),
+        _kafkajs,
+        cannot={
+            "codec lz4": _KAFKAJS_CODEC,
+            "codec zstd": _KAFKAJS_CODEC,
+            "headers": "kafkajs has headers in a map, which puts those of the same name next to each other.",
+            "null headers": "kafkajs has no headers whose value is null.",
+            "earliest, and any offset": _KAFKAJS_GROUPS,
+            "latest": _KAFKAJS_GROUPS,
+            "offset out of range": _KAFKAJS_GROUPS,
+            "long poll": _KAFKAJS_GROUPS,
+            "a re-created topic": _KAFKAJS_GROUPS,
+            "no auto-creation by the broker": "kafkajs never has topics created by asking for them.",
+            "change settings": "kafkajs has no call for it.",
+        },
+        consumes_alone=False,
+    ),
+    Client("franz-go", _in_go_mod("github.com/twmb/franz-go"), _franz_go),
     Client(
         "Apache Kafka, Java",
         lambda: version("broker"),

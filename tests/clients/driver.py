@@ -60,6 +60,10 @@ class CannotDo(Exception):
     """The client has no way to do what the scenario asks for."""
 
 
+class ClientUnavailable(Exception):
+    """The client is not installed; the text says how to install it."""
+
+
 class Driver(Protocol):
     """A client, connected to one broker.
 

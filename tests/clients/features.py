@@ -24,7 +24,8 @@ class Stage:
 
     client: Driver  # the client of the cell
     other: Driver  # another client, for what is not under test
-    broker: Broker  # to which both are connected
+    reader: Driver  # the client if it can consume by itself, else the other
+    broker: Broker  # to which all are connected
     proxy: Proxy  # by which clients reach the strict broker
     strict: Callable[[], Stage]  # sets the same up on a broker that creates no topics on the way, and may be killed
     name: str = field(default_factory=lambda: f"topic-{next(_NUMBERS)}")  # of a topic that is not there yet

@@ -1,8 +1,8 @@
-"""A proxy between clients and a broker, which can kill the broker at the worst moment: `Proxy`.
+"""A proxy between clients and a broker, which finds the worst moment to kill the broker: `Proxy`.
 
 The worst moment for an idempotent producer is when the broker has appended a batch, and its answer is lost. So the
-proxy, once told, holds back an answer to a Produce request, has the broker killed and started again, and closes the
-connection. Connections are refused while no broker is there.
+proxy, once told, drops an answer to a Produce request, and refuses connections until the broker was killed and started
+again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
@@ -26,23 +25,29 @@ class Proxy:
         self._listening: Final = socket.create_server(("127.0.0.1", 0))
         self._lock: Final = threading.Lock()
         self._sockets: Final[set[socket.socket]] = set()
-        self._countdown = 0  # how many answers to Produce requests are let through before `_instead`
-        self._instead: Callable[[], object] | None = None
+        self._countdown: int | None = None  # how many answers to Produce requests are let through; None: all
+        self._lost: Final = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self._listening.getsockname()[1]}"
 
-    def lose_answer(self, after: int, then: Callable[[], object]) -> None:
-        """Let `after` answers to Produce requests through; instead of the next, call `then` and disconnect."""
+    def lose_answer(self, after: int) -> None:
+        """Let `after` answers to Produce requests through, and lose the next, with all connections until `resume`."""
         with self._lock:
-            self._countdown, self._instead = after, then
+            self._lost.clear()
+            self._countdown = after
 
-    @property
-    def is_done(self) -> bool:
-        """Whether the answer was lost that `lose_answer` asked for."""
-        return self._instead is None
+    def wait_until_lost(self, timeout_s: float) -> bool:
+        """Return whether that answer was lost in time."""
+        return self._lost.wait(timeout_s)
+
+    def resume(self) -> None:
+        """Forward connections again."""
+        with self._lock:
+            self._countdown = None
+            self._lost.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +68,8 @@ class Proxy:
                 return  # closed
             host, _, port = self.upstream.rpartition(":")
             try:
+                if self._lost.is_set():
+                    raise ConnectionRefusedError
                 broker = socket.create_connection((host, int(port)))
             except OSError:
                 client.close()
@@ -89,8 +96,7 @@ class Proxy:
         try:
             while frame := _read_frame(broker):
                 (correlation_id,) = struct.unpack_from(">i", frame, 4)
-                if correlation_id in produces and (instead := self._count()) is not None:
-                    instead()
+                if correlation_id in produces and self._is_to_be_lost():
                     return
                 client.sendall(frame)
         except OSError:
@@ -98,16 +104,15 @@ class Proxy:
         finally:
             self._end(client, broker)
 
-    def _count(self) -> Callable[[], object] | None:
+    def _is_to_be_lost(self) -> bool:
         with self._lock:
-            instead = self._instead
-            if instead is None:
-                return None
-            if self._countdown:
-                self._countdown -= 1
-                return None
-            self._instead = None
-            return instead
+            if self._countdown is None:
+                return False
+            self._countdown -= 1
+            if self._countdown >= 0:
+                return False
+            self._lost.set()
+            return True
 
     def _end(self, *sockets: socket.socket) -> None:
         with self._lock:

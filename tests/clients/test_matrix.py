@@ -10,6 +10,7 @@ from tests.clients.brokers import ApacheKafkaBroker, Brokers, OctavoBroker
 from tests.clients.cells import CELLS, Cell, Connections
 from tests.clients.clients import CLIENTS
 from tests.clients.document import DOCUMENT, render
+from tests.clients.driver import ClientUnavailable
 from tests.clients.features import FEATURES
 from tests.kafka.releases import KafkaUnavailable, do_without
 
@@ -38,18 +39,22 @@ def apache_kafka(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if not cell.client.needs_java], ids=str)
 def test_client(cell: Cell, octavo: Connections) -> None:
-    octavo.run(cell, everything_is_built=False)
+    _run(cell, octavo, everything_is_built=False)
 
 
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.client.needs_java], ids=str)
 def test_client_in_java(cell: Cell, octavo: Connections, java: str) -> None:
-    try:
-        octavo.run(cell, everything_is_built=False)
-    except KafkaUnavailable as reason:
-        do_without(reason)
+    _run(cell, octavo, everything_is_built=False)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_the_same_is_true_of_apache_kafka(cell: Cell, apache_kafka: Connections) -> None:
-    apache_kafka.run(cell, everything_is_built=True)
+    _run(cell, apache_kafka, everything_is_built=True)
+
+
+def _run(cell: Cell, connections: Connections, *, everything_is_built: bool) -> None:
+    try:
+        connections.run(cell, everything_is_built=everything_is_built)
+    except (KafkaUnavailable, ClientUnavailable) as reason:
+        do_without(reason)
