@@ -1,0 +1,412 @@
+"""The coordinator of the transactional ids of one partition of `__transaction_state`: `TransactionShard`.
+
+A transaction is decided by a record (PREPARE_COMMIT, PREPARE_ABORT). Then markers are written to all its partitions,
+and then a last record (COMPLETE_COMMIT, COMPLETE_ABORT). Clients of version 2 get a new epoch with each transaction, so
+that nothing that is late can touch the next one; with version 1 a request to end a transaction that comes late ends the
+next one, in Kafka as here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from octavo.coordinator.journal import Table
+from octavo.coordinator.shard import Origin, Producer, Shard, Ticket
+from octavo.coordinator.timers import Key
+from octavo.coordinator.transactions.config import TransactionConfig
+from octavo.coordinator.transactions.ending import OTHER_STATE, TABLE_1, TABLE_2, Attempt, Verdict
+from octavo.coordinator.transactions.requests import (
+    AddRequest,
+    EndAnswer,
+    EndRequest,
+    InitAnswer,
+    InitRequest,
+    Partition,
+    WriteMarkers,
+)
+from octavo.errors import ErrorCode
+from octavo.schemas.transaction_state import PartitionsSchema, TransactionLogKey, TransactionLogValue, TransactionState
+from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
+
+EMPTY: Final = TransactionState.EMPTY
+ONGOING: Final = TransactionState.ONGOING
+PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
+PREPARE_ABORT: Final = TransactionState.PREPARE_ABORT
+COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
+COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
+PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
+
+LARGEST_EPOCH: Final = 0x7FFF
+LAST_EPOCH: Final = LARGEST_EPOCH - 1  # of a producer: one more is left to fence it
+BUMPS_EPOCHS: Final = 2  # the first version of transactions that does
+_NONE: Final = -1
+_RETRY_MARKERS_MS: Final = 1_000
+
+_TIMEOUTS: Final = ("timeouts",)
+_EXPIRY: Final = ("expiry",)
+_MARKERS: Final = "markers"
+
+
+class TransactionShard(Shard):
+    """The transactions of all transactional ids whose records are in one partition.
+
+    transactions: the last record of each transactional id
+    """
+
+    def __init__(self, config: TransactionConfig, new_producer_id: Callable[[], int]) -> None:
+        super().__init__()
+        self.config: Final = config
+        self.transactions: Final[Table[str, TransactionLogValue]] = Table(self.journal)
+        self._last_epochs: Final[Table[str, int]] = Table(self.journal)  # before the present ones; lost at a restart
+        self._new_producer_id: Final = new_producer_id
+
+    # ------------------------------------------------------------------------------------------------------- requests
+
+    def init(self, ticket: Ticket, request: InitRequest) -> None:
+        """Give a producer its identity, and fence the one that had it before."""
+        error = self._init_error(request)
+        if error is not ErrorCode.NONE:
+            self.answer(ticket, InitAnswer(error))
+            return
+        value = self.transactions.get(request.transactional_id)
+        if value is not None and value.transaction_status == ONGOING:
+            self._fence(request.transactional_id, value)
+            # The producer asks again, and gets a larger epoch than the one that aborts.
+            self.answer(ticket, InitAnswer(ErrorCode.CONCURRENT_TRANSACTIONS))
+            return
+        self._begin_anew(ticket, request, value)
+
+    def _init_error(self, request: InitRequest) -> ErrorCode:
+        if not request.transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        if request.enable_2_pc:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if request.keep_prepared_txn:
+            return ErrorCode.UNSUPPORTED_VERSION
+        if not 0 < request.transaction_timeout_ms <= self.config.transaction_max_timeout_ms:
+            return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        value = self.transactions.get(request.transactional_id)
+        if value is None:
+            return ErrorCode.NONE
+        given = request.producer
+        is_own = given.id in (_NONE, value.producer_id)
+        is_retry = given.id == value.previous_producer_id and given.epoch >= LAST_EPOCH
+        if not is_own and not is_retry:
+            return ErrorCode.PRODUCER_FENCED
+        return ErrorCode.CONCURRENT_TRANSACTIONS if value.transaction_status in PREPARED else ErrorCode.NONE
+
+    def _begin_anew(self, ticket: Ticket, request: InitRequest, value: TransactionLogValue | None) -> None:
+        transactional_id, given = request.transactional_id, request.producer
+        is_continued = given.id != _NONE
+        if value is None:
+            producer, last_epoch = Producer(self._new_producer_id(), 0), _NONE
+            before = producer.id
+        else:
+            before, epoch = value.producer_id, value.producer_epoch
+            if epoch >= LAST_EPOCH and given.epoch in (_NONE, epoch):
+                producer = Producer(self._new_producer_id(), 0)
+                last_epoch = epoch if is_continued else _NONE
+            elif not is_continued or given.epoch == epoch:
+                producer, last_epoch = Producer(before, epoch + 1), epoch if is_continued else _NONE
+            elif given.epoch == self._last_epochs.get(transactional_id, _NONE):  # its answer was lost
+                producer, last_epoch = Producer(before, epoch), given.epoch
+            else:
+                self.answer(ticket, InitAnswer(ErrorCode.PRODUCER_FENCED))
+                return
+        new = TransactionLogValue(
+            producer_id=producer.id,
+            previous_producer_id=before,
+            producer_epoch=producer.epoch,
+            transaction_timeout_ms=request.transaction_timeout_ms,
+            transaction_status=EMPTY,
+            transaction_partitions=None,
+            transaction_last_update_timestamp_ms=self._later_than(value),
+            transaction_start_timestamp_ms=_NONE,
+            client_transaction_version=0 if value is None else value.client_transaction_version,
+        )
+        self._put(transactional_id, new, last_epoch)
+        self.decide()
+        self.answer(ticket, InitAnswer(ErrorCode.NONE, producer))
+
+    def add_partitions(self, ticket: Ticket, request: AddRequest) -> None:
+        """Add partitions to a transaction, which begins with the first ones."""
+        self.answer(ticket, self.add(request))
+
+    def add(self, request: AddRequest) -> ErrorCode:
+        """Add partitions to a transaction; for those who append to them in the same breath."""
+        value, error = self._transaction_of(request.transactional_id, request.producer)
+        if value is None or error is not ErrorCode.NONE:
+            return error
+        is_open = value.transaction_status == ONGOING
+        present = partitions_of(value) if is_open else frozenset()
+        added = present.union(request.partitions)
+        if is_open and added == present:
+            return ErrorCode.NONE
+        now_ms = self._later_than(value)
+        new = replace(
+            value,
+            transaction_status=ONGOING,
+            transaction_partitions=by_topic(added),
+            previous_producer_id=value.producer_id,
+            transaction_last_update_timestamp_ms=now_ms,
+            transaction_start_timestamp_ms=value.transaction_start_timestamp_ms if is_open else now_ms,
+            client_transaction_version=request.transaction_version,
+        )
+        self._put(request.transactional_id, new, self._last_epochs.get(request.transactional_id, _NONE))
+        return ErrorCode.NONE
+
+    def verify(self, request: AddRequest) -> Mapping[Partition, ErrorCode]:
+        """Return for each partition whether it is part of the transaction."""
+        value, error = self._transaction_of(request.transactional_id, request.producer)
+        if value is None or error is not ErrorCode.NONE:
+            return dict.fromkeys(request.partitions, error)
+        present = partitions_of(value)
+        return {
+            each: ErrorCode.NONE if each in present else ErrorCode.TRANSACTION_ABORTABLE for each in request.partitions
+        }
+
+    def _transaction_of(
+        self, transactional_id: str, producer: Producer
+    ) -> tuple[TransactionLogValue | None, ErrorCode]:
+        value = self.transactions.get(transactional_id)
+        if not transactional_id:
+            return None, ErrorCode.INVALID_REQUEST
+        if value is None or value.producer_id != producer.id:
+            return None, ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if value.producer_epoch != producer.epoch:
+            return value, ErrorCode.PRODUCER_FENCED
+        if value.transaction_status in PREPARED:
+            return value, ErrorCode.CONCURRENT_TRANSACTIONS
+        return value, ErrorCode.NONE
+
+    def end(self, ticket: Ticket, request: EndRequest) -> None:
+        """Commit or abort a transaction: decide it, and have the markers written."""
+        if not request.transactional_id:
+            self.answer(ticket, EndAnswer(ErrorCode.INVALID_REQUEST))
+            return
+        value = self.transactions.get(request.transactional_id)
+        verdict = self._verdict(value, request)
+        is_2 = request.transaction_version >= BUMPS_EPOCHS
+        if isinstance(verdict, ErrorCode):
+            told = EndAnswer(verdict)
+            if value is not None and is_2 and verdict is ErrorCode.NONE:
+                told = EndAnswer(verdict, Producer(value.producer_id, value.producer_epoch))
+            self.answer(ticket, told)
+            return
+        assert value is not None
+        state = PREPARE_COMMIT if request.committed else PREPARE_ABORT
+        new = self._prepare(request.transactional_id, value, state, request.transaction_version)
+        identity = Producer(*_completed_identity(new))
+        self.answer(ticket, EndAnswer(ErrorCode.NONE, identity) if is_2 else EndAnswer(ErrorCode.NONE))
+
+    def _verdict(self, value: TransactionLogValue | None, request: EndRequest) -> ErrorCode | Verdict:
+        """Return what becomes of a request to end a transaction: an error, or that it is decided now."""
+        if value is None:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        asked = request.producer
+        is_2 = request.transaction_version >= BUMPS_EPOCHS
+        has_wrapped = (
+            is_2
+            and asked == (value.previous_producer_id, LAST_EPOCH)
+            and value.producer_epoch == 0
+            and asked.id != value.producer_id
+        )
+        if asked.id != value.producer_id and not has_wrapped:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if has_wrapped or (is_2 and asked.epoch == value.producer_epoch - 1):
+            attempt = Attempt.COMMIT_AGAIN if request.committed else Attempt.ABORT_AGAIN
+        elif asked.epoch == value.producer_epoch:
+            attempt = Attempt.COMMIT if request.committed else Attempt.ABORT
+        else:
+            return ErrorCode.PRODUCER_FENCED
+        table = TABLE_2 if is_2 else TABLE_1
+        return table.get((TransactionState(value.transaction_status), attempt), OTHER_STATE)
+
+    # --------------------------------------------------------------------------------------------------------- endings
+
+    def _prepare(
+        self, transactional_id: str, value: TransactionLogValue, state: TransactionState, version: int
+    ) -> TransactionLogValue:
+        """Write the decision, and have the markers written."""
+        now_ms = self._later_than(value)
+        epoch, last_epoch = value.producer_epoch, self._last_epochs.get(transactional_id, _NONE)
+        next_producer_id = _NONE
+        if version >= BUMPS_EPOCHS:
+            if epoch >= LAST_EPOCH:
+                next_producer_id = self._new_producer_id()
+            last_epoch, epoch = epoch, min(epoch + 1, LARGEST_EPOCH)
+        is_open = value.transaction_status == ONGOING
+        new = replace(
+            value,
+            producer_epoch=epoch,
+            previous_producer_id=value.producer_id,
+            next_producer_id=next_producer_id,
+            transaction_status=state,
+            transaction_partitions=value.transaction_partitions if is_open else (),
+            transaction_last_update_timestamp_ms=now_ms,
+            transaction_start_timestamp_ms=value.transaction_start_timestamp_ms if is_open else now_ms,
+            client_transaction_version=version,
+        )
+        self._put(transactional_id, new, last_epoch)
+        self.decide()
+        self._write_markers(transactional_id, new)
+        return new
+
+    def _fence(self, transactional_id: str, value: TransactionLogValue) -> None:
+        """Abort an open transaction with an epoch that its producer does not have."""
+        version = self.config.transaction_version
+        if version < BUMPS_EPOCHS:
+            value = replace(value, producer_epoch=min(value.producer_epoch + 1, LARGEST_EPOCH))
+            self._last_epochs[transactional_id] = _NONE
+        self._prepare(transactional_id, value, PREPARE_ABORT, version)
+
+    def _write_markers(self, transactional_id: str, value: TransactionLogValue) -> None:
+        partitions = sorted(partitions_of(value))
+        if not partitions:
+            self._complete(transactional_id, value)
+            return
+        self.effect(
+            WriteMarkers(
+                transactional_id,
+                Producer(value.producer_id, value.producer_epoch),
+                partitions,
+                value.transaction_status == PREPARE_COMMIT,
+                value.client_transaction_version,
+                value.transaction_last_update_timestamp_ms,
+            )
+        )
+        self.timers.set((_MARKERS, transactional_id), self.now.clock_ms + _RETRY_MARKERS_MS)
+
+    def markers_written(self, transactional_id: str, producer: Producer) -> None:
+        """Complete a transaction, all of whose partitions have the marker."""
+        value = self.transactions.get(transactional_id)
+        if (
+            value is not None
+            and value.transaction_status in PREPARED
+            and (value.producer_id, value.producer_epoch) == producer
+        ):
+            self._complete(transactional_id, value)
+
+    def _complete(self, transactional_id: str, value: TransactionLogValue) -> None:
+        producer_id, epoch = _completed_identity(value)
+        state = COMPLETE_COMMIT if value.transaction_status == PREPARE_COMMIT else COMPLETE_ABORT
+        new = replace(
+            value,
+            producer_id=producer_id,
+            previous_producer_id=value.producer_id,
+            producer_epoch=epoch,
+            next_producer_id=_NONE,
+            transaction_status=state,
+            transaction_partitions=(),
+            transaction_last_update_timestamp_ms=max(self.now.wall_ms, value.transaction_last_update_timestamp_ms),
+        )
+        self.timers.cancel((_MARKERS, transactional_id))
+        self._put(transactional_id, new, self._last_epochs.get(transactional_id, _NONE))
+
+    # ---------------------------------------------------------------------------------------------------- time passes
+
+    def abort_timed_out(self) -> list[str]:
+        """Abort transactions that exceeded the timeout of their producers. Returns their transactional ids."""
+        now_ms = self.now.wall_ms
+        late = [
+            transactional_id
+            for transactional_id, value in self.transactions.items()
+            if value.transaction_status == ONGOING
+            and value.transaction_start_timestamp_ms + value.transaction_timeout_ms < now_ms
+        ]
+        for transactional_id in late:
+            self._fence(transactional_id, self.transactions[transactional_id])
+        return late
+
+    def _expire(self) -> None:
+        """Forget transactional ids that nobody has used for long."""
+        since_ms = self.now.wall_ms - self.config.transactional_id_expiration_ms
+        unused = [
+            transactional_id
+            for transactional_id, value in self.transactions.items()
+            if value.transaction_status in (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT)
+            and value.transaction_last_update_timestamp_ms <= since_ms
+        ]
+        for transactional_id in unused:
+            self.write(TransactionLogKey(transactional_id=transactional_id), None)
+
+    def expired(self, key: Key) -> None:
+        """Do what has to happen at the time that was set for a key."""
+        if key == _TIMEOUTS:
+            self.abort_timed_out()
+            self._set_timeouts()
+        elif key == _EXPIRY:
+            self._expire()
+            self._set_expiry()
+        elif key[0] == _MARKERS:
+            transactional_id = str(key[1])
+            value = self.transactions.get(transactional_id)
+            if value is not None and value.transaction_status in PREPARED:
+                self._write_markers(transactional_id, value)
+
+    def _set_timeouts(self) -> None:
+        interval_ms = self.config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        self.timers.set(_TIMEOUTS, self.now.clock_ms + interval_ms)
+
+    def _set_expiry(self) -> None:
+        interval_ms = self.config.transaction_remove_expired_transaction_cleanup_interval_ms
+        self.timers.set(_EXPIRY, self.now.clock_ms + interval_ms)
+
+    # -------------------------------------------------------------------------------------------------------- records
+
+    def loaded(self) -> None:
+        """Finish what was decided before, and watch the time."""
+        for transactional_id, value in list(self.transactions.items()):
+            if value.transaction_status in PREPARED:
+                self._write_markers(transactional_id, value)
+        self._set_timeouts()
+        self._set_expiry()
+
+    def resign(self) -> None:
+        """Nobody waits here."""
+
+    def apply(self, key: CoordinatorKey[Any], value: CoordinatorValue | None, origin: Origin) -> None:
+        """Change the state as a record says."""
+        assert isinstance(key, TransactionLogKey)
+        if isinstance(value, TransactionLogValue):
+            self.transactions[key.transactional_id] = value
+        else:
+            self.transactions.pop(key.transactional_id, None)
+            self._last_epochs.pop(key.transactional_id, None)
+
+    def apply_marker(self, producer: Producer, *, commit: bool) -> None:
+        """Take no notice: nobody writes to this topic in transactions."""
+
+    def _put(self, transactional_id: str, value: TransactionLogValue, last_epoch: int) -> None:
+        version = 1 if self.config.transaction_version >= 1 else 0
+        self.write(TransactionLogKey(transactional_id=transactional_id), value, version)
+        self._last_epochs[transactional_id] = last_epoch
+
+    def _later_than(self, value: TransactionLogValue | None) -> int:
+        """The current time, but after the last change: the time of a marker shows which transaction it ends."""
+        now_ms = self.now.wall_ms
+        return now_ms if value is None else max(now_ms, value.transaction_last_update_timestamp_ms + 1)
+
+
+def _completed_identity(value: TransactionLogValue) -> tuple[int, int]:
+    """The producer id and epoch after a transaction that is decided: new ones where the epochs are used up."""
+    if value.client_transaction_version >= BUMPS_EPOCHS and value.next_producer_id != _NONE:
+        return value.next_producer_id, 0
+    return value.producer_id, value.producer_epoch
+
+
+def partitions_of(value: TransactionLogValue) -> frozenset[Partition]:
+    """The partitions of a transaction."""
+    return frozenset(
+        (each.topic, partition) for each in value.transaction_partitions or () for partition in each.partition_ids
+    )
+
+
+def by_topic(partitions: Iterable[Partition]) -> tuple[PartitionsSchema, ...]:
+    """Partitions as a record has them."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        found.setdefault(topic, []).append(partition)
+    return tuple(PartitionsSchema(topic=topic, partition_ids=tuple(each)) for topic, each in found.items())
