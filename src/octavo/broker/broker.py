@@ -83,6 +83,7 @@ class Broker:
         directory.lead_all()
         self.image = self._make_image()
         self.settings = self._read_settings()
+        self._led: dict[tuple[str | bytes, int], LedLog] = {}  # those that were asked for, of the current image
         directory.observe(self)
 
     def say(self, message: str) -> None:
@@ -121,6 +122,19 @@ class Broker:
 
         leader_epoch: the epoch that the client believes in; -1 if it has none
         """
+        led = self._led
+        known = led.get((topic, index))
+        if known is None or not known.log.is_open:
+            found = self._find_led(topic, index)
+            if isinstance(found, int):
+                return found
+            known = led[topic, index] = found
+        if leader_epoch not in (-1, known.log.leader_epoch):
+            is_old = leader_epoch < known.log.leader_epoch
+            return ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return known
+
+    def _find_led(self, topic: str | bytes, index: int) -> LedLog | int:
         found = self.image.topic(topic)
         if found is None:
             if isinstance(topic, bytes):
@@ -135,9 +149,6 @@ class Broker:
             log = self.directory.log(found.name, index)
         except UnknownPartition:  # its topic was deleted a moment ago
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if leader_epoch not in (-1, log.leader_epoch):
-            is_old = leader_epoch < log.leader_epoch
-            return ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
         return LedLog(found, log)
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> TopicImage:
@@ -244,6 +255,7 @@ class Broker:
     def metadata_changed(self) -> None:
         """Replace the image. The caller has the lock of the directory, so there is one caller at a time."""
         before, self.image = self.image, self._make_image()
+        self._led = {}  # after the image: whoever sees this dict sees the image, too
         if self.image.configs != before.configs:
             self.settings = self._read_settings()
         self._have_topics_changed = True

@@ -50,6 +50,7 @@ _WITHOUT_START: Final = (
 
 
 Key = tuple[str | bytes, int]  # the name or the id of a topic, and a partition
+Results = dict[str | bytes, list[PartitionResult]]  # by topic
 
 
 def produce(broker: Broker, request: Request) -> Parts | Later | None:
@@ -68,6 +69,33 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
 
 def _produce(broker: Broker, version: int, body: memoryview) -> Parts | None:
     asked = read_produce(body, version)
+    results = _append_usual(broker, asked) if version >= _ZSTD_FROM else None
+    if results is None:
+        results = _append_all(broker, version, asked)
+    if asked.acks == 0:
+        failed = next((each for several in results.values() for each in several if each.error_code), None)
+        if failed is not None:
+            raise ConnectionRefused(
+                f"a produce without acknowledgement failed with {ErrorCode(failed.error_code).name}"
+            )
+        return None
+    return [write_produce(version, list(results.items()))]
+
+
+def _append_usual(broker: Broker, asked: ProduceRequest) -> Results | None:
+    """Append one batch for one partition, which nearly all requests have. None if it has to be looked at closely."""
+    if len(asked.partitions) != 1 or asked.acks not in _ACKS:
+        return None
+    [only] = asked.partitions
+    records = only.records
+    if records is None or len(records) < _PRODUCER_ID_AT + 8 or records[_MAGIC_AT] != _MAGIC:
+        return None
+    if _LENGTH.unpack_from(records, _LENGTH_AT)[0] != len(records) - _OVERHEAD or _is_transactional(records):
+        return None
+    return {only.topic: [_append(broker, only)]}
+
+
+def _append_all(broker: Broker, version: int, asked: ProduceRequest) -> Results:
     _check_first_batches(asked)
     is_forbidden = asked.transactional_id is None and any(_is_transactional(each.records) for each in asked.partitions)
     may_append = asked.acks in _ACKS
@@ -83,17 +111,10 @@ def _produce(broker: Broker, version: int, body: memoryview) -> Parts | None:
         key: _append(broker, each) if may_append else PartitionResult(each.partition, ErrorCode.INVALID_REQUIRED_ACKS)
         for key, each in valid.items()
     }
-    results: dict[str | bytes, list[PartitionResult]] = {}
+    results: Results = {}
     for (topic, _), result in (appended | refused).items():
         results.setdefault(topic, []).append(result)
-    if asked.acks == 0:
-        failed = next((each for several in results.values() for each in several if each.error_code), None)
-        if failed is not None:
-            raise ConnectionRefused(
-                f"a produce without acknowledgement failed with {ErrorCode(failed.error_code).name}"
-            )
-        return None
-    return [write_produce(version, list(results.items()))]
+    return results
 
 
 def _check_first_batches(asked: ProduceRequest) -> None:

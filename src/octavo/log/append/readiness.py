@@ -11,15 +11,20 @@ from typing import Final
 _QUICKLY_INTERPRETED: Final = 32 << 10  # bytes; interpreted kernels take up to 20 ms for so many
 
 _is_prepared = False
+_is_loaded = False  # nothing is left to be loaded
 
 
 def is_quick(size: int) -> bool:
     """Return whether so many bytes can be checked and appended without a pause."""
+    global _is_loaded
+    if _is_loaded:
+        return True
     if not _is_prepared:
         return False
     from octavo.records.kernels import is_loaded, must_load, validate
 
-    return is_loaded(validate.validate) or (size <= _QUICKLY_INTERPRETED and not must_load(size))
+    _is_loaded = is_loaded(validate.validate)
+    return _is_loaded or (size <= _QUICKLY_INTERPRETED and not must_load(size))
 
 
 def prepare() -> None:
