@@ -99,7 +99,7 @@ def value_problem(name: str, kind: Kind, text: str) -> str | None:
         wrong = next(word for word in _items(text) if word not in kind.words)
         return f"Invalid value {wrong} for configuration {name}: String must be one of: {', '.join(kind.words)}"
     if isinstance(kind, Integer):
-        return f"{invalid} {_out_of_range(kind, value)}"
+        return f"Invalid value {value} for configuration {name}: {_out_of_range(kind, value)}"
     return f"{invalid} {_malformed(kind)}"
 
 

@@ -6,6 +6,7 @@ import contextlib
 import re
 import struct
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from octavo.errors import ErrorCode, MalformedRequest, OctavoError
 from octavo.records import TimestampType, read_batches
 from tests.server.conversation import CLOSED, SILENT, differences
 from tests.server.generated.cases import Case, Step, damaged
+from tests.server.generated.on_purpose import is_on_purpose, without_what_is_meant
 from tests.server.generated.symbols import Known, resolved
 from tests.server.generated.values import FIXED, INTERNAL
 from tests.server.raw import RawClient, header
@@ -40,17 +42,20 @@ _OWN: Final = {
 _TIME: Final = re.compile(r"-?\d{13,}")
 _NOW_FROM: Final = 1_750_000_000_000  # the times in generated records are before this
 _OF_BATCHES: Final = {"length", "crc", "producer_id"}
-_LISTS: Final = {"topics", "replica_election_results"}
+_LISTS: Final = {"topics", "replica_election_results", "config_resources"}
+
+
+_TOPIC: Final = 2  # a kind of resource
 
 
 class Talk:
     """A conversation of one broker with one client."""
 
-    def __init__(self, address: str, ids: dict[str, bytes], patience_s: float = 20) -> None:
+    def __init__(self, address: str, known: Known, patience_s: float = 20) -> None:
         self._address = address
         self._client: RawClient | None = None
         self._patience_s = patience_s
-        self.known = Known(dict(ids))
+        self.known = replace(known, topic_ids=dict(known.topic_ids))
         self._body = b""
         self._flexible = False
 
@@ -149,6 +154,8 @@ class Plain:
     def _is_meant(self, each: Any, sent: bytes) -> bool:
         """Return whether a topic belongs to all cases or to this one, or was asked for."""
         name = getattr(each, "name", None) or getattr(each, "topic", None)
+        if getattr(each, "resource_type", 0) == _TOPIC:
+            name = each.resource_name
         return not name or self._is_of_all(name) or name.encode() in sent
 
     def _is_of_all(self, name: str) -> bool:
@@ -180,30 +187,30 @@ class Result:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.found: list[str] = []
+        self.is_meant = False  # it ends with a difference that is meant
         self.tried: list[Any] = []  # Kafka's answers to what the case is about
 
 
 def ask_both(case: Case, ours: Talk, theirs: Talk) -> Result:
     """Have a conversation with both brokers, and return where they differ."""
-    from tests.server.generated.on_purpose import is_on_purpose, without_what_is_meant
-
     result = Result(case)
     plain_ours, plain_theirs = Plain(case, ours), Plain(case, theirs)
     try:
         for step in case.steps:
             ours.send(step)
             theirs.send(step)
-            answer = without_what_is_meant(step, plain_ours(step, ours.receive(step)))
-            expected = without_what_is_meant(step, plain_theirs(step, theirs.receive(step)))
+            answer = without_what_is_meant(plain_ours(step, ours.receive(step)))
+            expected = without_what_is_meant(plain_theirs(step, theirs.receive(step)))
             lines = differences(answer, expected)
             until = time.monotonic() + _PATIENCE_S
             while lines and _may_change(case, step, expected) and time.monotonic() < until:
                 theirs.send(step)
-                expected = without_what_is_meant(step, plain_theirs(step, theirs.receive(step)))
+                expected = without_what_is_meant(plain_theirs(step, theirs.receive(step)))
                 lines = differences(answer, expected)
             if step.is_tried:
                 result.tried.append(expected)
             if lines and is_on_purpose(step, answer, expected):
+                result.is_meant = True
                 break
             result.found += [f"{step}\n      {line}" for line in lines]
             if step.api_key == keys.CREATE_TOPICS:

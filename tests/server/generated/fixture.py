@@ -11,7 +11,7 @@ from octavo.broker.wire import api_keys as keys
 from tests.server.generated.asking import Plain, Result, Talk, _wait_for, ask_both
 from tests.server.generated.batches import some_records
 from tests.server.generated.cases import Case, Step
-from tests.server.generated.symbols import TopicId
+from tests.server.generated.symbols import Known, TopicId
 from tests.server.generated.values import FIXED, INTERNAL
 
 # For both brokers. Records are old: nothing may be deleted for that.
@@ -23,8 +23,8 @@ _CONFIGS: Final = {
 _WORKERS: Final = 6
 
 
-def prepare(talk: Talk) -> dict[str, bytes]:
-    """Create and fill the topics; returns their ids."""
+def prepare(talk: Talk) -> Known:
+    """Create and fill the topics; returns what is to be known of them."""
     topics = [
         {
             "name": name,
@@ -49,8 +49,11 @@ def prepare(talk: Talk) -> dict[str, bytes]:
         "timeout_ms": 30_000,
     }
     _done(talk, plain, Step(keys.DELETE_RECORDS, 2, trim))
+    asked = Step(keys.DESCRIBE_LOG_DIRS, 4, {"topics": []})
+    talk.send(asked)
+    talk.known.log_dir = talk.receive(asked).results[0].log_dir
     talk.close()
-    return talk.known.topic_ids
+    return talk.known
 
 
 def _filling(rng: random.Random, name: str) -> Step:
@@ -66,10 +69,10 @@ def _done(talk: Talk, plain: Plain, step: Step) -> Any:
 
 def ask_all(cases: Iterable[Case], ours: str, theirs: str, workers: int = _WORKERS) -> Iterator[Result]:
     """Ask all cases of both brokers, several at the same time."""
-    our_ids, their_ids = prepare(Talk(ours, {})), prepare(Talk(theirs, {}))
+    we_know, they_know = prepare(Talk(ours, Known())), prepare(Talk(theirs, Known()))
 
     def ask(case: Case) -> Result:
-        return ask_both(case, Talk(ours, our_ids), Talk(theirs, their_ids))
+        return ask_both(case, Talk(ours, we_know), Talk(theirs, they_know))
 
     with ThreadPoolExecutor(workers) as pool:
         yield from pool.map(ask, cases)

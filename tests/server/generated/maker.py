@@ -41,6 +41,7 @@ class Maker:
         self.odds = odds
         self.prefix: Final = f"z{case}-"  # of topics that only this case uses
         self.own: list[str] = []  # those that exist
+        self.topic = ""  # that was named last: its partitions follow
         self.session_epoch = 0  # of the session that is open; 0 if there is none
 
     def odd(self, factor: float = 1.0) -> bool:

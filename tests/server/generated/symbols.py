@@ -14,6 +14,7 @@ class Known:
     topic_ids: dict[str, bytes] = field(default_factory=dict)
     session_id: int = 0
     producer_id: int = 77
+    log_dir: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,17 @@ class SessionId:
         return "SessionId()"
 
 
+class LogDir:
+    """The folder in which the broker keeps its logs."""
+
+    def value(self, known: Known) -> str:
+        """Return its path."""
+        return known.log_dir
+
+    def __repr__(self) -> str:
+        return "LogDir()"
+
+
 @dataclass(frozen=True)
 class Records:
     """Records of a batch, some of which name a producer id that the broker has given out."""
@@ -59,4 +71,4 @@ def resolved(value: Any, known: Known) -> Any:
         return {key: resolved(each, known) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [resolved(each, known) for each in value]
-    return value.value(known) if isinstance(value, (TopicId, SessionId, Records)) else value
+    return value.value(known) if isinstance(value, (TopicId, SessionId, LogDir, Records)) else value

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tests.server.generated.batches import TIMES, some_records
 from tests.server.generated.maker import LEAVE_OUT, Maker
-from tests.server.generated.symbols import SessionId, TopicId
+from tests.server.generated.symbols import LogDir, SessionId, TopicId
 
 Choose = Callable[[Maker], Any]
 
@@ -32,8 +32,10 @@ def of(*good: Any, odd: tuple[Any, ...] = ()) -> Choose:
 def existing(m: Maker) -> str:
     """Return the name of a topic to read, mostly one that exists."""
     if m.own and m.rng.random() < 0.7:
-        return m.rng.choice(m.own)
-    return m.pick(("a-data", "a-data", *FIXED), (*_MISSING, *_BAD, INTERNAL))
+        m.topic = m.rng.choice(m.own)
+    else:
+        m.topic = m.pick(("a-data", "a-data", *FIXED), (*_MISSING, *_BAD, INTERNAL))
+    return m.topic
 
 
 def own(m: Maker) -> str:
@@ -51,10 +53,15 @@ def topic_id(m: Maker) -> Any:
     """Return the id of a topic."""
     if m.odd():
         return m.rng.choice((bytes(16), b"q" * 16, bytes(15) + b"\1", TopicId("nope")))
-    return TopicId(m.rng.choice(m.own) if m.own else m.rng.choice(("a-data", *FIXED)))
+    m.topic = m.rng.choice(m.own) if m.own else m.rng.choice(("a-data", *FIXED))
+    return TopicId(m.topic)
 
 
-PARTITION: Final = of(0, 0, 0, 1, 2, odd=(-1, 3, 9, _INT32, -_INT32 - 1))
+def partition(m: Maker) -> int:
+    """Return a partition, mostly one that the topic has which was named last."""
+    return m.pick(range(FIXED.get(m.topic, 3)), (-1, 3, 9, _INT32, -_INT32 - 1))
+
+
 _SIZES: Final = ("0", "1", "1000", "1048576", "2097152", "-1", "abc", "", "9223372036854775807", " 5 ", "1.5")
 
 # Good and bad values of topic configurations.
@@ -127,6 +134,9 @@ def config(m: Maker, *, operation: bool = False) -> dict[str, Any]:
 def configs(m: Maker, *, operation: bool = False) -> list[dict[str, Any]]:
     """Return some settings, each once unless it is odd."""
     some = [config(m, operation=operation) for _ in range(m.rng.choice((0, 1, 1, 1, 2, 3)))]
+    wrong = [each for each in some if each.get("config_operation", 0) not in (0, 1)]
+    for each in wrong[1:]:  # of several errors Kafka tells that of a hash map's first
+        each["config_operation"] = 0
     return some if m.odd(0.4) else [*{each["name"]: each for each in some}.values()]
 
 
@@ -189,9 +199,9 @@ VALUES: Final[dict[str, Choose]] = {
     "DeleteTopics.topic_id": lambda m: topic_id(m) if m.odd(0.5) else bytes(16),
     "Metadata.topics.name": lambda m: None if m.odd(0.3) else existing(m),
     "Metadata.topic_id": lambda m: topic_id(m) if m.odd(0.5) else bytes(16),
-    "index": PARTITION,
-    "partition": PARTITION,
-    "partition_index": PARTITION,
+    "index": partition,
+    "partition": partition,
+    "partition_index": partition,
     "replicas": of([1], [1], None, odd=([], [7], [1, 1], [1, 2], [-1])),
     # Epochs, offsets and times.
     "current_leader_epoch": _EPOCH,
@@ -200,7 +210,7 @@ VALUES: Final[dict[str, Choose]] = {
     "fetch_offset": _OFFSET,
     "offset": of(0, 1, 2, -1, odd=(-2, 40, 9999, _INT64)),
     "log_start_offset": of(-1, 0, odd=(5, -2)),
-    "timestamp": of(-1, -2, -3, -4, -5, -6, 0, *TIMES, odd=(-7, -100, 1 << 50, _INT64, -_INT64 - 1)),
+    "timestamp": of(-1, -2, -1, -2, -3, -4, -5, -6, *TIMES, odd=(-7, -100, 1 << 50, _INT64, -_INT64 - 1)),
     "timeout_ms": of(5000, 30_000, odd=(_INT32,)),
     "isolation_level": of(0, 0, 1, odd=(2, -1, 127)),
     "replica_id": of(-1, odd=(-2,)),
@@ -234,7 +244,7 @@ VALUES: Final[dict[str, Choose]] = {
     "IncrementalAlterConfigs.configs": lambda m: configs(m, operation=True),
     "count": of(4, 5, 6, odd=(0, -1, 1, 2, 3)),
     "CreatePartitions.topics.assignments": _new_assignments,
-    "resource_type": of(2, odd=(0, 77, -1, 3, 127)),
+    "resource_type": of(2, odd=(0, 77, -1, 3, 4, 8, 16, 32, 127)),
     "resource_name": resource_name,
     "configuration_keys": _KEYS,
     "election_type": of(0, 1, odd=(2, -1)),
@@ -243,13 +253,50 @@ VALUES: Final[dict[str, Choose]] = {
     "cursor": _cursor,
     "client_software_name": of("octavo", "a", "a-b.c", odd=("", "-", "ä", "a b", "x" * 300, "a-")),
     "client_software_version": of("1", "4.3.1", odd=("", ".", "1.", "1 2")),
+    "path": of(LogDir(), odd=("/nowhere", "relative", "")),
+    "feature": of("metadata.version", odd=("nope", "")),
+    "max_version_level": of(30, odd=(31, 99, -1)),
+    "upgrade_type": of(1, odd=(0, 2, 3, 9)),
+    "UpdateFeatures.validate_only": of(True),
+    "DescribeQuorum.topic_name": of("__cluster_metadata", odd=("a-data", "nope")),
+    "DescribeQuorum.partition_index": of(0, odd=(1, -1)),
+    # Quotas.
+    "entity_type": of("user", "client-id", odd=("ip", "", "x")),
+    "entity_name": lambda m: f"{m.prefix}{m.pick(('u', 'v'), ('', ' '))}",
+    "match_type": of(0, odd=(1, 3, -1)),
+    "match": lambda m: f"{m.prefix}{m.pick(('u', 'v'), ('', ' '))}",
+    "ops.key": of("producer_byte_rate", "consumer_byte_rate", odd=("nope", "", "connection_creation_rate")),
+    "ops.value": of(1000.0, 1024.0, odd=(0.0, -1.0, 0.5, 1e300)),
+    "ops.remove": lambda m: m.rng.random() < 0.2,
+    # Security: there is none.
+    "SaslHandshake.mechanism": of("PLAIN", "SCRAM-SHA-256", odd=("", "x")),
+    "users.name": lambda m: f"{m.prefix}{m.pick(('u', 'v'))}",
+    "deletions.name": lambda m: f"{m.prefix}{m.pick(('u', 'v'))}",
+    "upsertions.name": lambda m: f"{m.prefix}{m.pick(('u', 'v'))}",
+    "AlterUserScramCredentials.mechanism": of(1, 2, odd=(0, 3, -1)),
+    "iterations": of(4096, 8192, odd=(0, 4095, 16_384, 16_385, -1)),
+    "salt": of(b"0123456789abcdef", odd=(b"",)),
+    "salted_password": of(b"0123456789abcdef" * 2, odd=(b"",)),
+    "resource_type_filter": of(2, 1, odd=(0, 99, -1)),
+    "resource_name_filter": of(None, "a-data", odd=("",)),
+    "pattern_type_filter": of(3, 1, 2, odd=(0, 9)),
+    "resource_pattern_type": of(3, 4, odd=(0, 1, 9)),
+    "operation": of(2, 3, odd=(0, 1, 99)),
+    "permission_type": of(3, 2, odd=(0, 1, 9)),
+    "principal": of("User:x", odd=("x", "")),
+    "host": of("*", odd=("",)),
+    "CreateAcls.resource_type": of(2, 3, odd=(0, 1, 99)),
+    "CreateAcls.resource_name": of("a-data", "*", odd=("",)),
+    "principal_filter": of(None, "User:x", odd=("",)),
+    "host_filter": of(None, "*", odd=("",)),
 }
 
 _FEW: Final[Choose] = of(1, 1, 2, 3, odd=(0,))
 ITEMS: Final[dict[str, Choose]] = {
-    "partitions": PARTITION,
-    "partition_indexes": PARTITION,
+    "partitions": partition,
+    "partition_indexes": partition,
     "DeleteTopics.topic_names": own,
+    "resource_types": of(2, 4, 8, 16, 32, odd=(0, 77, -1)),
 }
 LENGTHS: Final[dict[str, Choose]] = {
     "partitions": _FEW,
@@ -259,5 +306,10 @@ LENGTHS: Final[dict[str, Choose]] = {
     "topic_partitions": of(None, 1, 2, odd=(0,)),
     "ListPartitionReassignments.topics": of(None, 1, 2, odd=(0,)),
     "DescribeTopicPartitions.topics": of(0, 1, 3, odd=(2,)),
+    "resource_types": of(0, 1, 2),
+    "components": of(1, 1, 2),
+    "users": of(1, 2),
+    "entity": of(1),
+    "deletions": of(0, 0, 1),
     "forgotten_topics_data": of(0, 0, 0, 1, odd=(2,)),
 }

@@ -83,7 +83,7 @@ def _one(broker: Broker, asked: Struct, *, only_check: bool) -> dict[str, Any]:
         "configs": [
             {
                 "name": each.name,
-                "value": each.value,
+                "value": config.get(each.name, each.value),  # as it was given
                 "read_only": False,
                 "config_source": each.source,
                 "is_sensitive": False,

@@ -47,13 +47,14 @@ def update_features(broker: Broker, request: Request) -> Later:
 
 
 def _update(broker: Broker, asked: Struct, version: int) -> None:
-    for each in asked.feature_updates:
+    updates = {each.feature: each for each in asked.feature_updates}  # if one is named twice, the last counts
+    for each in updates.values():
         kind = each.upgrade_type if version else _UPGRADE  # Kafka does not care for `allow_downgrade` of version 0
         problem = _problem(broker, each.feature, each.max_version_level, kind)
         if problem is not None:
             raise Refused(ErrorCode.INVALID_UPDATE_VERSION, _FOR_ALL + problem)
     levels = broker.image.features
-    changes = {each.feature: each.max_version_level for each in asked.feature_updates}
+    changes = {each.feature: each.max_version_level for each in updates.values()}
     records = [
         FeatureLevelRecord(name=name, feature_level=level)
         for name, level in changes.items()

@@ -112,6 +112,8 @@ def _record(broker: Broker, asked: Struct) -> MetadataRecord:
     if asked.iterations > _MOST_ITERATIONS:
         raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     password = bytes(asked.salted_password)
+    if not password:  # Java has no such key
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     client_key = hmac.digest(password, b"Client Key", mechanism.hash)
     return UserScramCredentialRecord(
         name=asked.name,
