@@ -127,7 +127,7 @@ $(VENV)/ready-to-run: pyproject.toml $(CONSTRAINTS)
 		echo "$(PYTHON) cannot create virtual environments: install its venv module (Debian: python3-venv)." >&2; exit 1; }
 	@test -x $(BIN)/python || { echo "Creating $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
 	$(PIP) hatchling editables setuptools wheel
-	$(PIP) --no-build-isolation --editable '.[spark]'
+	$(PIP) --no-build-isolation --editable '.[demo]'
 	@touch $@
 
 $(VENV)/ready-to-test: $(VENV)/ready-to-run

@@ -1,4 +1,4 @@
-"""The demo asks Spark SQL, shows what it answers, writes that to a topic, and reads it back."""
+"""The demo serves a client, asks Spark SQL, shows what it answers, writes that to a topic, and reads it back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from octavo.cli.demo import keeping, tables
+from octavo.cli.demo import keeping, serving, tables
 from octavo.cli.demo.stage import Stage
 from octavo.log import DataDirectory
 from tests.spark import sessions
@@ -21,7 +21,7 @@ def test_the_log_is_asked_as_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    # The demo runs with what `octavo[spark]` brings, and pandas is not part of that.
+    # The demo runs with what `octavo[demo]` brings, and pandas is not part of that.
     (tmp_path / "without").mkdir()
     (tmp_path / "without" / "pandas.py").write_text("raise ImportError('there is no pandas')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "without"), prepend=os.pathsep)
@@ -30,8 +30,20 @@ def test_the_log_is_asked_as_a_table(
     data = tmp_path / "data"
     data.mkdir()
     keeping.write(data)
-    tables.show(Stage(), data)
+    with serving.Clicks(tmp_path / "data-served") as clicks:
+        serving.show(Stage(), clicks)
+        tables.show(Stage(), data, clicks)
     out = capsys.readouterr().out
+    rates = re.findall(r"^ +(?:produced, all acknowledged|consumed) +100,000 +\d+\.\d\d +[\d,]+$", out, re.MULTILINE)
+    assert len(rates) == 2, out
+    counts = [
+        int(count.replace(",", ""))
+        for count in re.findall(r"^ +count \d +([\d,]+) +-?[\d,]+ ms ago$", out, re.MULTILINE)
+    ]
+    assert len(counts) == 3, out
+    assert serving.COUNT < counts[0] < counts[1] < counts[2], out
+    with DataDirectory.open(tmp_path / "data-served", read_only=True) as directory:
+        assert sum(directory.log(*place).end_offset for place in directory.partitions()) >= counts[2]
     assert re.search(r"^ +topic +pages +orders +last *$", out, re.MULTILINE), out
     assert len(re.findall(r"^ +(?:orders|returns) +\d+ +\d+ +\d{4}-\d\d-\d\d ", out, re.MULTILINE)) > 2, out
     assert "No broker was asked" in " ".join(out.split())

@@ -11,7 +11,19 @@ from pathlib import Path
 import pytest
 
 from octavo.cli import main
-from octavo.cli.demo import bytes_, conversion, crash, damage, delivering, formats, keeping, logs, million, tables
+from octavo.cli.demo import (
+    bytes_,
+    conversion,
+    crash,
+    damage,
+    delivering,
+    formats,
+    keeping,
+    logs,
+    million,
+    serving,
+    tables,
+)
 from octavo.cli.demo.stage import Stage
 from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
 from octavo.errors import LogError
@@ -30,9 +42,14 @@ def test_every_chapter_fits_and_is_plain_in_a_pipe(
     stage.welcome()
     for chapter in (formats, bytes_, conversion, damage):
         chapter.show(stage)
-    keeping.show(stage, tmp_path)
-    crash.show(stage, tmp_path)
-    delivering.show(stage, tmp_path)
+    data = tmp_path / "data"
+    data.mkdir()
+    keeping.show(stage, data)
+    crash.show(stage, data)
+    delivering.show(stage, data)
+    monkeypatch.setattr(serving, "COUNT", 2000)
+    with serving.Clicks(tmp_path / "served") as clicks:
+        serving.show(stage, clicks)
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= columns
     assert "\x1b" not in out
@@ -43,6 +60,8 @@ def test_every_chapter_fits_and_is_plain_in_a_pipe(
     assert "Closed and opened once more: orders-1: closed cleanly" in out
     assert re.search(r"transaction 2: aborted +20 +10$", out, re.MULTILINE)
     assert re.search(r"^ +compacted +20 ", out, re.MULTILINE)
+    assert re.search(r"^ +produced, all acknowledged +2,000 +\d+\.\d\d +[\d,]+$", out, re.MULTILINE)
+    assert re.search(r"^ +consumed +2,000 +\d+\.\d\d +[\d,]+$", out, re.MULTILINE)
 
 
 @pytest.mark.long
@@ -165,3 +184,17 @@ def test_where_there_is_no_spark_the_demo_says_how_to_get_it(
     tables.show(Stage(), tmp_path)
     out = " ".join(capsys.readouterr().out.split())
     assert "Not now: PySpark is not installed; pip install 'octavo[spark]' brings it." in out
+
+
+def test_where_there_is_no_client_the_demo_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert serving.what_is_missing() == ""
+    monkeypatch.setattr("octavo.cli.demo.serving.find_spec", lambda name: None)
+    assert serving.what_is_missing().endswith("is not installed; pip install 'octavo[demo]' brings it")
+
+
+def test_a_client_that_is_not_served_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "_PATIENCE_S", 0.05)
+    with serving.Clicks(tmp_path / "served") as clicks:
+        clicks._server.close()
+        with pytest.raises(serving.NotServed):
+            clicks.produce(1)

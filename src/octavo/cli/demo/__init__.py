@@ -14,8 +14,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="show what Octavo does, in under a minute",
         description="Builds batches in every format, shows one byte by byte, decodes, converts, damages and mends, "
         "sends a million records through Arrow, writes a log, crashes it and recovers it, sends in transactions, "
-        "compacts, asks the log by Spark SQL, writes the answer to it, exports it to a table, "
-        "imports that again, and leaves two pages to look at.",
+        "compacts, serves a directory to a Kafka client, asks the log by Spark SQL, writes the answer to it, "
+        "exports it to a table, imports that again, and leaves two pages to look at.",
     )
     parser.add_argument(
         "--dir",
@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         logs,
         million,
         pages,
+        serving,
         tables,
     )
     from octavo.cli.demo.stage import Stage
@@ -56,7 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
     keeping.show(stage, data)
     crash.show(stage, data)
     delivering.show(stage, data)
-    tables.show(stage, data)
+    missing = serving.what_is_missing()
+    if missing:
+        stage.say(f"A broker is not shown: {missing}.")
+        tables.show(stage, data)
+    else:
+        with serving.Clicks(data.with_name(f"{data.name}-served")) as clicks:
+            serving.show(stage, clicks)
+            tables.show(stage, data, clicks)
     pages.show(stage, folder, data)
     logs.show(stage, folder, data)
     return FINE
