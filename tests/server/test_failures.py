@@ -1,0 +1,94 @@
+"""Handlers that fail: the client gets an answer in the form of its API, and the connection stays."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from octavo.broker.answers import Later, Wait
+from octavo.broker.handlers import HANDLERS
+from octavo.broker.wire import api_keys as keys
+from octavo.errors import DirectoryLocked, ErrorCode, UnknownPartition
+from octavo.server.serving import Server, serve
+from tests.server.conversation import CLOSED, Conversation
+from tests.server.questions import batch
+
+TOPICS = {"topics": [{"name": "t", "topic_id": bytes(16)}], "allow_auto_topic_creation": False}
+METADATA = (keys.METADATA, 9, TOPICS)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def server(said: list[str]) -> Iterator[Server]:
+    with serve(say=said.append) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Conversation]:
+    with Conversation(server.bootstrap_servers) as client:
+        yield client
+
+
+def fails_with(error: Exception) -> Any:
+    """A handler that raises an exception."""
+
+    def handler(*_: Any) -> None:
+        raise error
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (RuntimeError("a mistake"), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (UnknownPartition("gone"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (DirectoryLocked("here", 1), ErrorCode.KAFKA_STORAGE_ERROR),
+        (OSError(errno.EIO, "broken disk"), ErrorCode.KAFKA_STORAGE_ERROR),
+    ],
+)
+def test_the_answer_has_the_code_of_the_exception(
+    client: Conversation, said: list[str], monkeypatch: pytest.MonkeyPatch, error: Exception, code: ErrorCode
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(HANDLERS, keys.METADATA, fails_with(error))
+        answer = client.ask(*METADATA)
+    assert [(each["name"], each["error_code"]) for each in answer["topics"]] == [("t", code)]
+    assert any("a Metadata request from 127.0.0.1 failed" in line for line in said)
+    assert client.ask(*METADATA)["topics"][0]["error_code"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_work_in_another_thread_may_fail(client: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HANDLERS, keys.METADATA, lambda *_: Later(fails_with(RuntimeError("a mistake"))))
+    assert client.ask(*METADATA)["topics"][0]["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_wait_may_fail(client: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait = fails_with(OSError(errno.EIO, "broken disk"))
+    monkeypatch.setitem(HANDLERS, keys.METADATA, lambda *_: Wait(time.monotonic(), (), wait))
+    assert client.ask(*METADATA)["topics"][0]["error_code"] == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_a_produce_that_fails_is_answered_unless_it_wants_no_answer(
+    client: Conversation, monkeypatch: pytest.MonkeyPatch, acks: int
+) -> None:
+    monkeypatch.setitem(HANDLERS, keys.PRODUCE, fails_with(RuntimeError("a mistake")))
+    data = [{"name": "t", "partition_data": [{"index": 4, "records": batch(b"x")}]}]
+    answer = client.ask(
+        keys.PRODUCE, 9, {"transactional_id": None, "acks": acks, "timeout_ms": 1000, "topic_data": data}
+    )
+    if acks == 0:
+        assert answer == CLOSED
+        return
+    (partition,) = answer["responses"][0]["partition_responses"]
+    assert (partition["index"], partition["error_code"], partition["base_offset"]) == (4, -1, -1)
