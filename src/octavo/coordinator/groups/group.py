@@ -35,7 +35,3 @@ class Group(Tracked):
     def unused_since(self, committed_ms: int) -> int | None:
         """Return since when an offset counts as unused that was committed at a time; None if it is in use."""
         raise NotImplementedError
-
-    def committed(self, request: CommitRequest) -> None:
-        """Note that a member has committed offsets."""
-        raise NotImplementedError

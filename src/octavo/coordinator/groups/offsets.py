@@ -86,7 +86,7 @@ class CommittedOffsets:
             is_stale = error is ErrorCode.STALE_MEMBER_EPOCH and request.producer is not None
             return CommitAnswer(ErrorCode.ILLEGAL_GENERATION if is_stale else error)
         if request.producer is None:
-            group.committed(request)
+            self._shard.committed(group, request.member_id)
         else:
             self._shard.write_for(request.producer)
         return CommitAnswer(ErrorCode.NONE, [self._commit(request, number) for number in range(len(request.offsets))])
@@ -168,9 +168,10 @@ class CommittedOffsets:
             for partition, stored in offsets.items()
             if partition not in pending and not group.subscribes_to(partition[0]) and self._is_expired(group, stored)
         ]
+        is_all = len(expired) == len(offsets) and not pending
         for partition in expired:
             self._forget(group.group_id, partition)
-        return len(expired) == len(offsets) and not pending
+        return is_all
 
     def _is_expired(self, group: Group, stored: Stored) -> bool:
         now_ms = self._shard.now.wall_ms

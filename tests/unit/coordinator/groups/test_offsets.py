@@ -2,113 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from octavo.coordinator.groups.config import GroupConfig
-from octavo.coordinator.groups.group import Group
-from octavo.coordinator.groups.group_shard import GroupShard
-from octavo.coordinator.groups.requests import CommitRequest, CommittedOffset, DeleteRequest, FetchRequest
-from octavo.coordinator.shard import Now, Origin, Outcome, Producer
+from octavo.coordinator.groups.classic.group import ClassicGroup
+from octavo.coordinator.groups.requests import DeleteRequest, FetchRequest
+from octavo.coordinator.shard import Producer
 from octavo.errors import ErrorCode
-from octavo.schemas.consumer_offsets.serde import read_group_key
-from octavo.schemas.primitives import NO_UUID
-from octavo.schemas.versioned import UnknownKey, UnknownValue, read_value_of
+from tests.unit.coordinator.groups.running import Running
 
 DAY_MS = 86_400_000
 PRODUCER = Producer(7, 0)
 ONE, TWO = UUID(int=1), UUID(int=2)
-
-
-class Simple(Group):
-    """A group whose answers a test sets."""
-
-    error = ErrorCode.NONE
-
-    def __init__(self, shard: GroupShard, group_id: str) -> None:
-        super().__init__(shard.journal)
-        self.group_id = group_id
-        self.topics: tuple[str, ...] = ()
-
-    def commit_error(self, request: CommitRequest) -> ErrorCode:
-        return self.error
-
-    def fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        return self.error
-
-    def offset_deletion_error(self) -> ErrorCode:
-        return self.error
-
-    def subscribes_to(self, topic: str) -> bool:
-        return topic in self.topics
-
-    def unused_since(self, committed_ms: int) -> int | None:
-        return committed_ms
-
-    def committed(self, request: CommitRequest) -> None:
-        pass
-
-
-class Running:
-    """A shard with a log in memory."""
-
-    def __init__(self, **config: Any) -> None:
-        self.config = GroupConfig(**config)
-        self.shard = GroupShard(self.config, Simple)
-        self.log: list[tuple[tuple[bytes, bytes | None] | bool, Producer | None]] = []  # records; markers are bool
-        self.now_ms = 1_000_000
-
-    def do(self, action: Callable[[GroupShard], Any], *, fails: bool = False) -> Any:
-        answers: list[Any] = []
-        self.shard.end_offset = len(self.log)
-        outcome = self.shard.run(lambda: answers.append(action(self.shard)), Now(self.now_ms, self.now_ms))
-        self._end(outcome, fails=fails)
-        return answers[0]
-
-    def _end(self, outcome: Outcome, *, fails: bool = False) -> None:
-        if fails:
-            self.shard.undo(outcome.mark)
-            return
-        self.log += [(record, outcome.producer) for record in outcome.records]
-        self.shard.keep(outcome)
-
-    def marker(self, producer: Producer, *, commit: bool) -> None:
-        self.log.append((commit, producer))
-        self.do(lambda shard: shard.apply_marker(producer, commit=commit))
-
-    def pass_time(self, ms: int) -> None:
-        self.now_ms += ms
-        self.shard.end_offset = len(self.log)
-        while (outcome := self.shard.tick(Now(self.now_ms, self.now_ms))) is not None:
-            self._end(outcome)
-
-    def reload(self) -> None:
-        """Lose the state, and read it from the log."""
-        self.shard = GroupShard(self.config, Simple)
-        for offset, (entry, producer) in enumerate(self.log):
-            if isinstance(entry, bool):
-                assert producer is not None
-                self.shard.apply_marker(producer, commit=entry)
-                continue
-            key = read_group_key(entry[0])
-            assert not isinstance(key, UnknownKey)
-            value = read_value_of(key, entry[1])
-            assert not isinstance(value, UnknownValue)
-            self.shard.apply(key, value, Origin(offset, producer))
-        self.do(lambda shard: shard.loaded())
-
-    def commit(self, offset: int, *, topic: str = "t", group: str = "g", **more: Any) -> Any:
-        fails = more.pop("fails", False)
-        wanted = CommittedOffset(topic, 0, offset, 3, "note", more.pop("topic_id", NO_UUID))
-        return self.do(lambda shard: shard.offsets.commit(CommitRequest(group, [wanted], **more)), fails=fails)
-
-    def committed(self, *, topic: str = "t", group: str = "g", topic_id: UUID = NO_UUID, stable: bool = False) -> Any:
-        request = FetchRequest(group, [(topic, 0, topic_id)], require_stable=stable)
-        answer = self.do(lambda shard: shard.offsets.fetch(request))
-        return answer.error_code or answer.offsets[0].error_code or answer.offsets[0].offset
 
 
 @pytest.fixture(params=[False, True], ids=["as it is", "read from the log"])
@@ -208,8 +115,8 @@ def test_offsets_are_deleted_unless_somebody_subscribes(running: Running) -> Non
     running.commit(5)
     running.commit(6, topic="used")
     group = running.shard.groups["g"]
-    assert isinstance(group, Simple)
-    group.topics = ("used",)
+    assert isinstance(group, ClassicGroup)
+    group.subscribed_topics = frozenset({"used"})
     asked = DeleteRequest("g", [("t", 0), ("used", 0), ("t", 9)])
     codes = [ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ErrorCode.NONE]
     assert running.do(lambda shard: shard.offsets.delete(asked)) == (ErrorCode.NONE, codes)

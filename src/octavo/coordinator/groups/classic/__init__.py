@@ -1,0 +1,1 @@
+"""Groups of the classic protocol, whose members assign the partitions themselves."""
