@@ -8,7 +8,7 @@ from typing import Any, Self
 from octavo.broker.wire.api_keys import API_VERSIONS, APIS
 from octavo.broker.wire.messages import read_response, write_request
 from octavo.errors import MalformedRequest
-from tests.server.raw import RawClient, header
+from tests.server.raw import PATIENCE_S, RawClient, header
 
 CLOSED = "the connection was closed"
 SILENT = "no answer"
@@ -52,8 +52,9 @@ _NODES = {"leader_id", "replica_nodes", "isr_nodes"}
 class Conversation:
     """One client of one broker. It connects again when the broker has closed the connection."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, patience_s: float = PATIENCE_S) -> None:
         self._address = address
+        self._patience_s = patience_s
         self._client: RawClient | None = None
         self._ids: dict[bytes, str] = {bytes(16): "no id"}
 
@@ -64,7 +65,7 @@ class Conversation:
     def ask_raw(self, api_key: int, version: int, body: bytes) -> Any:
         """The same for a body in bytes."""
         if self._client is None:
-            self._client = RawClient(self._address)
+            self._client = RawClient(self._address, self._patience_s)
         flexible = version >= APIS[api_key].flexible
         answer = self._client.ask(header(api_key, version, flexible=flexible) + body)
         if answer is None:
@@ -77,7 +78,7 @@ class Conversation:
         """Return the whole answer."""
         flexible = version >= APIS[api_key].flexible
         if self._client is None:
-            self._client = RawClient(self._address)
+            self._client = RawClient(self._address, self._patience_s)
         answer = self._client.ask(
             header(api_key, version, flexible=flexible) + write_request(api_key, version, content)
         )

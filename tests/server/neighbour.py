@@ -19,6 +19,7 @@ from tests.server.requests import create, delete, fetch, produce
 
 TOPIC: Final = "of-the-neighbour"
 _DELETED_AT_ONCE: Final = 50
+_ADMIN_PATIENCE_S: Final = 600  # somebody may have asked for ten thousand partitions, which comes first
 
 
 class Neighbour:
@@ -26,7 +27,7 @@ class Neighbour:
 
     def __init__(self, broker: ChildBroker) -> None:
         self._talk: Final = Conversation(broker.address)
-        self._admin: Final = Conversation(broker.address)
+        self._admin: Final = Conversation(broker.address, _ADMIN_PATIENCE_S)
         self._is_over: Final = threading.Event()
         self._failure: Exception | None = None
         self.acknowledged: Final[dict[int, bytes]] = {}  # values by their offsets

@@ -282,6 +282,9 @@ def _create_partitions() -> Iterator[Question]:
             wanted = {"name": topic, "count": number, "assignments": assignments}
             content = {"timeout_ms": 5000, "validate_only": False, "topics": [wanted]}
             yield Question(keys.CREATE_PARTITIONS, version, content)
+        # Only checked: Kafka says that it has failed, and creates 10,000 partitions.
+        many = [{"name": "t3x", "count": 20_000, "assignments": None}]
+        yield Question(keys.CREATE_PARTITIONS, version, {"timeout_ms": 5000, "validate_only": True, "topics": many})
 
 
 def _delete_records() -> Iterator[Question]:

@@ -13,9 +13,9 @@ PATIENCE_S = 20
 class RawClient:
     """One connection. `ask` sends a frame and returns the answer; None if the connection was closed instead."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, patience_s: float = PATIENCE_S) -> None:
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
+        self.socket = socket.create_connection((host, int(port)), timeout=patience_s)
 
     def send(self, frame: bytes) -> None:
         """Send a frame, with its size before it."""

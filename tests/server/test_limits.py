@@ -222,3 +222,11 @@ print("served")
 def test_a_program_that_dies_of_sigpipe_and_forks_can_serve() -> None:
     done = subprocess.run([sys.executable, "-c", _EMBEDDING], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("served\n", 0), done.stderr
+
+
+def test_a_message_that_nobody_reads_stops_nobody() -> None:
+    command = [sys.executable, "-c", "import octavo.server.stderr as s; [s.to_stderr('x' * 900) for _ in range(1000)]"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        assert process.wait(60) == 0  # a pipe takes 64 KiB
+        assert process.stderr is not None
+        assert process.stderr.read().startswith(b"octavo: xxx")

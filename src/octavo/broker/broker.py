@@ -7,7 +7,6 @@ every change (`DirectoryObserver`), and the broker replaces the image, and tries
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -44,10 +43,6 @@ def _nothing() -> None:
     """Do nothing: nobody waits."""
 
 
-def _to_stderr(message: str) -> None:
-    sys.stderr.write(f"octavo: {message}\n")
-
-
 class Broker:
     """A broker on an open data directory."""
 
@@ -56,10 +51,10 @@ class Broker:
         directory: DataDirectory,
         config: BrokerConfig,
         *,
+        say: Callable[[str], object],
         properties: Mapping[str, str] | None = None,
-        say: Callable[[str], object] = _to_stderr,
     ) -> None:
-        """`properties`: what the broker was started with, by Kafka's names."""
+        """`say`: tells the operator what happened. `properties`: what the broker was started with, by Kafka's names."""
         self.directory: Final = directory
         self.config = config  # with what was changed since it was started
         self.notices: Final = Notices(say)

@@ -18,6 +18,7 @@ FINAL_EPOCH: Final = -1  # of a request without a session, or one that closes it
 INITIAL_EPOCH: Final = 0
 _MAX_EPOCH: Final = 0x7FFFFFFF
 _UNUSED_S: Final = 120  # a session that was not used for so long may make room for another
+MAX_PARTITIONS: Final = 500_000  # of all sessions together. Kafka has no limit
 
 Key = tuple[TopicKey, int]
 
@@ -65,13 +66,16 @@ class FetchSessions:
         self._slots: Final = slots
         self._clock: Final = clock
         self._sessions: Final[dict[int, Session]] = {}  # the one that was unused for longest is first
+        self._partitions = 0  # of all sessions
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def close(self, session_id: int) -> None:
         """Forget a session, if there is one with this id."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= len(session.partitions)
 
     def open(self, request: FetchRequest, version: int) -> Session | None:
         """Begin a session with the partitions of a request, if there is room."""
@@ -84,6 +88,7 @@ class FetchSessions:
         partitions = {(each.topic, each.partition): each for each in request.partitions}
         session = Session(session_id, version >= TOPIC_IDS, partitions, used_at=now)
         self._sessions[session_id] = session
+        self._partitions += len(partitions)
         return session
 
     def go_on(self, request: FetchRequest, version: int) -> Session | int:
@@ -95,13 +100,20 @@ class FetchSessions:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.uses_ids != (version >= TOPIC_IDS):
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        before = len(session.partitions)
         session.update(request)
+        self._partitions += len(session.partitions) - before
+        if self._partitions > MAX_PARTITIONS and len(session.partitions) > before:
+            self.close(session.id)
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND  # the client goes on with full requests
         session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
         session.used_at = self._clock()
         self._sessions[session.id] = self._sessions.pop(session.id)  # now the one that was used last
         return session
 
     def _has_room(self, partitions: int, now: float) -> bool:
+        if self._partitions + partitions > MAX_PARTITIONS:
+            return False
         if len(self._sessions) < self._slots:
             return True
         oldest = next(iter(self._sessions.values()), None)
@@ -109,5 +121,5 @@ class FetchSessions:
             return False
         if now - oldest.used_at <= _UNUSED_S:
             return False
-        del self._sessions[oldest.id]
+        self.close(oldest.id)
         return True

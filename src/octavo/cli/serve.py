@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
-import sys
 import threading
 from typing import Final
 
@@ -54,19 +53,20 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal says that it is enough."""
     from octavo.server.serving import serve
+    from octavo.server.stderr import to_stderr
 
     config = _read(arguments.config) if arguments.config is not None else {}
     _raise_limit()
     stop = threading.Event()
     before = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with serve(arguments.data, listen=arguments.listen, config=config, say=_say) as server:
+        with serve(arguments.data, listen=arguments.listen, config=config, say=to_stderr) as server:
             for warning in server.warnings:
-                _say(warning)
+                to_stderr(warning)
             folders = ", ".join(map(str, server.directory.folders))
             print(f"serving {folders} at {server.bootstrap_servers}", flush=True)
             stop.wait()
-            _say("stopping")
+            to_stderr("stopping")
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
@@ -91,8 +91,3 @@ def _read(path: str) -> dict[str, str]:
         return read_properties(Path(path).read_bytes())
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _say(message: str) -> None:
-    sys.stderr.write(f"octavo: {message}\n")  # in one piece: several threads say something
-    sys.stderr.flush()

@@ -50,7 +50,7 @@ class Acceptor:
         notices: Notices,
         connect: Callable[[socket.socket, str, Listener], None],
     ) -> None:
-        """Begin to listen.
+        """Begin to listen. Raises `InvalidConfig` for limits of unknown hosts.
 
         get_config: returns the limits, which may change
         connect: takes a new connection over: its socket, the address of the client, and the listener
@@ -62,7 +62,7 @@ class Acceptor:
         self._notices: Final = notices
         self._connect: Final = connect
         self._peers: Final[Counter[str]] = Counter()
-        self._overridden: tuple[BrokerConfig, dict[str, int]] | None = None
+        self._overridden = (config, _by_address(config))
         self._count = 0
         self._is_paused = False
         self._paused_until = 0.0
@@ -97,9 +97,12 @@ class Acceptor:
     def _overrides(self) -> dict[str, int]:
         """The numbers of connections that single addresses may have."""
         config = self._config
-        if self._overridden is None or self._overridden[0] is not config:
-            overrides = {_address(host): most for host, most in config.overrides_per_ip.items()}
-            self._overridden = (config, overrides)
+        if self._overridden[0] is not config:
+            try:
+                self._overridden = (config, _by_address(config))
+            except InvalidConfig as error:
+                self._notices.say("overrides", str(error))
+                self._overridden = (config, self._overridden[1])  # those of before
         return self._overridden[1]
 
     def _may_accept(self) -> bool:
@@ -176,6 +179,10 @@ class Acceptor:
         """Close the listeners."""
         for listener in self._listeners.values():
             listener.socket.close()
+
+
+def _by_address(config: BrokerConfig) -> dict[str, int]:
+    return {_address(host): most for host, most in config.overrides_per_ip.items()}
 
 
 def _address(host: str) -> str:

@@ -22,6 +22,7 @@ from octavo.log.directory.data_directory import DataDirectory
 from octavo.server.acceptor import Listener
 from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
+from octavo.server.stderr import to_stderr
 
 LOOPBACK: Final = "127.0.0.1"
 _ALL_INTERFACES: Final = ("0.0.0.0", "::")
@@ -57,8 +58,7 @@ class Server:
         self._temporary: Final = temporary
         self._listeners: Final = listeners
         self._workers: Final = ThreadPoolExecutor(_WORKERS, thread_name_prefix="octavo-worker")
-        told = {} if say is None else {"say": say}
-        self.broker: Final = Broker(directory, config, properties=settings.properties, **told)
+        self.broker: Final = Broker(directory, config, say=say or to_stderr, properties=settings.properties)
         self._reactor: Final = Reactor(self.broker, self._listeners, self._workers)
         self._background: Final = Background(
             directory,

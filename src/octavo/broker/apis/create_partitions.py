@@ -6,7 +6,7 @@ Version 2 is flexible.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
 from octavo.broker.request import Request
@@ -18,6 +18,8 @@ from octavo.errors import ErrorCode, OctavoError
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
+_MAX_PARTITIONS: Final = 10_000  # that one request adds
+
 
 def create_partitions(broker: Broker, request: Request) -> Later:
     """Answer a CreatePartitions request."""
@@ -26,28 +28,38 @@ def create_partitions(broker: Broker, request: Request) -> Later:
     def work() -> Parts:
         counts = Counter(topic.name for topic in asked.topics)
         several = {each.name: each for each in asked.topics}.values()
-        results = [_one(broker, counts, each, only_check=asked.validate_only) for each in several]
+        results, room = [], _MAX_PARTITIONS
+        for each in several:
+            result, added = _one(broker, counts, each, room, only_check=asked.validate_only)
+            results.append(result)
+            room -= added
         return [write_response(CREATE_PARTITIONS, version, {"throttle_time_ms": 0, "results": results})]
 
     return Later(work)
 
 
-def _one(broker: Broker, counts: Counter[str], asked: Struct, *, only_check: bool) -> dict[str, Any]:
+def _one(
+    broker: Broker, counts: Counter[str], asked: Struct, room: int, *, only_check: bool
+) -> tuple[dict[str, Any], int]:
+    """Return the result for one topic, and how many partitions were added; there may be `room` of them."""
     if counts[asked.name] > 1:
-        return _result(asked, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        return _result(asked, ErrorCode.INVALID_REQUEST, "Duplicate topic name."), 0
     topic = broker.image.topics.get(asked.name)
     if topic is None:
-        return _result(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+        return _result(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None), 0
     refusal = _refusal(broker, asked, len(topic.partitions))
     if refusal is not None:
-        return _result(asked, *refusal)
+        return _result(asked, *refusal), 0
+    added = asked.count - len(topic.partitions)
+    if added > room:
+        return _result(asked, ErrorCode.UNKNOWN_SERVER_ERROR, None), 0  # that is what Kafka says
     if not only_check:
         try:
             broker.add_partitions(asked.name, asked.count)
         except (OctavoError, OSError) as error:
             broker.troubles.failed(f"topic {asked.name} got no more partitions", error)
-            return _result(asked, storage_error(error), reason(error))
-    return _result(asked, 0, None)
+            return _result(asked, storage_error(error), reason(error)), 0
+    return _result(asked, 0, None), added
 
 
 def _refusal(broker: Broker, asked: Struct, present: int) -> tuple[ErrorCode, str] | None:
