@@ -43,7 +43,7 @@ class BrokerProcess:
 
     def serves_or_ends_with(self, code: int) -> bool:
         """Start the broker. Returns whether it serves, or has ended with this exit code."""
-        return self._begin() or self._wait() == code
+        return self._begin() or self.wait() == code
 
     def _begin(self) -> bool:
         self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -55,14 +55,15 @@ class BrokerProcess:
     def kill(self) -> None:
         """Kill the broker with SIGKILL."""
         self.process.kill()
-        self._wait()
+        self.wait()
 
     def stop(self) -> int:
         """Stop the broker with SIGTERM, and return its exit code."""
         self.process.terminate()
-        return self._wait()
+        return self.wait()
 
-    def _wait(self) -> int:
+    def wait(self) -> int:
+        """Wait for the end of the process. Returns its exit code."""
         code = self.process.wait(PATIENCE_S)
         assert self._listener is not None
         self._listener.join(PATIENCE_S)
@@ -81,11 +82,15 @@ class BrokerProcess:
         """What the broker has said on standard error, in all its lives."""
         return "".join(self._said)
 
-    def wait_for_word(self, words: str) -> None:
-        """Return when the broker says something with these words, from now on."""
+    @property
+    def lines(self) -> int:
+        """How many lines the broker has said."""
+        return len(self._said)
+
+    def wait_for_word(self, words: str, since: int) -> None:
+        """Return when the broker has said something with these words, after so many lines."""
         with self._heard:
-            before = len(self._said)
-            heard = self._heard.wait_for(lambda: any(words in line for line in self._said[before:]), PATIENCE_S)
+            heard = self._heard.wait_for(lambda: any(words in line for line in self._said[since:]), PATIENCE_S)
         assert heard, f"nothing was said about {words!r}: {self.said()}"
 
     def __enter__(self) -> Self:

@@ -143,8 +143,9 @@ def test_a_disk_that_is_full_again_and_again_loses_nothing(small_disk: Path) -> 
         with Load(broker.address, Random(17)) as load:
             for round_ in range(2):
                 load.wait_for(300)
+                before = broker.lines
                 filler = fill(small_disk)
-                broker.wait_for_word("cannot be written")
+                broker.wait_for_word("cannot be written", before)
                 if round_:
                     broker.kill()
                     assert broker.serves_or_ends_with(2)

@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from octavo.log.names import CLEAN_SHUTDOWN
 from tests.faults.broker_process import BrokerProcess
 from tests.faults.load import BROKER, Load
 from tests.history import Removals, check
@@ -17,14 +18,22 @@ from tests.kafka.conftest import NewBroker
 
 
 def kill_under_load(folder: Path, kills: int, seed: int, most: int) -> tuple[Path, Load, Removals]:
-    """Kill a broker again and again, each time when up to `most` more sends are acknowledged, and stop it at last."""
+    """Kill a broker again and again, each time when up to `most` more sends are acknowledged.
+
+    Now and then, and at last, it is stopped with SIGTERM instead, under the same load.
+    """
     random = Random(seed)
     with BrokerProcess(folder, BROKER) as broker:
         with Load(broker.address, random) as load:
-            for _ in range(kills):
+            for number in range(kills):
                 load.wait_for(random.choice([1, most // 10, most]))
                 broker.kill()
                 broker.start()
+                if number % 5 == 4:
+                    load.wait_for(most)
+                    assert broker.stop() == 0
+                    assert (broker.data / CLEAN_SHUTDOWN).exists()
+                    broker.start()
         assert not load.errors
         removals = load.read_everything(broker.address)
         assert broker.stop() == 0

@@ -209,7 +209,11 @@ def _listen(addresses: Sequence[Address], backlog: int) -> list[Listener]:
     try:
         for host, port, advertised in addresses:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            listening = socket.create_server((host, port), family=family, backlog=backlog)
+            try:
+                listening = socket.create_server((host, port), family=family, backlog=backlog)
+            except OSError as error:
+                why = (error.strerror or str(error)).partition(" (while")[0]
+                raise OSError(f"cannot listen at {_bracketed(host)}:{port}: {why}") from error
             listening.setblocking(False)
             # Clients come back to what they are told, and nobody can connect to all interfaces.
             told = socket.gethostname() if host in _ALL_INTERFACES else host

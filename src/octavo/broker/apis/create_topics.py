@@ -70,7 +70,7 @@ def _one(broker: Broker, asked: Struct, *, only_check: bool) -> dict[str, Any]:
         except TopicExists:
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.") from None
         except (OctavoError, OSError) as error:
-            broker.troubles.failed(f"topic {name} could not be created", error)
+            broker.troubles.failed("topics cannot be created", error)
             why = f"Topic '{name}' could not be created: {reason(error)}"
             raise Refused(storage_error(error), why) from None
     return {

@@ -69,7 +69,7 @@ def _create(broker: Broker, request: Request, asked: Struct, names: list[str]) -
         except TopicExists:
             pass  # somebody else was faster
         except (OctavoError, OSError) as error:
-            broker.troubles.failed(f"topic {name} could not be created", error)
+            broker.troubles.failed("topics cannot be created", error)
     return _answer(broker, request, asked, _found(broker.image, request.version, asked.topics))
 
 
