@@ -1,4 +1,4 @@
-"""Compare the proportional set size of the brokers: before and under load, and with many idle connections."""
+"""Compare the memory of the brokers: before and under load, and with many idle connections."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from statistics import median
 from typing import Final
 
 from benchmarks.broker import requests
@@ -29,9 +30,9 @@ def measure(*, scale: int) -> list[Result]:
     """Measure Octavo once, and Kafka with the smallest heap that carries the load."""
     with scratch() as folder, octavo(folder / "octavo") as broker:
         tell("memory before and under load")
-        before = within("memory before anything is produced", broker.pss_mib(), _BEFORE_MIB, "MiB")
+        before = within("memory before anything is produced", broker.memory_mib(), _BEFORE_MIB, "MiB")
         idle = _idle_connections(broker)
-        ours = _peak(broker, lambda: _use(broker, scale))
+        ours = _typical(broker, lambda: _use(broker, scale))
     heap_mib, theirs = _smallest_kafka(scale)
     name = f"memory under load vs Kafka with a heap of {heap_mib} MiB"
     return [
@@ -49,14 +50,14 @@ def _use(broker: Served, scale: int) -> None:
     replace(Load(LIBRDKAFKA, FETCH), size=3 * _LOAD // scale).run(broker, "fetch", "used")
 
 
-def _peak(broker: Served, use: Callable[[], None]) -> float:
-    """Return the largest proportional set size while the broker is used."""
+def _typical(broker: Served, use: Callable[[], None]) -> float:
+    """Return the memory while the broker is used: the median of many looks at it."""
     done = threading.Event()
-    sizes = [broker.pss_mib()]
+    sizes = [broker.memory_mib()]
 
     def watch() -> None:
         while not done.wait(_INTERVAL_S):
-            sizes.append(broker.pss_mib())
+            sizes.append(broker.memory_mib())
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -65,7 +66,7 @@ def _peak(broker: Served, use: Callable[[], None]) -> float:
     finally:
         done.set()
         watcher.join()
-    return max(sizes)
+    return median(sizes)
 
 
 def _smallest_kafka(scale: int) -> tuple[int, float]:
@@ -74,7 +75,7 @@ def _smallest_kafka(scale: int) -> tuple[int, float]:
         with scratch() as folder:
             try:
                 with kafka(folder / "kafka", heap_mib=heap_mib) as broker:
-                    return heap_mib, _peak(broker, lambda broker=broker: _use(broker, scale))  # type: ignore[misc]
+                    return heap_mib, _typical(broker, lambda broker=broker: _use(broker, scale))  # type: ignore[misc]
             except (BrokerFailed, subprocess.CalledProcessError, OSError) as error:
                 tell(f"Kafka does not carry it with {heap_mib} MiB: {type(error).__name__}")
     raise RuntimeError("Kafka carries the load with none of the heaps")
@@ -86,8 +87,8 @@ def _idle_connections(broker: Served) -> Result:
     request = requests.metadata("idle")
     with Connections(broker.address, 1) as clients:
         clients.ask_all(request)
-    before = broker.pss_mib()
+    before = broker.memory_mib()
     with Connections(broker.address, _IDLE) as clients:
         clients.ask_all(request)
-        more = broker.pss_mib() - before
+        more = broker.memory_mib() - before
     return within(f"memory of {_IDLE:,} idle connections", max(more, 0.0), _IDLE_MIB, "MiB")

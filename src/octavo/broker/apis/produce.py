@@ -17,7 +17,7 @@ from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
 from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError, RecordError
-from octavo.log.append.readiness import is_quick, prepare
+from octavo.log.append.readiness import is_quick, prepare, settle
 from octavo.log.log import Log
 from octavo.records import Codec
 
@@ -62,7 +62,10 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
 
     def work() -> Parts | None:
         prepare()
-        return _produce(broker, version, memoryview(body))
+        try:
+            return _produce(broker, version, memoryview(body))
+        finally:
+            settle()
 
     return Later(work)
 

@@ -1,4 +1,4 @@
-"""Whether appends are as fast as they will be, or something has to be loaded first: `is_quick`, `prepare`.
+"""Whether appends are as fast as they will be, or something has to be loaded first: `is_quick`, `prepare`, `settle`.
 
 The first append of a process imports NumPy, and a quarter of a megabyte later kernels are loaded. Until that is done,
 and while kernels are being compiled, a thread that must not pause leaves appends to other threads.
@@ -12,6 +12,7 @@ _QUICKLY_INTERPRETED: Final = 32 << 10  # bytes; interpreted kernels take up to 
 
 _is_prepared = False
 _is_loaded = False  # nothing is left to be loaded
+_is_settled = False
 
 
 def is_quick(size: int) -> bool:
@@ -34,3 +35,17 @@ def prepare() -> None:
         import octavo.log.append.validator  # noqa: F401 # it imports all else
 
         _is_prepared = True
+
+
+def settle() -> None:
+    """Give back the memory that only loading needs, as soon as all is loaded. Call this in a thread that may pause."""
+    global _is_settled
+    if _is_settled:
+        return
+    from octavo.records.kernels import is_loaded, validate
+
+    if is_loaded(validate.validate):
+        from octavo.records.kernels.compilation.compiler_pages import give_back_pages
+
+        _is_settled = True
+        give_back_pages()
