@@ -34,11 +34,18 @@ MADE: Final = (
     "configs --alter --topic orders --delete-config retention.bytes",
     "configs --alter --entity-type users --entity-name ann --add-config producer_byte_rate=10000000",
     "configs --alter --entity-type clients --entity-default --add-config request_percentage=150",
+    "configs --alter --entity-type brokers --entity-default --add-config log.retention.ms=987654321",
+    "configs --alter --entity-type brokers --entity-name 1 --add-config message.max.bytes=1500000",
+    "client-metrics --alter --name mine --metrics org.apache.kafka. --interval 60000",
 )
 ASKED: Final = (
     "topics --describe",
     "configs --describe --topic orders",
     "configs --describe --topic compacted",
+    "configs --describe --topic again --all",
+    "configs --describe --entity-type brokers --entity-default",
+    "configs --describe --entity-type brokers --entity-name 1",
+    "client-metrics --describe",
     "configs --describe --entity-type users",
     "configs --describe --entity-type clients",
     "get-offsets --time earliest",

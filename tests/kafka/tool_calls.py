@@ -98,8 +98,13 @@ _CONFIGS: Final = (
     "configs --alter --topic orders --add-config retention.ms=-5",
     "configs --alter --topic missing --add-config retention.ms=1",
     "configs --describe --topic orders",
+    "configs --alter --entity-type brokers --entity-default --add-config log.retention.ms=123456789",
     "configs --describe --entity-type brokers --entity-default",
     "configs --describe --topic plain --all",
+    "configs --alter --entity-type brokers --entity-name 1 --add-config message.max.bytes=2000000",
+    "configs --alter --entity-type brokers --entity-name 1 --delete-config message.max.bytes",
+    "configs --alter --entity-type brokers --entity-default --delete-config log.retention.ms",
+    "configs --alter --entity-type brokers --entity-name 1 --add-config log.dirs=/nowhere",
     "configs --describe --entity-type users",
     "configs --alter --entity-type users --entity-name ann --add-config producer_byte_rate=1000000",
     "configs --alter --entity-type clients --entity-name app --add-config consumer_byte_rate=2000000",
@@ -133,16 +138,15 @@ _RECORDS: Final = (
 )
 
 _READING: Final = (
-    "console-consumer --topic orders --partition 0 --offset earliest --timeout-ms 300",
-    "console-consumer --topic assigned --partition 0 --offset 0 --timeout-ms 300 --formatter-property print.key=true "
+    "console-consumer --topic orders --partition 0 --offset earliest --max-messages 1",
+    "console-consumer --topic orders --partition 1 --offset earliest --max-messages 1 --property print.key=true",
+    "console-consumer --topic orders --partition 2 --offset 1 --max-messages 1 --isolation-level read_committed",
+    "console-consumer --topic orders --partition 2 --offset latest --timeout-ms 100",
+    "console-consumer --topic assigned --partition 1 --offset 0 --max-messages 2 --formatter-property print.key=true "
     "--formatter-property print.headers=true --formatter-property print.offset=true "
     "--formatter-property print.partition=true",
-    "console-consumer --topic assigned --partition 1 --offset earliest --timeout-ms 300 --property print.key=true "
+    "console-consumer --topic assigned --partition 1 --offset earliest --max-messages 2 --property print.key=true "
     "--property print.headers=true --property print.epoch=true",
-    "console-consumer --topic orders --partition 1 --offset earliest --max-messages 1 --timeout-ms 3000 "
-    "--property print.key=true",
-    "console-consumer --topic orders --partition 2 --offset latest --timeout-ms 300",
-    "console-consumer --topic orders --partition 0 --offset earliest --isolation-level read_committed --timeout-ms 300",
     "get-offsets",
     "get-offsets --topic orders",
     "get-offsets --topic orders --time earliest",
@@ -182,7 +186,10 @@ _CLUSTER: Final = (
     "features upgrade --feature metadata.version=99",
     "client-metrics --list",
     "client-metrics --describe",
+    "client-metrics --alter --name mine --metrics org.apache.kafka. --interval 60000",
     "client-metrics --list",
+    "client-metrics --describe --name mine",
+    "client-metrics --delete --name mine",
     "client-metrics --list",
     "leader-election --election-type preferred --topic orders --partition 0",
     "leader-election --election-type preferred --all-topic-partitions",
@@ -191,6 +198,7 @@ _CLUSTER: Final = (
     "reassign-partitions --list",
     "reassign-partitions --generate --topics-to-move-json-file {moved} --broker-list 1",
     "reassign-partitions --execute --reassignment-json-file {same}",
+    "reassign-partitions --verify --reassignment-json-file {same}",
     "reassign-partitions --execute --reassignment-json-file {elsewhere}",
     "reassign-partitions --execute --reassignment-json-file {of_nothing}",
     "reassign-partitions --list",

@@ -19,7 +19,7 @@ import org.apache.kafka.common.utils.Exit;
 
 /** Runs Kafka's command-line tools with given arguments, and tells what each prints and how it ends. */
 final class Tools {
-    private static final long PATIENCE_MS = TimeUnit.SECONDS.toMillis(20);
+    private static final long PATIENCE_MS = TimeUnit.SECONDS.toMillis(60);
 
     private Tools() {
     }
