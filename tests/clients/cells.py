@@ -33,6 +33,11 @@ class Cell(NamedTuple):
         return self.feature.name in self.client.not_yet
 
     @property
+    def fails_on_kafka(self) -> bool:
+        """Whether it may fail with Apache Kafka."""
+        return self.feature.name in self.client.not_on_kafka
+
+    @property
     def excuse(self) -> str | None:
         """Why it is not done; None if it is."""
         return self.client.cannot.get(self.feature.name) or self.client.not_yet.get(self.feature.name)

@@ -31,6 +31,7 @@ class Client:
     cannot: Mapping[str, str] = field(default_factory=dict)  # what the client has no way to do, and why
     consumes_alone: bool = True  # without a group
     not_yet: Mapping[str, str] = field(default_factory=dict)  # what Octavo does not let it do, and why
+    not_on_kafka: Mapping[str, str] = field(default_factory=dict)  # what Apache Kafka does not let it do, and why
     needs_java: bool = False
 
 
@@ -164,7 +165,15 @@ _CLIENTS: Final = [
         },
         consumes_alone=False,
     ),
-    Client("franz-go", _in_go_mod("github.com/twmb/franz-go"), _franz_go),
+    Client(
+        "franz-go",
+        _in_go_mod("github.com/twmb/franz-go"),
+        _franz_go,
+        not_on_kafka={
+            "idempotence over a kill": "After a kill Apache Kafka may know only the last batch of a producer again. It "
+            "answers OUT_OF_ORDER_SEQUENCE_NUMBER if earlier ones are repeated; franz-go then duplicates them.",
+        },
+    ),
     Client(
         "Apache Kafka, Java",
         lambda: version("broker"),

@@ -16,8 +16,8 @@ _HEAD: Final = """\
 # Clients
 
 Which clients do what with the broker. Each cell is a test, which has the client do what the row says, and then reads
-the broker's files to see that it was done. The same tests pass against Apache Kafka 4.3. `python -m tests.clients`
-writes this page.
+the broker's files to see that it was done. The same tests pass against Apache Kafka 4.3, but for what is named at the
+end. `python -m tests.clients` writes this page.
 
 **yes**: it works. A number: it does not, for the reason at the end. A number in *italics* is Octavo's fault, the others
 are the client's own.
@@ -54,6 +54,11 @@ def _matrix() -> Iterator[str]:
     yield ""
     for note, number in notes.items():
         yield f"{number}. {note}"
+    yield ""
+    yield "## What may fail with Apache Kafka"
+    yield ""
+    for client in CLIENTS.values():
+        yield from (f"- {client.name}, {name}: {reason}" for name, reason in client.not_on_kafka.items())
 
 
 def _cell(cell: Cell, notes: dict[str, int]) -> str:

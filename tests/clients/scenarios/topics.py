@@ -30,7 +30,7 @@ def create(stage: Stage) -> None:
 @feature(_GROUP, "list topics", "All names are told.")
 def list_topics(stage: Stage) -> None:
     topic = stage.new_topic()
-    assert topic in stage.client.list_topics()
+    eventually(lambda: topic in stage.client.list_topics())
     assert f"{topic}-not" not in stage.client.list_topics()
 
 
