@@ -73,7 +73,7 @@ def type_of(kind: Kind) -> SettingType:
 def shown(kind: Kind, text: str) -> str:
     """Return a valid value as Kafka shows it: `true` for `TRUE`, and lists without blanks."""
     if isinstance(kind, (Words, Throttled)):
-        return ",".join(item.strip() for item in text.split(","))
+        return ",".join(item.strip() for item in text.split(",") if item.strip())
     try:
         return kind.write(kind.read(text))
     except ValueError:  # nobody has checked what a broker was started with

@@ -142,7 +142,7 @@ class Plain:
         if isinstance(value, tuple):
             return [self._plain(each, name, sent) for each in value if name not in _LISTS or self._is_meant(each, sent)]
         if name == "topic_id":
-            return f"the id of {self._names[value]}" if value in self._names else value
+            return f"the id of {self._names[value]}" if value in self._names else value == bytes(16)
         if name == "records" and value:
             return _batches(value)
         if name == "log_append_time_ms":

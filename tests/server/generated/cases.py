@@ -102,6 +102,8 @@ def _tried(maker: Maker, api_key: int, version: int) -> Step:
     content = maker.request(api_key, version)
     if "resources" in content and any(each.get("resource_type") != 2 for each in content["resources"]):
         content["validate_only"] = True  # others would see what is changed
+    if api_key == keys.PRODUCE and content["transactional_id"] is not None and _may_be_transactional(content):
+        content["transactional_id"] = None  # transactions are not served yet
     if api_key == keys.UPDATE_FEATURES:  # of several errors Kafka tells that of a hash map's first
         content["feature_updates"] = content["feature_updates"][:1]
     if api_key == keys.ALTER_CONFIGS:  # to a resource that is named twice Kafka does not answer at all
@@ -112,6 +114,11 @@ def _tried(maker: Maker, api_key: int, version: int) -> Step:
     if maker.odd(0.3):
         step.damage = (maker.rng.choice(_DAMAGES[: 3 if api_key in _OWN | _WIDE else 5]), maker.rng.getrandbits(16))
     return step
+
+
+def _may_be_transactional(content: dict[str, Any]) -> bool:
+    records = [str(each["records"]) for topic in content["topic_data"] for each in topic["partition_data"]]
+    return any("attributes" in each or "flip" in each for each in records)
 
 
 # What is done to bodies. Only readers get bytes that are changed: they might delete something otherwise.

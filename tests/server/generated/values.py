@@ -134,6 +134,8 @@ def config(m: Maker, *, operation: bool = False) -> dict[str, Any]:
 def configs(m: Maker, *, operation: bool = False) -> list[dict[str, Any]]:
     """Return some settings, each once unless it is odd."""
     some = [config(m, operation=operation) for _ in range(m.rng.choice((0, 1, 1, 1, 2, 3)))]
+    unknown = [each for each in some if each["name"] in _UNKNOWN]
+    some = [each for each in some if each not in unknown[1:]]
     wrong = [each for each in some if each.get("config_operation", 0) not in (0, 1)]
     for each in wrong[1:]:  # of several errors Kafka tells that of a hash map's first
         each["config_operation"] = 0
@@ -261,7 +263,7 @@ VALUES: Final[dict[str, Choose]] = {
     "DescribeQuorum.topic_name": of("__cluster_metadata", odd=("a-data", "nope")),
     "DescribeQuorum.partition_index": of(0, odd=(1, -1)),
     # Quotas.
-    "entity_type": of("user", "client-id", odd=("ip", "", "x")),
+    "entity_type": of("user", "client-id", odd=("", "x")),
     "entity_name": lambda m: f"{m.prefix}{m.pick(('u', 'v'), ('', ' '))}",
     "match_type": of(0, odd=(1, 3, -1)),
     "match": lambda m: f"{m.prefix}{m.pick(('u', 'v'), ('', ' '))}",

@@ -35,14 +35,13 @@ def create_topics(broker: Broker, request: Request) -> Later:
         counts = Counter(topic.name for topic in asked.topics)
         several = {each.name: each for each in asked.topics}.values()
         is_too_much = sum(_partitions(broker, each) for each in several) > _MAX_PARTITIONS
+        if is_too_much:
+            raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         topics = []
         for each in several:
             try:
                 if counts[each.name] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                if is_too_much:
-                    why = "Excessively large number of partitions per request."
-                    raise Refused(ErrorCode.POLICY_VIOLATION, why)
                 topics.append(_one(broker, each, only_check=asked.validate_only))
             except Refused as refused:
                 topics.append(_failed(each, refused))

@@ -33,8 +33,13 @@ def delete_topics(broker: Broker, request: Request) -> Later:
 
     def work() -> Parts:
         counts = Counter((each.name, each.topic_id) for each in topics)
-        several = {(each.name, each.topic_id): each for each in topics}
-        responses = [_one(broker, version, each, is_twice=counts[key] > 1) for key, each in several.items()]
+        # A topic that is named twice is answered once; what names none, or one in two ways, each time.
+        named = {
+            (each.name, each.topic_id): each for each in topics if (each.name is None) != (each.topic_id == _NO_ID)
+        }
+        others = [each for each in topics if (each.name, each.topic_id) not in named]
+        responses = [_one(broker, version, each, is_twice=counts[key] > 1) for key, each in named.items()]
+        responses += [_one(broker, version, each, is_twice=False) for each in others]
         return [write_response(DELETE_TOPICS, version, {"throttle_time_ms": 0, "responses": responses})]
 
     return Later(work)

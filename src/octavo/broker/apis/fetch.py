@@ -133,9 +133,8 @@ class _Fetch:
                 results.append(self._failed(each, found))
                 continue
             result = self._read_one(each, found.log, min(left, each.max_bytes), at_least_one)
-            if result.records is not None:
-                left = max(0, left - result.records.size)
-                at_least_one = False
+            left = max(0, left - (0 if result.records is None else result.records.size))
+            at_least_one = at_least_one and result.records is None
             results.append(result)
         return results + missing
 
