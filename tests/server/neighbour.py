@@ -19,6 +19,7 @@ from tests.server.requests import create, delete, fetch, produce
 
 TOPIC: Final = "of-the-neighbour"
 _DELETED_AT_ONCE: Final = 50
+_PAUSE_S: Final = 0.005  # leaves time for the others
 _ADMIN_PATIENCE_S: Final = 600  # somebody may have asked for ten thousand partitions, which comes first
 
 
@@ -44,7 +45,7 @@ class Neighbour:
 
     def _run(self) -> None:
         try:
-            while not self._is_over.is_set():
+            while not self._is_over.wait(_PAUSE_S):
                 self._take_turn()
         except Exception as error:
             self._failure = error

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from octavo.broker.wire.api_keys import API_VERSIONS, METADATA, PRODUCE
+from octavo.broker.wire.messages import read_response
 from octavo.errors import InvalidConfig
 from octavo.server import reactor
 from octavo.server.serving import serve
 from tests.server.raw import PATIENCE_S, RawClient, header
+from tests.server.requests import create, frame
 
 VERSIONS = header(API_VERSIONS, 2, flexible=False)
 
@@ -87,11 +89,11 @@ def test_connections_that_come_too_fast_wait(tmp_path: Path) -> None:
 
 def test_an_idle_connection_is_closed(tmp_path: Path) -> None:
     with serve(tmp_path / "data", config={"connections.max.idle.ms": "10"}) as server:
-        with RawClient(server.bootstrap_servers) as client:
-            assert client.receive() is None
-        with RawClient(server.bootstrap_servers) as client:
-            client.socket.sendall(b"\0\0\0")  # half a request
-            assert client.receive() is None
+        silent, slow = (RawClient(server.bootstrap_servers) for _ in range(2))
+        slow.socket.sendall(b"\0\0\0")  # less than a size
+        for each in (silent, slow):
+            assert each.receive() is None
+            each.socket.close()
 
 
 def test_requests_wait_for_the_memory_of_others(tmp_path: Path) -> None:
@@ -203,9 +205,9 @@ signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 request = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 with serve() as server:
     host, _, port = server.bootstrap_servers.rpartition(":")
-    for _ in range(50):  # none of them reads its answers
+    for _ in range(10):  # none of them reads its answers
         client = socket.create_connection((host, int(port)))
-        client.sendall(request * 1000)
+        client.sendall(request * 300)
         client.close()
     client = socket.create_connection((host, int(port)))
     client.sendall(request)
@@ -222,6 +224,21 @@ print("served")
 def test_a_program_that_dies_of_sigpipe_and_forks_can_serve() -> None:
     done = subprocess.run([sys.executable, "-c", _EMBEDDING], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("served\n", 0), done.stderr
+
+
+def test_a_topic_that_several_create_at_once_is_there_for_all_of_them(tmp_path: Path) -> None:
+    said: list[str] = []
+    with serve(tmp_path / "data", say=said.append) as server:
+        clients = [RawClient(server.bootstrap_servers) for _ in range(10)]
+        for each in clients:
+            each.send(frame(create("wanted-by-all")))
+        for each in clients:
+            answer = each.receive()
+            assert answer is not None
+            (topic,) = read_response(METADATA, 4, memoryview(answer)[4:]).topics
+            assert (topic.error_code, len(topic.partitions)) == (0, 1)
+            each.socket.close()
+    assert said == []
 
 
 def test_a_message_that_nobody_reads_stops_nobody() -> None:
