@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,7 @@ from typing import Any, Final
 from octavo.server.serving import serve
 from tests.kafka.conftest import NewBroker
 from tests.kafka.judge import Judge
+from tests.kafka.releases import QUICK, java
 from tests.kafka.tool_calls import CALLS, FILES
 from tests.kafka.tools import Call, Printed, Tools
 
@@ -45,6 +47,21 @@ def test_tools_print_the_same(kafka_broker: Judge, new_broker: NewBroker, tmp_pa
             line for call, told in zip(CALLS, ours.run_all(CALLS), strict=True) for line in compare(theirs, call, told)
         ]
     assert not found, "\n".join([f"{len(found)} differences:", *found[:60]])
+
+
+def test_the_verifiable_producer_is_acknowledged(kafka_broker: Judge, tmp_path: Path) -> None:
+    """In a process of its own: it tells what it did when its process ends."""
+    jars = ":".join(map(str, kafka_broker.release.jars))
+    command = [java(), *QUICK, "-cp", jars, "org.apache.kafka.tools.VerifiableProducer", "--topic", "verified"]
+    with serve(tmp_path / "ours") as server:
+        address = ["--bootstrap-server", server.bootstrap_servers]
+        options = ["--max-messages", "20", "--acks", "-1", "--repeating-keys", "3"]
+        done = subprocess.run([*command, *address, *options], capture_output=True, text=True, timeout=60)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    acknowledged = [each for each in told if each["name"] == "producer_send_success"]
+    assert [(each["offset"], each["value"]) for each in acknowledged] == [(n, str(n)) for n in range(20)], done.stderr
+    (result,) = [each for each in told if each["name"] == "tool_data"]
+    assert (result["sent"], result["acked"]) == (20, 20)
 
 
 def compare(kafka: Tools, call: Call, told: Printed) -> list[str]:
