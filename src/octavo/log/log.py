@@ -380,15 +380,24 @@ class Log(ReadableLog):
             return [segment.base_offset for segment in gone]
 
     def delete_files(self, now_ms: int | None = None) -> int:
-        """Remove the files of deleted segments whose delay is over. Returns the number of these segments."""
+        """Remove the files of deleted segments whose delay is over. Returns the number of these segments.
+
+        Appends go on meanwhile: a system may take long to remove a large file.
+        """
         state = self._state
+        segments = state.segments
         with state.lock:
             state.check_ready()
             now_ms = state.clock() if now_ms is None else now_ms
-            state.segments.put_away_leaving(state.removal_ms(now_ms))
-            if state.segments.due(now_ms):
+            segments.put_away_leaving(state.removal_ms(now_ms))
+            due = segments.due(now_ms)
+            if due:
                 state.owner.check_lock()
-            return state.segments.remove_due(now_ms)
+        for segment in due:
+            segment.remove_deleted()
+            with state.lock:
+                segments.forget_removed(segment)
+        return len(due)
 
     # -------------------------------------------------------------------------------------------------------- compact
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from octavo.broker.answers import Parts
+from octavo.broker.answers import Later, Parts
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DELETE_RECORDS
 from octavo.broker.wire.messages import Struct, write_response
@@ -19,15 +19,19 @@ if TYPE_CHECKING:
 _HIGH_WATERMARK: Final = -1
 
 
-def delete_records(broker: Broker, request: Request) -> Parts:
-    """Answer a DeleteRecords request."""
-    asked = request.read()
+def delete_records(broker: Broker, request: Request) -> Later:
+    """Answer a DeleteRecords request. By then the new starts are on the disk, and that takes a while."""
+    asked, version = request.read(), request.version
     several = {(topic.name, each.partition_index): each for topic in asked.topics for each in topic.partitions}
-    found: dict[str, list[dict[str, Any]]] = {}
-    for (name, _), each in several.items():
-        found.setdefault(name, []).append(_one(broker, name, each))
-    topics = [{"name": name, "partitions": partitions} for name, partitions in found.items()]
-    return [write_response(DELETE_RECORDS, request.version, {"throttle_time_ms": 0, "topics": topics})]
+
+    def work() -> Parts:
+        found: dict[str, list[dict[str, Any]]] = {}
+        for (name, _), each in several.items():
+            found.setdefault(name, []).append(_one(broker, name, each))
+        topics = [{"name": name, "partitions": partitions} for name, partitions in found.items()]
+        return [write_response(DELETE_RECORDS, version, {"throttle_time_ms": 0, "topics": topics})]
+
+    return Later(work)
 
 
 def _one(broker: Broker, name: str, asked: Struct) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError,
 from octavo.log.append.readiness import is_quick, prepare, settle
 from octavo.log.log import Log
 from octavo.records import Codec
+from octavo.records.layout import MAX_INT64
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
-    from octavo.log.log import Log
 
 _OF_RECORDS: Final = "One or more records have been rejected"
 _OF_TIME: Final = f"{_OF_RECORDS} due to invalid timestamp"
@@ -54,10 +54,12 @@ Results = dict[str | bytes, list[PartitionResult]]  # by topic
 
 
 def produce(broker: Broker, request: Request) -> Parts | Later | None:
-    """Answer a Produce request. Another thread does it while appends take long, because something has to be loaded."""
-    if is_quick(len(request.body)):
+    """Answer a Produce request. Another thread does it if it takes long: it flushes, or something has to be loaded."""
+    if is_quick(len(request.body)) and not broker.flushes_appends:
         return _produce(broker, request.version, request.body)
-    read_produce(request.body, request.version)  # if it is malformed, that is said at once
+    asked = read_produce(request.body, request.version)  # if it is malformed, that is said at once
+    if is_quick(len(request.body)) and not any(_flushes(broker, each) for each in asked.partitions):
+        return _produce(broker, request.version, request.body)
     version, body = request.version, bytes(request.body)
 
     def work() -> Parts | None:
@@ -68,6 +70,12 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
             settle()
 
     return Later(work)
+
+
+def _flushes(broker: Broker, wanted: PartitionProduce) -> bool:
+    """Return whether some appends to the partition wait for the disk."""
+    found = broker.led_log(wanted.topic, wanted.partition)
+    return not isinstance(found, int) and found.log.config.flush_messages < MAX_INT64
 
 
 def _produce(broker: Broker, version: int, body: memoryview) -> Parts | None:

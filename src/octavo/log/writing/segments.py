@@ -149,13 +149,9 @@ class LogSegments:
         """Return the segments whose files may be removed at `now_ms`."""
         return [segment for due_ms, segment in self._deleted if due_ms <= now_ms]
 
-    def remove_due(self, now_ms: int) -> int:
-        """Remove the files of the segments that are `due`. Returns the number of these segments."""
-        due = self.due(now_ms)
-        for segment in due:
-            segment.remove_deleted()
-        self._deleted = [(due_ms, segment) for due_ms, segment in self._deleted if due_ms > now_ms]
-        return len(due)
+    def forget_removed(self, removed: Segment) -> None:
+        """Note that the files of a segment that was `due` are removed."""
+        self._deleted = [(due_ms, segment) for due_ms, segment in self._deleted if segment is not removed]
 
     def remove_all(self, now_ms: int) -> None:
         """Remove the files of all segments that have left the log, whatever their delay."""

@@ -21,7 +21,7 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if LOG in path.name}
 
 
-def test_files_of_a_segment_that_leaves_are_renamed_and_removed_when_due(segments: LogSegments, tmp_path: Path) -> None:
+def test_files_of_a_segment_that_leaves_are_renamed_and_due_for_removal(segments: LogSegments, tmp_path: Path) -> None:
     old, stays = segments.create(0, created_ms=0), segments.create(5, created_ms=0)
     segments.leave([old])
     before = segments.has_leaving
@@ -30,9 +30,9 @@ def test_files_of_a_segment_that_leaves_are_renamed_and_removed_when_due(segment
     assert (before, segments.has_leaving) == (True, False)
     assert files(tmp_path) == {file_name(0, LOG) + DELETED, file_name(5, LOG)}
     assert segments.due(59) == []
-    assert segments.remove_due(59) == 0
     assert segments.due(60) == [old]
-    assert segments.remove_due(60) == 1
+    old.remove_deleted()
+    segments.forget_removed(old)
     assert segments.due(60) == []
     assert files(tmp_path) == {stays.path.name}
 

@@ -1,0 +1,70 @@
+"""Work that waits for the disk is not done by the thread that serves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from octavo.broker.wire.api_keys import DELETE_RECORDS, PRODUCE
+from octavo.log.log import Log
+from octavo.log.writing.flushing import Flushing
+from octavo.server.serving import Server
+from tests.server.conversation import Conversation
+from tests.server.questions import batch
+
+_REACTOR = "octavo-reactor"
+
+
+@pytest.fixture
+def client(served: Server) -> Iterator[Conversation]:
+    served.directory.create_topic("events", config={"flush.messages": "1"})
+    served.directory.create_topic("others")
+    yield Conversation(served.bootstrap_servers)
+    served.directory.delete_topic("events")
+    served.directory.delete_topic("others")
+
+
+def produce(client: Conversation, topic: str) -> None:
+    content = {
+        "transactional_id": None,
+        "acks": 1,
+        "timeout_ms": 1000,
+        "topic_data": [{"name": topic, "partition_data": [{"index": 0, "records": batch(b"one")}]}],
+    }
+    (answer,) = client.raw_answer(PRODUCE, 9, content).responses
+    assert answer.partition_responses[0].error_code == 0
+
+
+def noting_threads(monkeypatch: pytest.MonkeyPatch, kind: type, method: str) -> list[str]:
+    """Return the names of the threads that call the method from now on."""
+    threads: list[str] = []
+    really = getattr(kind, method)
+
+    def noting(self: object, *arguments: Any, **options: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return really(self, *arguments, **options)
+
+    monkeypatch.setattr(kind, method, noting)
+    return threads
+
+
+def test_flushes_of_appends(client: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    produce(client, "others")  # from now on everything is loaded
+    appending = noting_threads(monkeypatch, Log, "append")
+    flushing = noting_threads(monkeypatch, Flushing, "flush")
+    produce(client, "others")
+    assert (appending, flushing) == ([_REACTOR], [])
+    produce(client, "events")
+    assert flushing == appending[1:] != [_REACTOR]
+
+
+def test_deletion_of_records(client: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    produce(client, "events")
+    deleting = noting_threads(monkeypatch, Log, "delete_records_before")
+    topics = [{"name": "events", "partitions": [{"partition_index": 0, "offset": 1}]}]
+    (topic,) = client.raw_answer(DELETE_RECORDS, 1, {"topics": topics, "timeout_ms": 1000}).topics
+    assert topic.partitions[0].low_watermark == 1
+    assert deleting not in ([], [_REACTOR])
