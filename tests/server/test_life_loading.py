@@ -60,3 +60,14 @@ slow = {"numpy", "numba", "llvmlite", "pyarrow", "pyspark", "kio", "hypothesis"}
 assert not slow, slow
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
+
+
+def test_the_command_does_without_hypothesis() -> None:
+    program = """
+import sys
+from octavo.cli.serve import leave_hypothesis_out
+leave_hypothesis_out()
+import kio.static.primitive
+assert not sys.modules["hypothesis"]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
+import sys
 import threading
 from typing import Final
 
@@ -52,6 +53,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal says that it is enough."""
+    leave_hypothesis_out()
     from octavo.server.serving import serve
     from octavo.server.stderr import to_stderr
 
@@ -80,6 +82,14 @@ def _raise_limit() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def leave_hypothesis_out() -> None:
+    """Have this process do without Hypothesis.
+
+    kio imports it where it is installed, to register its types for tests. That would be a third of the start.
+    """
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type] # None is how Python says: it is not there
 
 
 def _read(path: str) -> dict[str, str]:

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple, Self
 
 from octavo.broker.broker import Broker
 from octavo.broker.config import ADVERTISED, LISTENERS, LOG_DIRS, Settings, read_settings
+from octavo.broker.wire.api_keys import API_VERSIONS, METADATA
+from octavo.broker.wire.messages import is_flexible
 from octavo.errors import InvalidConfig, InvalidInput
 from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
@@ -73,7 +75,7 @@ class Server:
         )
         self._background.start()
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
-        self._workers.submit(prepare)  # last: the first produce would wait for it, and nobody else should
+        self._workers.submit(_load)
         self._is_closed = False
 
     @property
@@ -115,6 +117,13 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _load() -> None:
+    """Import what the first requests need, while the broker already listens."""
+    for api_key in (API_VERSIONS, METADATA):
+        is_flexible(api_key, 0)
+    prepare()
 
 
 def serve(
