@@ -13,9 +13,9 @@ from tests.clients.features import FEATURES
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "compatibility.md"
 _HEAD: Final = """\
-# Clients
+# Which clients work with the broker
 
-Which clients do what with the broker. Each cell is a test, which has the client do what the row says, and then reads
+Each cell is a test, which has the client do what the row says, and then reads
 the broker's files to see that it was done. The same tests pass against Apache Kafka 4.3, but for what is named at the
 end. `python -m tests.clients` writes this page.
 
