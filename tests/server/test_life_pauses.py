@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from octavo.broker.wire.api_keys import DELETE_RECORDS, PRODUCE
+from octavo.broker.wire.api_keys import API_VERSIONS, DELETE_RECORDS, PRODUCE
 from octavo.log.log import Log
 from octavo.log.writing.flushing import Flushing
 from octavo.server.serving import Server
 from tests.server.conversation import Conversation
 from tests.server.questions import batch
+from tests.server.raw import PATIENCE_S
 
 _REACTOR = "octavo-reactor"
 
@@ -68,3 +70,31 @@ def test_deletion_of_records(client: Conversation, monkeypatch: pytest.MonkeyPat
     (topic,) = client.raw_answer(DELETE_RECORDS, 1, {"topics": topics, "timeout_ms": 1000}).topics
     assert topic.partitions[0].low_watermark == 1
     assert deleting not in ([], [_REACTOR])
+
+
+def test_appends_to_a_log_that_another_thread_changes(
+    served: Server, client: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(client, "others")
+    log = served.directory.log("others", 0)
+    begun, released = threading.Event(), threading.Event()
+
+    def hold(*_: object) -> None:
+        begun.set()
+        assert released.wait(PATIENCE_S)
+
+    monkeypatch.setattr("octavo.log.log.roll_at_end", hold)  # is called with the lock
+    holding = threading.Thread(target=log.roll)
+    holding.start()
+    assert begun.wait(PATIENCE_S)
+    appending = noting_threads(monkeypatch, Log, "append")
+    producing = threading.Thread(target=produce, args=(client, "others"))
+    producing.start()
+    deadline = time.monotonic() + PATIENCE_S
+    while not appending:
+        assert time.monotonic() < deadline
+    Conversation(served.bootstrap_servers).raw_answer(API_VERSIONS, 0, {})  # others are served
+    released.set()
+    producing.join()
+    holding.join()
+    assert appending not in ([], [_REACTOR])

@@ -79,7 +79,6 @@ class Broker:
         self.image = self._make_image()
         self.settings = self._read_settings()
         self._led: dict[tuple[str | bytes, int], LedLog] = {}  # those that were asked for, of the current image
-        self.flushes_appends = self._may_flush()  # whether there are topics whose appends may wait for the disk
         directory.observe(self)
 
     def say(self, message: str) -> None:
@@ -221,10 +220,6 @@ class Broker:
             dict(cluster.credentials),
         )
 
-    def _may_flush(self) -> bool:
-        of_topics = (self.settings.of_topics, *(topic.config for topic in self.image.topics.values()))
-        return any("flush.messages" in each for each in of_topics)
-
     # ----------------------------------------------------------------------------------------------------------- waits
 
     def watch(self, wait: Wait) -> None:
@@ -258,7 +253,6 @@ class Broker:
         self._led = {}  # after the image: whoever sees this dict sees the image, too
         if self.image.configs != before.configs:
             self.settings = self._read_settings()
-        self.flushes_appends = self._may_flush()
         self._have_topics_changed = True
         self._be_poked()
 

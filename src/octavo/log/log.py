@@ -116,6 +116,15 @@ class Log(ReadableLog):
         return self._state.partition
 
     @property
+    def is_busy(self) -> bool:
+        """Whether another thread is changing the log, so that an append would have to wait, perhaps for the disk."""
+        lock = self._state.lock
+        if lock.acquire(blocking=False):
+            lock.release()
+            return False
+        return True
+
+    @property
     def is_open(self) -> bool:
         """Whether the log can still be changed: it was not closed, and its topic was not deleted."""
         return self._state.change.is_open

@@ -54,32 +54,32 @@ Results = dict[str | bytes, list[PartitionResult]]  # by topic
 
 
 def produce(broker: Broker, request: Request) -> Parts | Later | None:
-    """Answer a Produce request. Another thread does it if it takes long: it flushes, or something has to be loaded."""
-    if is_quick(len(request.body)) and not broker.flushes_appends:
-        return _produce(broker, request.version, request.body)
+    """Answer a Produce request. Another thread does it if it takes long.
+
+    That is so if an append flushes, if something has to be loaded first, and if retention or compaction holds a log.
+    """
     asked = read_produce(request.body, request.version)  # if it is malformed, that is said at once
-    if is_quick(len(request.body)) and not any(_flushes(broker, each) for each in asked.partitions):
-        return _produce(broker, request.version, request.body)
+    if is_quick(len(request.body)) and not any(_waits(broker, each) for each in asked.partitions):
+        return _produce(broker, request.version, asked)
     version, body = request.version, bytes(request.body)
 
     def work() -> Parts | None:
         prepare()
         try:
-            return _produce(broker, version, memoryview(body))
+            return _produce(broker, version, read_produce(memoryview(body), version))
         finally:
             settle()
 
     return Later(work)
 
 
-def _flushes(broker: Broker, wanted: PartitionProduce) -> bool:
-    """Return whether some appends to the partition wait for the disk."""
+def _waits(broker: Broker, wanted: PartitionProduce) -> bool:
+    """Return whether an append to the partition may wait for the disk, or for another thread."""
     found = broker.led_log(wanted.topic, wanted.partition)
-    return not isinstance(found, int) and found.log.config.flush_messages < MAX_INT64
+    return not isinstance(found, int) and (found.log.is_busy or found.log.config.flush_messages < MAX_INT64)
 
 
-def _produce(broker: Broker, version: int, body: memoryview) -> Parts | None:
-    asked = read_produce(body, version)
+def _produce(broker: Broker, version: int, asked: ProduceRequest) -> Parts | None:
     results = _append_usual(broker, asked) if version >= _ZSTD_FROM else None
     if results is None:
         results = _append_all(broker, version, asked)
