@@ -134,4 +134,6 @@ def test_what_differs_on_purpose_is_in_the_documentation() -> None:
     text = " ".join(Path(__file__, "../../../docs/broker.md").resolve().read_text("utf-8").split())
     section = text.partition("## What differs from Apache Kafka")[2].partition("## ")[0]
     told = [each.strip() for each in section.partition(": - ")[2].split(" - ")]
-    assert told == list(DIFFERENCES)
+    assert told == list(DIFFERENCES), (
+        "docs/broker.md and tests/server/generated/on_purpose.py tell the same differences"
+    )

@@ -43,6 +43,8 @@ def check_topic_config(config: Mapping[str, str]) -> None:
     try:
         checked = LogConfig.from_properties(config)
     except InvalidConfig as error:
-        raise Refused(ErrorCode.INVALID_CONFIG, config_problem(error)) from None
+        unknown = next((each for each in config if each not in TOPIC_OPTIONS.names), None)  # names come before values
+        problem = config_problem(error) if unknown is None else f"Unknown topic config name: {unknown}"
+        raise Refused(ErrorCode.INVALID_CONFIG, problem) from None
     if checked.remote_storage_enable:
         raise Refused(ErrorCode.INVALID_CONFIG, NO_TIERS)

@@ -31,8 +31,13 @@ _READS: Final = {
     keys.LIST_CONFIG_RESOURCES,
     keys.DESCRIBE_QUORUM,
 }
-# Changes that all cases would see: nothing else may be done to the bytes of these requests.
-_WIDE: Final = {keys.UPDATE_FEATURES, keys.ALTER_CLIENT_QUOTAS, keys.ALTER_USER_SCRAM_CREDENTIALS}
+# Changes that all cases would see, and a request that is not the same for both brokers: their bytes are not changed.
+_WIDE: Final = {
+    keys.ALTER_REPLICA_LOG_DIRS,
+    keys.UPDATE_FEATURES,
+    keys.ALTER_CLIENT_QUOTAS,
+    keys.ALTER_USER_SCRAM_CREDENTIALS,
+}
 
 
 @dataclass

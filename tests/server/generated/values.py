@@ -179,7 +179,7 @@ def _cursor(m: Maker) -> dict[str, Any] | None:
     if m.rng.random() < 0.5:
         return None
     topic = m.pick(("a-data", "a-compact", "a-tuned"), ("", "nope", "a-zzz", "zzzz", "bad name"))
-    return {"topic_name": topic, "partition_index": m.pick((0, 1), (-1, 7, _INT32))}
+    return {"topic_name": topic, "partition_index": m.pick((0, 1), (-1, 7, 100_000))}
 
 
 _EPOCH: Final = of(-1, -1, 0, odd=(1, 5, -2, _INT32, -_INT32 - 1))

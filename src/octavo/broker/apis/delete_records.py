@@ -41,10 +41,9 @@ def _one(broker: Broker, name: str, asked: Struct) -> dict[str, Any]:
     if found.topic.is_internal:
         return _result(asked, error=ErrorCode.INVALID_TOPIC_EXCEPTION)
     log = found.log
-    if asked.offset < _HIGH_WATERMARK:
-        return _result(asked, error=ErrorCode.OFFSET_OUT_OF_RANGE)
+    is_valid = asked.offset >= _HIGH_WATERMARK  # if not, the log has the last word still: it may forbid deletions
     try:
-        low_watermark = log.delete_records_before(asked.offset)
+        low_watermark = log.delete_records_before(asked.offset if is_valid else log.high_watermark + 1)
     except LogError as error:
         return _result(asked, error=error.code)
     except OSError as error:
