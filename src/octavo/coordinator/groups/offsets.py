@@ -180,9 +180,9 @@ class CommittedOffsets:
         since_ms = group.unused_since(stored.commit_timestamp_ms)
         return since_ms is not None and now_ms - since_ms >= self._shard.config.offsets_retention_ms
 
-    def has_any(self, group_id: str) -> bool:
-        """Return whether a group has committed anything, or is about to."""
-        return group_id in self._groups or group_id in self._pending
+    def groups(self) -> list[str]:
+        """Return the groups that have committed offsets."""
+        return sorted(self._groups)
 
     def _forget(self, group_id: str, partition: Partition) -> None:
         """Write that an offset is forgotten, if there is one."""

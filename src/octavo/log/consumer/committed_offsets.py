@@ -47,11 +47,11 @@ class WatchedPositions:
     """Committed offsets in a directory that another process writes, as far as they have reached its logs."""
 
     def __init__(self, data: WatchedDirectory) -> None:
-        from octavo.log.coordinator.offsets import OffsetState
+        from octavo.log.coordinator.groups import ReadGroups
 
-        self._new_state: Final = OffsetState
+        self._new_groups: Final = ReadGroups
         self._data: Final = data
-        self._state = OffsetState()
+        self._groups = ReadGroups()
 
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition]
@@ -59,14 +59,14 @@ class WatchedPositions:
         try:
             self._read()
         except OffsetOutOfRange:  # the logs were truncated, or recreated
-            self._state = self._new_state()
+            self._groups = self._new_groups()
             self._read()
-        return {partition: self._state.position(group_id, partition, None) for partition in partitions}
+        return self._groups.committed(group_id, partitions)
 
     def _read(self) -> None:
         for partition in self._data.partitions():
             if partition.topic == CONSUMER_OFFSETS:
-                self._state.read(partition, self._data.log(*partition))
+                self._groups.read(partition, self._data.log(*partition))
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         raise ConsumerError("nothing can be committed in a directory that is only watched: its writer has it")

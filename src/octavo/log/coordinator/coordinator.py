@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from octavo.coordinator.shard import Producer
+from octavo.log.coordinator.groups import Groups, check_commit
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
-from octavo.log.coordinator.offsets import Offsets, check_commit
 from octavo.log.coordinator.producer_ids import ProducerIds
 from octavo.log.coordinator.transaction_log import ProducerIdentity
 from octavo.log.coordinator.transactions import Transactions
@@ -30,8 +31,8 @@ class Coordinator:
     def __init__(self, data: DataDirectory) -> None:
         """Do not call this: use `of`."""
         self._producer_ids = ProducerIds(data)
-        self._offsets = Offsets(data)
-        self._transactions = Transactions(data, self._producer_ids, self._offsets)
+        self._groups = Groups(data)
+        self._transactions = Transactions(data, self._producer_ids, self._groups)
 
     @staticmethod
     def of(data: DataDirectory) -> Coordinator:
@@ -96,24 +97,24 @@ class Coordinator:
         Raises `CoordinatorRefused`, `InvalidInput` and `UnknownPartition`.
         """
         if transactional_id is None or ident is None:
-            self._offsets.commit(group_id, offsets)
+            self._groups.commit(group_id, offsets)
             return
         check_commit(group_id, offsets)
         if offsets:
-            partition = self._offsets.partition_for(group_id)
+            partition = self._groups.partition_for(group_id)
             self._transactions.add_partitions(transactional_id, ident, [partition])
-            self._offsets.commit(group_id, offsets, ident)
+            self._groups.commit(group_id, offsets, Producer(*ident))
 
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """A group's committed offset in each partition, or None; without `partitions`, all that the group has."""
-        return self._offsets.committed(group_id, partitions)
+        return self._groups.committed(group_id, partitions)
 
     def groups(self) -> list[str]:
         """The groups that have committed offsets."""
-        return self._offsets.groups()
+        return self._groups.groups()
 
     def forget_topic(self, topic: str) -> None:
         """Remove the committed offsets of all groups in a topic that was deleted."""
-        self._offsets.forget_topic(topic)
+        self._groups.forget_topic(topic)

@@ -19,7 +19,9 @@ from octavo.records import Batch, BatchBuilder
 from octavo.records.control import ControlType, EndTransactionMarker, read_control
 from octavo.schemas.versioned import CoordinatorKey, UnknownKey, UnknownValue, read_value_of
 
+A = TypeVar("A")
 S = TypeVar("S", bound=Shard)
+ReadKey = Callable[[bytes], CoordinatorKey[Any] | UnknownKey]
 
 _MAX_BATCH: Final = 512 << 10
 
@@ -31,7 +33,7 @@ class Host(Generic[S]):
         self,
         log: Log,
         make: Callable[[], S],
-        read_key: Callable[[bytes], CoordinatorKey[Any] | UnknownKey],
+        read_key: ReadKey,
         *,
         wall_ms: Callable[[], int],
         clock_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
@@ -59,7 +61,7 @@ class Host(Generic[S]):
             outcome = self._run(shard, lambda: action(shard), durable=durable)
         self._hand_over(outcome)
 
-    def ask(self, question: Callable[[S], Any]) -> Any:
+    def ask(self, question: Callable[[S], A]) -> A:
         """Return what the shard knows, without changing it."""
         with self._lock:
             return question(self._loaded())
@@ -141,26 +143,28 @@ class Host(Generic[S]):
     def _loaded(self) -> S:
         if self._shard is None:
             shard = self._make()
-            replay(self.log, 0, lambda batch: self._apply(shard, batch))
+            replay(self.log, 0, lambda batch: apply_batch(shard, batch, self._read_key))
             shard.journal.keep(shard.journal.mark())
             self._write(shard, shard.run(shard.loaded, self._now()), durable=False)
             self._shard = shard
         return self._shard
 
-    def _apply(self, shard: S, batch: Batch) -> None:
-        producer = Producer(batch.producer_id, batch.producer_epoch) if batch.is_transactional else None
-        for record in batch:
-            if batch.is_control:
-                control = read_control(record, position=batch.position)
-                if isinstance(control, EndTransactionMarker) and producer is not None:
-                    shard.apply_marker(producer, commit=control.type is ControlType.COMMIT)
-            elif record.key is not None:
-                key = self._read_key(record.key)
-                if isinstance(key, UnknownKey):
-                    continue
-                value = read_value_of(key, record.value)
-                if not isinstance(value, UnknownValue):
-                    shard.apply(key, value, Origin(record.offset, producer))
+
+def apply_batch(shard: Shard, batch: Batch, read_key: ReadKey) -> None:
+    """Change the state of a shard as a batch of its log says. Raises a `FormatError`."""
+    producer = Producer(batch.producer_id, batch.producer_epoch) if batch.is_transactional else None
+    for record in batch:
+        if batch.is_control:
+            control = read_control(record, position=batch.position)
+            if isinstance(control, EndTransactionMarker) and producer is not None:
+                shard.apply_marker(producer, commit=control.type is ControlType.COMMIT)
+        elif record.key is not None:
+            key = read_key(record.key)
+            if isinstance(key, UnknownKey):
+                continue
+            value = read_value_of(key, record.value)
+            if not isinstance(value, UnknownValue):
+                shard.apply(key, value, Origin(record.offset, producer))
 
 
 def _batches(outcome: Outcome, now_ms: int) -> bytes:

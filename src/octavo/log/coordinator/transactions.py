@@ -31,6 +31,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from octavo.coordinator.shard import Producer
 from octavo.errors import (
     AppendRefused,
     ErrorCode,
@@ -57,7 +58,7 @@ from octavo.schemas.primitives import MAX_STRING
 from octavo.schemas.transaction_state import TransactionLogValue, TransactionState
 
 if TYPE_CHECKING:
-    from octavo.log.coordinator.offsets import Offsets
+    from octavo.log.coordinator.groups import Groups
     from octavo.log.coordinator.producer_ids import ProducerIds
     from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.log import Log
@@ -80,10 +81,10 @@ _PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
 class Transactions:
     """The transactions of a directory. Any thread may use it."""
 
-    def __init__(self, data: DataDirectory, producer_ids: ProducerIds, offsets: Offsets) -> None:
+    def __init__(self, data: DataDirectory, producer_ids: ProducerIds, groups: Groups) -> None:
         self._data = data
         self._producer_ids = producer_ids
-        self._offsets = offsets
+        self._groups = groups
         self._log = TransactionLog(data)
         self._lock = make_rlock()
         self._transactions: dict[str, Transaction] | None = None  # read when first needed
@@ -252,7 +253,7 @@ class Transactions:
                 raise
             return  # the log has seen a later epoch, so the transaction has ended there
         if partition.topic == CONSUMER_OFFSETS:
-            self._offsets.note_marker(partition)
+            self._groups.note_marker(partition, Producer(value.producer_id, value.producer_epoch), commit=commit)
 
     def _flush(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:

@@ -86,7 +86,7 @@ def test_a_tombstone_takes_a_position_away_and_other_records_are_passed_over(tmp
         data.coordinator.commit_offsets("g", {T0: OffsetAndMetadata(5), T1: OffsetAndMetadata(6)})
         log = data.log("__consumer_offsets", 0)
         builder = BatchBuilder()
-        builder.append(b"\x00\x02\x00\x01g", b"\x00\x03 of a group", timestamp_ms=0)
+        builder.append(b"\x00\x0a\x00\x01g", b"\x00\x00 of a group of a kind that is not served", timestamp_ms=0)
         builder.append(b"\x7f\x00", b"of a later Kafka", timestamp_ms=0)
         builder.append(write_key(OffsetCommitKey(group="g", topic="t", partition=0)), None, timestamp_ms=0)
         log.append(builder.build(), origin=Origin.COORDINATOR)

@@ -1,0 +1,189 @@
+"""The groups of a directory: `Groups`, and `ReadGroups` for a directory that another process writes.
+
+Each partition of `__consumer_offsets` has a `Host`, which runs the coordinator of its groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
+from uuid import UUID, uuid4
+
+from octavo.coordinator.groups.config import GroupConfig
+from octavo.coordinator.groups.group_shard import GroupShard
+from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest, CommittedOffset, FetchAnswer, FetchRequest
+from octavo.coordinator.shard import Producer
+from octavo.errors import ErrorCode, InvalidInput, MetadataTooLarge, WrongGroup
+from octavo.log.coordinator.host import Host, apply_batch
+from octavo.log.coordinator.internal_topic import InternalTopic, replay
+from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
+from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
+from octavo.log.ownership.fork_safe import make_rlock
+from octavo.log.reading.readable_log import ReadableLog
+from octavo.records.layout import MAX_INT64
+from octavo.records.text import write_text
+from octavo.schemas.consumer_offsets.serde import read_group_key
+from octavo.schemas.primitives import MAX_STRING, NO_UUID
+
+if TYPE_CHECKING:
+    from octavo.log.directory.data_directory import DataDirectory
+
+MAX_METADATA: Final = 4096  # bytes: offset.metadata.max.bytes
+
+_A = TypeVar("_A")
+Positions = dict[TopicPartition, OffsetAndMetadata | None]
+
+
+class Groups:
+    """The groups of a directory that is open for writing. Any thread may use it."""
+
+    def __init__(self, data: DataDirectory, config: GroupConfig | None = None) -> None:
+        self._data: Final = data
+        self._config: Final = config or GroupConfig()
+        self._topic: Final = InternalTopic(data, CONSUMER_OFFSETS)
+        self._lock: Final = make_rlock()  # held to find a host
+        self._hosts: dict[int, Host[GroupShard]] = {}
+        self._hosts_of: UUID | None = None  # the id of the topic that the hosts are for
+
+    # -------------------------------------------------------------------------------------------------- for all callers
+
+    def partition_for(self, group_id: str) -> TopicPartition:
+        """The partition of `__consumer_offsets` for a group's records. Creates the topic if needed."""
+        return self._topic.partition_for(group_id)
+
+    def host_for(self, group_id: str) -> Host[GroupShard]:
+        """Return what runs the coordinator of a group. Creates the topic if needed."""
+        return self._host(self.partition_for(group_id).partition)
+
+    @property
+    def hosts(self) -> list[Host[GroupShard]]:
+        """What runs the coordinators of all groups; none if the topic does not exist yet."""
+        return [self._host(log.partition.partition) for log in self._topic.logs()]
+
+    def _host(self, partition: int) -> Host[GroupShard]:
+        with self._lock:
+            if self._hosts_of != self._topic.id:
+                self._hosts, self._hosts_of = {}, self._topic.id
+            if partition not in self._hosts:
+                self._hosts[partition] = Host(
+                    self._data.log(CONSUMER_OFFSETS, partition),
+                    lambda: GroupShard(self._config, lambda: str(uuid4())),
+                    read_group_key,
+                    wall_ms=self._data.now_ms,
+                )
+            return self._hosts[partition]
+
+    # ------------------------------------------------------------------------------------- for clients in this process
+
+    def committed(self, group_id: str, partitions: Iterable[TopicPartition] | None = None) -> Positions:
+        """A group's committed offset in each partition, or None; without `partitions`, all that the group has."""
+        if self._topic.id is None and not self._topic.logs():
+            return dict.fromkeys(partitions or ())
+        return self.host_for(group_id).ask(lambda shard: positions(shard, group_id, partitions, self._topic_id))
+
+    def groups(self) -> list[str]:
+        """The groups that have committed offsets."""
+        return sorted(name for host in self.hosts for name in host.ask(groups_with_offsets))
+
+    def commit(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        producer: Producer | None = None,
+    ) -> None:
+        """Write committed offsets; with `producer`, as part of its transaction. Raises `UnknownPartition`."""
+        check_commit(group_id, offsets)
+        for partition in offsets:
+            self._data.log(*partition)  # raises if missing: a later topic of that name would start from this offset
+        wanted = [
+            CommittedOffset(
+                *partition, position.offset, position.leader_epoch, position.metadata, self._topic_id(partition)
+            )
+            for partition, position in offsets.items()
+        ]
+        if not wanted:
+            return
+        request = CommitRequest(group_id, wanted, producer=producer)
+        answer: CommitAnswer = answer_of(self.host_for(group_id), lambda shard: shard.offsets.commit(request))
+        if answer.error_code is not ErrorCode.NONE:
+            raise WrongGroup(f"group {group_id!r} has members, who alone may commit its offsets")
+
+    def forget_topic(self, topic: str) -> None:
+        """Remove all committed offsets in a topic that was deleted, as Kafka does."""
+        for host in self.hosts:
+            host.run(lambda shard: shard.offsets.forget_topic(topic, NO_UUID))
+
+    def note_marker(self, partition: TopicPartition, producer: Producer, *, commit: bool) -> None:
+        """Apply a marker that was written to a partition of `__consumer_offsets`."""
+        self._host(partition.partition).apply_marker(producer, commit=commit)
+
+    def _topic_id(self, partition: TopicPartition) -> UUID:
+        topic = self._data.topics.get(partition.topic)
+        return NO_UUID if topic is None else topic.id
+
+
+class ReadGroups:
+    """The groups of a directory that another process writes, as far as its logs were read."""
+
+    def __init__(self) -> None:
+        self._shards: Final[dict[TopicPartition, GroupShard]] = {}
+        self._next_offsets: Final[dict[TopicPartition, int]] = {}
+
+    def read(self, partition: TopicPartition, log: ReadableLog) -> None:
+        """Read what was added to a partition of `__consumer_offsets` since the last call."""
+        shard = self._shards.setdefault(partition, GroupShard(GroupConfig(), str))
+        self._next_offsets[partition] = replay(
+            log, self._next_offsets.get(partition, 0), lambda batch: apply_batch(shard, batch, read_group_key)
+        )
+        shard.journal.keep(shard.journal.mark())
+
+    def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> Positions:
+        """A group's committed offset in each partition; None where there is none."""
+        found: Positions = dict.fromkeys(partitions)
+        for shard in self._shards.values():
+            known = positions(shard, group_id, list(found), lambda partition: NO_UUID)
+            found |= {partition: position for partition, position in known.items() if position is not None}
+        return found
+
+
+def answer_of(host: Host[GroupShard], action: Callable[[GroupShard], _A]) -> _A:
+    """Have something happen to the groups of a host, and return what came of it, once it is written."""
+    answers: list[_A] = []
+    host.run(lambda shard: answers.append(action(shard)))
+    return answers[0]
+
+
+def positions(
+    shard: GroupShard,
+    group_id: str,
+    partitions: Iterable[TopicPartition] | None,
+    topic_id: Callable[[TopicPartition], UUID],
+) -> Positions:
+    """What a group has committed, in some partitions or everywhere."""
+    if partitions is None:
+        everything: FetchAnswer = shard.offsets.fetch(FetchRequest(group_id, None))
+        partitions = [TopicPartition(each.topic, each.partition) for each in everything.offsets]
+    wanted = list(partitions)
+    asked = [(partition.topic, partition.partition, topic_id(partition)) for partition in wanted]
+    answer = shard.offsets.fetch(FetchRequest(group_id, asked))
+    return {
+        partition: OffsetAndMetadata(each.offset, each.metadata, each.leader_epoch) if each.offset >= 0 else None
+        for partition, each in zip(wanted, answer.offsets, strict=True)
+    }
+
+
+def groups_with_offsets(shard: GroupShard) -> list[str]:
+    """The groups that have committed offsets."""
+    return shard.offsets.groups()
+
+
+def check_commit(group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    """Check a commit as Kafka does. Raises `CoordinatorRefused` and `InvalidInput`."""
+    if not group_id or len(write_text(group_id)) > MAX_STRING:
+        raise WrongGroup(f"a group needs an id of at most {MAX_STRING} bytes, not {group_id[:80]!r}")
+    for partition, position in offsets.items():
+        if not 0 <= position.offset <= MAX_INT64:
+            raise InvalidInput(f"a group cannot be at offset {position.offset} of {partition}")
+        size = len(write_text(position.metadata))
+        if size > MAX_METADATA:
+            raise MetadataTooLarge(f"the metadata of {partition} take {size} bytes, more than {MAX_METADATA}")
