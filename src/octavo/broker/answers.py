@@ -10,8 +10,9 @@ A handler raises `MalformedRequest` or `ConnectionRefused` to have the connectio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from octavo.log.log import Log
 from octavo.log.reading.read_view import FileSlice
@@ -36,15 +37,46 @@ class Wait:
         self.is_over = False  # answered, or the connection is gone
 
 
+class Parked(Wait):
+    """An answer that waits for somebody to give it, such as that to a member which joins a group.
+
+    write: makes the parts of what `give` was called with
+    """
+
+    __slots__ = ("_given", "_wake", "_write", "is_watched")
+
+    def __init__(self, wake: Callable[[Wait], object], write: Callable[[Any], Parts]) -> None:
+        """`wake`: has `retry` called soon."""
+        super().__init__(math.inf, (), self._parts)
+        self._wake: Final = wake
+        self._write: Final = write
+        self._given: Final[list[Any]] = []
+        self.is_watched = False  # the answer was not there at once, so that somebody has to be woken
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the answer is there."""
+        return bool(self._given)
+
+    def give(self, answer: Any) -> None:
+        """Give the answer. Any thread may call this."""
+        self._given.append(answer)
+        if self.is_watched:
+            self._wake(self)
+
+    def _parts(self, is_over: bool) -> Parts | None:
+        return self._write(self._given[0]) if self._given else None
+
+
 class Later:
-    """An answer that another thread makes: `work` returns its parts, or None if there is no answer.
+    """An answer that another thread makes: `work` returns its parts, a `Parked`, or None if there is no answer.
 
     It must not use the request's buffer. It may raise `ConnectionRefused`.
     """
 
     __slots__ = ("work",)
 
-    def __init__(self, work: Callable[[], Parts | None]) -> None:
+    def __init__(self, work: Callable[[], Parts | Parked | None]) -> None:
         self.work = work
 
 

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from octavo.broker.answer_cache import AnswerCache
-from octavo.broker.answers import Answer, Later, Parts, Wait
+from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
 from octavo.broker.broker_settings import BrokerSettings
 from octavo.broker.cluster_image import ClusterImage, Node, TopicImage, topic_image
 from octavo.broker.config import BrokerConfig
 from octavo.broker.config_resources import ResourceType
+from octavo.broker.coordinators import Coordinators
 from octavo.broker.failures import failed
 from octavo.broker.fetch_sessions import FetchSessions
 from octavo.broker.handlers import HANDLERS
@@ -71,6 +72,7 @@ class Broker:
         }
         self._waits: Final[dict[Log, set[Wait]]] = {}
         self._changed: Final[set[Log]] = set()  # by any thread, since `take_woken` was last called
+        self._woken: Final[set[Wait]] = set()  # likewise
         self._have_topics_changed = False
         self._is_poked = False  # `take_woken` will be called
         self._thread: int | None = None  # that of the handlers
@@ -79,6 +81,7 @@ class Broker:
         self.image = self._make_image()
         self.settings = self._read_settings()
         self._led: dict[tuple[str | bytes, int], LedLog] = {}  # those that were asked for, of the current image
+        self.coordinators: Final = Coordinators(directory, config, self.troubles, self.wake)
         directory.observe(self)
 
     def say(self, message: str) -> None:
@@ -102,7 +105,8 @@ class Broker:
             return [head, *answer]
         kept = request.kept()
         if isinstance(answer, Wait):
-            return Wait(answer.deadline, answer.logs, _guarded_retry(self, head, kept, answer.retry))
+            answer.retry = _guarded_retry(self, head, kept, answer.retry)
+            return answer
         return Later(_guarded_work(self, head, kept, answer.work))
 
     def nodes_for(self, client: Client) -> list[Node]:
@@ -226,6 +230,10 @@ class Broker:
         """Have a wait be tried again when one of its logs changes."""
         for log in wait.logs:
             self._waits.setdefault(log, set()).add(wait)
+        if isinstance(wait, Parked):
+            wait.is_watched = True
+            if wait.is_given:  # before there was anybody to wake
+                self.wake(wait)
 
     def forget(self, wait: Wait) -> None:
         """Take a wait off the list: it was answered, or nobody waits any more."""
@@ -241,6 +249,11 @@ class Broker:
         """Take the current thread for that of the handlers. It calls `take_woken` after requests, and after `poke`."""
         self._thread, self._poke = threading.get_ident(), poke
         self._poke()
+
+    def wake(self, wait: Wait) -> None:
+        """Have a wait be tried again soon. Any thread may call this."""
+        self._woken.add(wait)
+        self._be_poked()
 
     def log_changed(self, log: Log) -> None:
         """Have everything tried again soon that waits for this log. Any thread may call this."""
@@ -273,6 +286,8 @@ class Broker:
         woken: dict[Wait, None] = {}
         while self._changed:
             woken.update(dict.fromkeys(self._waits.get(self._changed.pop(), ())))
+        while self._woken:
+            woken.setdefault(self._woken.pop())
         return [wait for wait in woken if not wait.is_over]
 
 
@@ -290,13 +305,16 @@ def _guarded_retry(
 
 
 def _guarded_work(
-    broker: Broker, head: bytes, request: Request, work: Callable[[], Parts | None]
-) -> Callable[[], Parts | None]:
-    def with_head() -> Parts | None:
+    broker: Broker, head: bytes, request: Request, work: Callable[[], Parts | Parked | None]
+) -> Callable[[], Parts | Parked | None]:
+    def with_head() -> Parts | Parked | None:
         try:
             parts = work()
         except Exception as error:
             parts = failed(broker, request, error)
+        if isinstance(parts, Parked):
+            parts.retry = _guarded_retry(broker, head, request, parts.retry)
+            return parts
         return None if parts is None else [head, *parts]
 
     return with_head

@@ -12,9 +12,10 @@ A file of settings is that of an Apache Kafka (`server.properties`). Its setting
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
+from octavo.coordinator.groups.config import GroupConfig
 from octavo.errors import InvalidConfig
 from octavo.log.config.broker_defaults import STAND_INS
 from octavo.log.config.nearest_name import nearest_name
@@ -49,6 +50,15 @@ class BrokerConfig:
     socket_send_buffer_bytes: int = option(-1, int32(-1))  # Kafka's default is 102400; the kernel knows better
     socket_receive_buffer_bytes: int = option(-1, int32(-1))
 
+    # Groups.
+    offset_metadata_max_bytes: int = option(4096, int32())
+    offsets_retention_minutes: int = option(10_080, int32(1))
+    offsets_retention_check_interval_ms: int = option(600_000, int64(1))
+    group_min_session_timeout_ms: int = option(6_000, int32())
+    group_max_session_timeout_ms: int = option(1_800_000, int32())
+    group_initial_rebalance_delay_ms: int = option(3_000, int32())
+    group_max_size: int = option(MAX_INT32, int32(1))
+
     # Work in the background.
     log_retention_check_interval_ms: int = option(300_000, int64(1))
     log_initial_task_delay_ms: int = option(30_000, int64(0))
@@ -67,6 +77,12 @@ class BrokerConfig:
                 str(self.queued_max_request_bytes),
                 "it must not be less than socket.request.max.bytes",
             )
+
+    @property
+    def groups(self) -> GroupConfig:
+        """The settings of the coordinator of groups."""
+        names = {each.name for each in fields(self)} & {each.name for each in fields(GroupConfig)}
+        return GroupConfig(**{name: getattr(self, name) for name in names})
 
     @property
     def overrides_per_ip(self) -> dict[str, int]:

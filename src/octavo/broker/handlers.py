@@ -19,24 +19,35 @@ from octavo.broker.apis.delegation_tokens import (
     expire_delegation_token,
     renew_delegation_token,
 )
+from octavo.broker.apis.delete_groups import delete_groups
 from octavo.broker.apis.delete_records import delete_records
 from octavo.broker.apis.delete_topics import delete_topics
 from octavo.broker.apis.describe_cluster import describe_cluster
 from octavo.broker.apis.describe_configs import describe_configs
+from octavo.broker.apis.describe_groups import describe_groups
 from octavo.broker.apis.describe_log_dirs import describe_log_dirs
 from octavo.broker.apis.describe_producers import describe_producers
 from octavo.broker.apis.describe_quorum import describe_quorum
 from octavo.broker.apis.describe_topic_partitions import describe_topic_partitions
 from octavo.broker.apis.elect_leaders import elect_leaders
 from octavo.broker.apis.fetch import fetch
+from octavo.broker.apis.find_coordinator import find_coordinator
+from octavo.broker.apis.heartbeat import heartbeat
 from octavo.broker.apis.init_producer_id import init_producer_id
+from octavo.broker.apis.join_group import join_group
+from octavo.broker.apis.leave_group import leave_group
 from octavo.broker.apis.list_config_resources import list_config_resources
+from octavo.broker.apis.list_groups import list_groups
 from octavo.broker.apis.list_offsets import list_offsets
 from octavo.broker.apis.metadata import metadata
+from octavo.broker.apis.offset_commit import offset_commit
+from octavo.broker.apis.offset_delete import offset_delete
+from octavo.broker.apis.offset_fetch import offset_fetch
 from octavo.broker.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from octavo.broker.apis.produce import produce
 from octavo.broker.apis.reassignments import alter_partition_reassignments, list_partition_reassignments
 from octavo.broker.apis.sasl import sasl_authenticate, sasl_handshake
+from octavo.broker.apis.sync_group import sync_group
 from octavo.broker.apis.update_features import update_features
 from octavo.broker.apis.user_scram_credentials import alter_user_scram_credentials, describe_user_scram_credentials
 from octavo.broker.request import Request
@@ -52,6 +63,17 @@ HANDLERS: Final[dict[int, Handler]] = {
     api_keys.FETCH: fetch,
     api_keys.LIST_OFFSETS: list_offsets,
     api_keys.METADATA: metadata,
+    api_keys.OFFSET_COMMIT: offset_commit,
+    api_keys.OFFSET_FETCH: offset_fetch,
+    api_keys.FIND_COORDINATOR: find_coordinator,
+    api_keys.JOIN_GROUP: join_group,
+    api_keys.HEARTBEAT: heartbeat,
+    api_keys.LEAVE_GROUP: leave_group,
+    api_keys.SYNC_GROUP: sync_group,
+    api_keys.DESCRIBE_GROUPS: describe_groups,
+    api_keys.LIST_GROUPS: list_groups,
+    api_keys.DELETE_GROUPS: delete_groups,
+    api_keys.OFFSET_DELETE: offset_delete,
     api_keys.API_VERSIONS: api_versions,
     api_keys.CREATE_TOPICS: create_topics,
     api_keys.INIT_PRODUCER_ID: init_producer_id,

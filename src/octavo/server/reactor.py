@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
-from octavo.broker.answers import Answer, Later, Parts, Wait
+from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
 from octavo.broker.broker import Broker
 from octavo.errors import ConnectionRefused
 from octavo.server.acceptor import Acceptor, Listener
@@ -175,6 +175,7 @@ class Reactor:
             self._calls.popleft()()
         now = time.monotonic()
         self._expire(now)
+        self._broker.coordinators.tick()
         self._retry_woken()  # last: requests that were answered until now may have appended
         if self._lacking:
             self._share_memory()
@@ -186,7 +187,7 @@ class Reactor:
         if self._next_turn:
             return 0.0
         now = time.monotonic()
-        until = self._next_check
+        until = min(self._next_check, self._broker.coordinators.next_deadline)
         if self._deadlines:
             until = min(until, self._deadlines[0][0])
         return max(0.0, until - now)
@@ -294,9 +295,12 @@ class Reactor:
 
         self._workers.submit(work)
 
-    def _finish(self, connection: Connection, parts: Parts | None) -> None:
+    def _finish(self, connection: Connection, parts: Parts | Parked | None) -> None:
         """Send an answer that was awaited, and go on with the requests that have arrived meanwhile."""
         if connection.is_closed:
+            return
+        if isinstance(parts, Parked):
+            self._answer(connection, parts)
             return
         connection.is_busy, connection.waits_for = False, None
         if parts is not None:

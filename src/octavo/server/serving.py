@@ -76,6 +76,7 @@ class Server:
         self._background.start()
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
         self._workers.submit(_load)
+        self._workers.submit(self.broker.coordinators.load)
         self._is_closed = False
 
     @property

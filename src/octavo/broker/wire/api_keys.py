@@ -10,6 +10,15 @@ PRODUCE: Final = 0
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
 METADATA: Final = 3
+OFFSET_COMMIT: Final = 8
+OFFSET_FETCH: Final = 9
+FIND_COORDINATOR: Final = 10
+JOIN_GROUP: Final = 11
+HEARTBEAT: Final = 12
+LEAVE_GROUP: Final = 13
+SYNC_GROUP: Final = 14
+DESCRIBE_GROUPS: Final = 15
+LIST_GROUPS: Final = 16
 SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
@@ -30,10 +39,12 @@ CREATE_DELEGATION_TOKEN: Final = 38
 RENEW_DELEGATION_TOKEN: Final = 39
 EXPIRE_DELEGATION_TOKEN: Final = 40
 DESCRIBE_DELEGATION_TOKEN: Final = 41
+DELETE_GROUPS: Final = 42
 ELECT_LEADERS: Final = 43
 INCREMENTAL_ALTER_CONFIGS: Final = 44
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
 LIST_PARTITION_REASSIGNMENTS: Final = 46
+OFFSET_DELETE: Final = 47
 DESCRIBE_CLIENT_QUOTAS: Final = 48
 ALTER_CLIENT_QUOTAS: Final = 49
 DESCRIBE_USER_SCRAM_CREDENTIALS: Final = 50
@@ -66,6 +77,15 @@ APIS: Final[dict[int, Api]] = {
     FETCH: _api("Fetch", 4, 18, 12),
     LIST_OFFSETS: _api("ListOffsets", 1, 11, 6),
     METADATA: _api("Metadata", 0, 13, 9),
+    OFFSET_COMMIT: _api("OffsetCommit", 2, 10, 8),
+    OFFSET_FETCH: _api("OffsetFetch", 1, 10, 6),
+    FIND_COORDINATOR: _api("FindCoordinator", 0, 6, 3),
+    JOIN_GROUP: _api("JoinGroup", 0, 9, 6),
+    HEARTBEAT: _api("Heartbeat", 0, 4, 4),
+    LEAVE_GROUP: _api("LeaveGroup", 0, 5, 4),
+    SYNC_GROUP: _api("SyncGroup", 0, 5, 4),
+    DESCRIBE_GROUPS: _api("DescribeGroups", 0, 6, 5),
+    LIST_GROUPS: _api("ListGroups", 0, 5, 3),
     SASL_HANDSHAKE: _api("SaslHandshake", 0, 1, NEVER),
     API_VERSIONS: _api("ApiVersions", 0, 4, 3),
     CREATE_TOPICS: _api("CreateTopics", 2, 7, 5),
@@ -86,10 +106,12 @@ APIS: Final[dict[int, Api]] = {
     RENEW_DELEGATION_TOKEN: _api("RenewDelegationToken", 1, 2, 2),
     EXPIRE_DELEGATION_TOKEN: _api("ExpireDelegationToken", 1, 2, 2),
     DESCRIBE_DELEGATION_TOKEN: _api("DescribeDelegationToken", 1, 3, 2),
+    DELETE_GROUPS: _api("DeleteGroups", 0, 2, 2),
     ELECT_LEADERS: _api("ElectLeaders", 0, 2, 2),
     INCREMENTAL_ALTER_CONFIGS: _api("IncrementalAlterConfigs", 0, 1, 1),
     ALTER_PARTITION_REASSIGNMENTS: _api("AlterPartitionReassignments", 0, 1, 0),
     LIST_PARTITION_REASSIGNMENTS: _api("ListPartitionReassignments", 0, 0, 0),
+    OFFSET_DELETE: _api("OffsetDelete", 0, 0, NEVER),
     DESCRIBE_CLIENT_QUOTAS: _api("DescribeClientQuotas", 0, 1, 1),
     ALTER_CLIENT_QUOTAS: _api("AlterClientQuotas", 0, 1, 1),
     DESCRIBE_USER_SCRAM_CREDENTIALS: _api("DescribeUserScramCredentials", 0, 0, 0),

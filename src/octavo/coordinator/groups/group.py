@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from octavo.coordinator.groups.requests import CommitRequest
+from octavo.coordinator.groups.requests import CommitRequest, ListedGroup
 from octavo.coordinator.journal import Tracked
 from octavo.errors import ErrorCode
 
@@ -11,6 +11,10 @@ class Group(Tracked):
     """A group of one of Kafka's kinds. It has no members where a method does not say otherwise."""
 
     group_id: str
+
+    def listed(self) -> ListedGroup:
+        """Return the group as it stands in a list."""
+        raise NotImplementedError
 
     def commit_error(self, request: CommitRequest) -> ErrorCode:
         """Return why offsets must not be committed; NONE if they may."""

@@ -279,4 +279,6 @@ def _fetched(
     stored = offsets.get((topic, partition))
     if stored is None or not stored.is_of(topic_id):
         return FetchedOffset(topic, partition)
-    return FetchedOffset(topic, partition, stored.offset, stored.leader_epoch, stored.metadata)
+    return FetchedOffset(
+        topic, partition, stored.offset, stored.leader_epoch, stored.metadata, topic_id=stored.topic_id
+    )

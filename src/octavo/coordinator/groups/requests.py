@@ -1,4 +1,4 @@
-"""Requests about committed offsets, and their answers. Fields are called as in Kafka's protocol."""
+"""Requests about groups and committed offsets, and their answers. Fields are called as in Kafka's protocol."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ class FetchedOffset(NamedTuple):
     leader_epoch: int = -1
     metadata: str = ""
     error_code: ErrorCode = ErrorCode.NONE
+    topic_id: UUID = NO_UUID  # that it was committed with
 
 
 class FetchRequest(NamedTuple):
@@ -70,6 +71,15 @@ class FetchAnswer(NamedTuple):
 
     error_code: ErrorCode
     offsets: Sequence[FetchedOffset] = ()
+
+
+class ListedGroup(NamedTuple):
+    """A group in a list."""
+
+    group_id: str
+    protocol_type: str
+    group_state: str
+    group_type: str
 
 
 class DeleteRequest(NamedTuple):

@@ -39,6 +39,11 @@ class Coordinator:
         """Return the coordinator of a directory."""
         return data.coordinator
 
+    @property
+    def group_hosts(self) -> Groups:
+        """What runs the coordinators of groups, for the broker."""
+        return self._groups
+
     # ------------------------------------------------------------------------------------------------------- producers
 
     def init_producer_id(

@@ -6,7 +6,7 @@ Each partition of `__consumer_offsets` has a `Host`, which runs the coordinator 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID, uuid4
 
 from octavo.coordinator.groups.config import GroupConfig
@@ -22,13 +22,17 @@ from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.reading.readable_log import ReadableLog
 from octavo.records.layout import MAX_INT64
 from octavo.records.text import write_text
-from octavo.schemas.consumer_offsets.serde import read_group_key
+from octavo.schemas.consumer_offsets import classic_groups, consumer_groups, offsets
 from octavo.schemas.primitives import MAX_STRING, NO_UUID
+from octavo.schemas.versioned import CoordinatorKey, UnknownKey, key_kinds, read_any_key
 
 if TYPE_CHECKING:
     from octavo.log.directory.data_directory import DataDirectory
 
 MAX_METADATA: Final = 4096  # bytes: offset.metadata.max.bytes
+
+# Records of groups of other kinds are not even read: they are kept for Kafka as they are.
+_KINDS: Final = key_kinds(classic_groups, consumer_groups, offsets)
 
 _A = TypeVar("_A")
 Positions = dict[TopicPartition, OffsetAndMetadata | None]
@@ -39,7 +43,7 @@ class Groups:
 
     def __init__(self, data: DataDirectory, config: GroupConfig | None = None) -> None:
         self._data: Final = data
-        self._config: Final = config or GroupConfig()
+        self._config = config or GroupConfig()
         self._topic: Final = InternalTopic(data, CONSUMER_OFFSETS)
         self._lock: Final = make_rlock()  # held to find a host
         self._hosts: dict[int, Host[GroupShard]] = {}
@@ -51,9 +55,32 @@ class Groups:
         """The partition of `__consumer_offsets` for a group's records. Creates the topic if needed."""
         return self._topic.partition_for(group_id)
 
+    def configure(self, config: GroupConfig) -> None:
+        """Have other settings from now on. Everything is loaded again, so nobody may wait for anything."""
+        with self._lock:
+            self._config, self._hosts = config, {}
+
     def host_for(self, group_id: str) -> Host[GroupShard]:
         """Return what runs the coordinator of a group. Creates the topic if needed."""
         return self._host(self.partition_for(group_id).partition)
+
+    def find_host(self, group_id: str) -> Host[GroupShard] | None:
+        """Return what runs the coordinator of a group; None if the topic does not exist yet."""
+        return None if self._topic.id is None else self.host_for(group_id)
+
+    @property
+    def running(self) -> list[Host[GroupShard]]:
+        """What runs the coordinators that were needed until now."""
+        if self._hosts_of != self._topic.id:
+            self._drop_hosts()
+        return list(self._hosts.values())
+
+    def _drop_hosts(self) -> None:
+        """Forget what was for a topic that was deleted. Whoever waits is answered."""
+        with self._lock:
+            old, self._hosts, self._hosts_of = self._hosts, {}, self._topic.id
+        for host in old.values():
+            host.resign()
 
     @property
     def hosts(self) -> list[Host[GroupShard]]:
@@ -61,14 +88,14 @@ class Groups:
         return [self._host(log.partition.partition) for log in self._topic.logs()]
 
     def _host(self, partition: int) -> Host[GroupShard]:
+        if self._hosts_of != self._topic.id:
+            self._drop_hosts()
         with self._lock:
-            if self._hosts_of != self._topic.id:
-                self._hosts, self._hosts_of = {}, self._topic.id
             if partition not in self._hosts:
                 self._hosts[partition] = Host(
                     self._data.log(CONSUMER_OFFSETS, partition),
                     lambda: GroupShard(self._config, lambda: str(uuid4())),
-                    read_group_key,
+                    _read_key,
                     wall_ms=self._data.now_ms,
                 )
             return self._hosts[partition]
@@ -133,7 +160,7 @@ class ReadGroups:
         """Read what was added to a partition of `__consumer_offsets` since the last call."""
         shard = self._shards.setdefault(partition, GroupShard(GroupConfig(), str))
         self._next_offsets[partition] = replay(
-            log, self._next_offsets.get(partition, 0), lambda batch: apply_batch(shard, batch, read_group_key)
+            log, self._next_offsets.get(partition, 0), lambda batch: apply_batch(shard, batch, _read_key)
         )
         shard.journal.keep(shard.journal.mark())
 
@@ -144,6 +171,10 @@ class ReadGroups:
             known = positions(shard, group_id, list(found), lambda partition: NO_UUID)
             found |= {partition: position for partition, position in known.items() if position is not None}
         return found
+
+
+def _read_key(key: bytes) -> CoordinatorKey[Any] | UnknownKey:
+    return read_any_key(_KINDS, key)
 
 
 def answer_of(host: Host[GroupShard], action: Callable[[GroupShard], _A]) -> _A:

@@ -48,6 +48,7 @@ class Host(Generic[S]):
         self._perform: Final = perform
         self._lock: Final = make_rlock()
         self._shard: S | None = None  # loaded when first needed, and again after a write whose end is not known
+        self._next_ms: int | None = None
 
     def run(self, action: Callable[[S], object], *, durable: bool = False) -> None:
         """Have something happen to the shard, write what it writes, and hand answers over.
@@ -76,6 +77,7 @@ class Host(Generic[S]):
                 shard.end_offset = self.log.end_offset
                 outcome = shard.tick(self._now())
                 if outcome is None:
+                    self._next_ms = shard.timers.next_ms
                     return
                 self._write(shard, outcome, durable=False)
             self._hand_over(outcome)
@@ -83,8 +85,17 @@ class Host(Generic[S]):
     @property
     def next_ms(self) -> int | None:
         """When `tick` has something to do, in milliseconds of the clock; None if it never has."""
+        return self._next_ms
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a call need not wait: the state is loaded, and no other thread writes to the log."""
+        return self._shard is not None and not self.log.is_busy
+
+    def load(self) -> None:
+        """Load the state, unless that was done already."""
         with self._lock:
-            return None if self._shard is None else self._shard.timers.next_ms
+            self._loaded()
 
     def apply_marker(self, producer: Producer, *, commit: bool) -> None:
         """Tell the shard of a marker that was written to its partition."""
@@ -103,6 +114,7 @@ class Host(Generic[S]):
         """Give the partition up: answer those who wait, and forget the state."""
         with self._lock:
             shard, self._shard = self._shard, None
+            self._next_ms = None
             if shard is None:
                 return
             outcome = shard.run(shard.resign, self._now())
@@ -129,10 +141,14 @@ class Host(Generic[S]):
                     self.log.flush()
             except (OctavoError, OSError):
                 shard.undo(outcome.mark)
-                self._shard = shard
+                self._keep(shard)
                 raise
         shard.keep(outcome)
+        self._keep(shard)
+
+    def _keep(self, shard: S) -> None:
         self._shard = shard
+        self._next_ms = shard.timers.next_ms
 
     def _hand_over(self, outcome: Outcome) -> None:
         for effect in outcome.effects:

@@ -20,6 +20,7 @@ from octavo.coordinator.groups.classic.requests import (
     SyncAnswer,
     SyncRequest,
 )
+from octavo.coordinator.groups.config import GroupConfig
 from octavo.coordinator.shard import Ticket
 from octavo.coordinator.timers import Key
 from octavo.errors import ErrorCode
@@ -74,7 +75,7 @@ class ClassicGroups:
 
     def join(self, ticket: Ticket, request: JoinRequest) -> None:
         """Let somebody join. The answer comes when all members have, or an error at once."""
-        error = self._request_error(request)
+        error = join_error(self._shard.config, request)
         if error is not ErrorCode.NONE:
             self._shard.answer(ticket, JoinAnswer(error, request.member_id))
             return
@@ -88,15 +89,6 @@ class ClassicGroups:
             self._join(ticket, request, group)
         else:
             self._shard.answer(ticket, JoinAnswer(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-
-    def _request_error(self, request: JoinRequest) -> ErrorCode:
-        config = self._shard.config
-        if not request.group_id:
-            return ErrorCode.INVALID_GROUP_ID
-        allowed = range(config.group_min_session_timeout_ms, config.group_max_session_timeout_ms + 1)
-        if request.session_timeout_ms not in allowed:
-            return ErrorCode.INVALID_SESSION_TIMEOUT
-        return ErrorCode.NONE
 
     def _join(self, ticket: Ticket, request: JoinRequest, group: ClassicGroup) -> None:
         member_id = request.member_id
@@ -501,6 +493,16 @@ class ClassicGroups:
     @property
     def _clock_ms(self) -> int:
         return self._shard.now.clock_ms
+
+
+def join_error(config: GroupConfig, request: JoinRequest) -> ErrorCode:
+    """Return what is wrong with a request, whatever the group is."""
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    allowed = range(config.group_min_session_timeout_ms, config.group_max_session_timeout_ms + 1)
+    if request.session_timeout_ms not in allowed:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
+    return ErrorCode.NONE
 
 
 def _joined(group: ClassicGroup, member_id: str, *, tells_members: bool = False) -> JoinAnswer:

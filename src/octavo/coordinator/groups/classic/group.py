@@ -10,7 +10,7 @@ from typing import Final
 
 from octavo.coordinator.groups.classic.requests import JoinedMember, Protocols
 from octavo.coordinator.groups.group import Group
-from octavo.coordinator.groups.requests import CommitRequest
+from octavo.coordinator.groups.requests import CommitRequest, ListedGroup
 from octavo.coordinator.journal import Journal, Table
 from octavo.coordinator.shard import Ticket
 from octavo.errors import ErrorCode, FormatError
@@ -19,6 +19,7 @@ from octavo.schemas.consumer_protocol import ConsumerProtocolSubscription
 from octavo.schemas.entity import read_entity
 
 CONSUMER: Final = "consumer"  # the protocol type of consumers
+_TYPE: Final = "classic"
 _VERSION_SIZE: Final = 2
 _UNKNOWN: Final = -1
 
@@ -82,6 +83,10 @@ class ClassicGroup(Group):
         self.is_new_member_added = False  # during the delay before the first generation
         self.delay_ms = self.remaining_delay_ms = 0  # the delay, and by how much it may still be extended
         self.subscribed_topics: frozenset[str] | None = None  # None: not known
+
+    def listed(self) -> ListedGroup:
+        """Return the group as it stands in a list."""
+        return ListedGroup(self.group_id, self.protocol_type or "", self.state.value, _TYPE)
 
     # -------------------------------------------------------------------------------------------------------- members
 

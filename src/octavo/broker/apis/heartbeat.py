@@ -1,0 +1,33 @@
+"""Heartbeat (12): a member of a classic group is alive. Versions: 3 has static members, 4 is flexible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from octavo.broker.answers import Answer, Parts
+from octavo.broker.request import Request
+from octavo.broker.wire.api_keys import HEARTBEAT
+from octavo.broker.wire.messages import write_response
+from octavo.coordinator.groups.classic.requests import HeartbeatRequest
+from octavo.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+
+def heartbeat(broker: Broker, request: Request) -> Answer:
+    """Answer a Heartbeat request."""
+    asked, version = request.read(), request.version
+
+    def write(code: ErrorCode) -> Parts:
+        return [write_response(HEARTBEAT, version, {"throttle_time_ms": 0, "error_code": code})]
+
+    if not asked.group_id:
+        return write(ErrorCode.INVALID_GROUP_ID)
+    alive = HeartbeatRequest(asked.group_id, asked.member_id, asked.generation_id, asked.group_instance_id)
+    return broker.coordinators.run(
+        alive.group_id,
+        lambda shard, ticket: shard.answer(ticket, shard.classic.heartbeat(alive)),
+        write,
+        lambda code: code,
+    )

@@ -1,0 +1,183 @@
+"""The coordinators that this broker runs: `Coordinators`.
+
+A request for a group goes to the coordinator of its partition of `__consumer_offsets`. The answer is there at once, or
+when something else has happened (`Parked`): a member that joins waits for the others. Time passes for all coordinators
+by `tick`, which the thread of the handlers calls.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
+from octavo.broker.config import BrokerConfig
+from octavo.broker.troubles import Troubles, storage_error
+from octavo.coordinator.groups.group_shard import GroupShard
+from octavo.coordinator.shard import Ticket
+from octavo.errors import ErrorCode, OctavoError, TopicExists
+from octavo.log.directory.data_directory import DataDirectory
+from octavo.log.names import CONSUMER_OFFSETS
+
+if TYPE_CHECKING:
+    from octavo.log.coordinator.host import Host
+
+A = TypeVar("A")
+
+_MS: Final = 1000
+_LATER_S: Final = 0.05  # until a coordinator is asked again that another thread writes to
+_FAILED_S: Final = 1.0  # and one whose records could not be written
+_TROUBLE: Final = "the state of groups could not be written"
+
+# What clients are told if the records of a coordinator cannot be written.
+_TOLD: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class Coordinators:
+    """The coordinators of groups. Any thread may use it; `tick` is for that of the handlers."""
+
+    def __init__(
+        self, directory: DataDirectory, config: BrokerConfig, troubles: Troubles, wake: Callable[[Wait], object]
+    ) -> None:
+        """`wake`: has an answer that waits be sent soon."""
+        self._directory: Final = directory
+        self._troubles: Final = troubles
+        self._wake: Final = wake
+        self._groups: Final = directory.coordinator.group_hosts
+        self.group_config: Final = config.groups
+        self._groups.configure(self.group_config)
+        self._not_before = 0.0  # `tick` has nothing to do until then, by `time.monotonic`
+
+    # ---------------------------------------------------------------------------------------------------- coordinators
+
+    def load(self) -> None:
+        """Load the groups that there are, so that time passes for them. It may take long."""
+        for host in self._groups.hosts:
+            try:
+                host.load()
+            except (OctavoError, OSError) as error:
+                self._troubles.failed(_TROUBLE, error)
+
+    def is_topic_missing(self, name: str) -> bool:
+        """Return whether an internal topic has to be created before its coordinator can be found."""
+        return name not in self._directory.topics
+
+    def create_topic(self, name: str) -> ErrorCode:
+        """Create an internal topic. It may take long."""
+        from octavo.log.coordinator.internal_topic import InternalTopic
+
+        try:
+            if name == CONSUMER_OFFSETS:
+                self._groups.partition_for("")
+            else:
+                InternalTopic(self._directory, name).partition_for("")
+        except TopicExists:  # somebody else was faster
+            pass
+        except (OctavoError, OSError) as error:
+            self._troubles.failed(f"the topic {name} could not be created", error)
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NONE
+
+    # --------------------------------------------------------------------------------------------------------- requests
+
+    def run(
+        self,
+        group_id: str,
+        action: Callable[[GroupShard, Ticket], object],
+        write: Callable[[Any], Parts],
+        refuse: Callable[[ErrorCode], object],
+    ) -> Answer:
+        """Have something happen to a group.
+
+        action: is given a ticket, by which the coordinator answers, at once or later
+        write: makes the parts of that answer
+        refuse: makes such an answer of an error, if there is no coordinator or its records cannot be written
+        """
+        host = self._groups.find_host(group_id)
+        if host is None:
+            return write(refuse(ErrorCode.NOT_COORDINATOR))
+
+        def work() -> Parts | Parked:
+            parked = Parked(self._wake, write)
+            code = self._run(host, lambda shard: action(shard, parked.give))
+            if code is not ErrorCode.NONE:
+                return write(refuse(code))
+            return parked.retry(False) or parked
+
+        return work() if host.is_ready else Later(work)
+
+    def run_each(
+        self,
+        actions: Iterable[tuple[str, Callable[[GroupShard], A]]],
+        refuse: Callable[[str, ErrorCode], A],
+        write: Callable[[list[A]], Parts],
+    ) -> Parts | Later:
+        """Have something happen to several groups, by their ids, one after the other; else as `run`."""
+        planned = [(group_id, self._groups.find_host(group_id), action) for group_id, action in actions]
+
+        def one(group_id: str, host: Host[GroupShard] | None, action: Callable[[GroupShard], A]) -> A:
+            answers: list[A] = []
+            code = ErrorCode.NOT_COORDINATOR
+            if host is not None:
+                code = self._run(host, lambda shard: answers.append(action(shard)))
+            return answers[0] if code is ErrorCode.NONE else refuse(group_id, code)
+
+        def work() -> Parts:
+            return write([one(*each) for each in planned])
+
+        return work() if all(host is None or host.is_ready for _, host, _ in planned) else Later(work)
+
+    def ask_all(self, question: Callable[[GroupShard], list[A]], write: Callable[[list[A]], Parts]) -> Parts | Later:
+        """Ask the coordinators of all groups. Raises `OctavoError` and `OSError`."""
+        hosts = self._groups.hosts
+
+        def work() -> Parts:
+            return write([each for host in hosts for each in host.ask(question)])
+
+        return work() if all(host.is_ready for host in hosts) else Later(work)
+
+    def _run(self, host: Host[GroupShard], action: Callable[[GroupShard], object]) -> ErrorCode:
+        try:
+            host.run(action)
+        except (OctavoError, OSError) as error:
+            self._troubles.failed(_TROUBLE, error)
+            code = storage_error(error)
+            return _TOLD.get(code, code)
+        self._troubles.is_over(_TROUBLE, "the state of groups can be written again")
+        return ErrorCode.NONE
+
+    # ------------------------------------------------------------------------------------------------------------- time
+
+    @property
+    def next_deadline(self) -> float:
+        """When `tick` has something to do, by `time.monotonic`."""
+        times = [host.next_ms for host in self._groups.running]
+        next_ms = min((each for each in times if each is not None), default=None)
+        return math.inf if next_ms is None else max(next_ms / _MS, self._not_before)
+
+    def tick(self) -> None:
+        """Have everything happen whose time has come."""
+        now = time.monotonic()
+        if now < self.next_deadline:
+            return
+        self._not_before = 0.0
+        for host in self._groups.running:
+            if host.next_ms is None or host.next_ms / _MS > now:
+                continue
+            if not host.is_ready:
+                self._not_before = max(self._not_before, now + _LATER_S)
+                continue
+            try:
+                host.tick()
+            except (OctavoError, OSError) as error:
+                self._troubles.failed(_TROUBLE, error)
+                self._not_before = now + _FAILED_S
