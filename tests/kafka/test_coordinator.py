@@ -6,16 +6,18 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import confluent_kafka
 import pytest
 
+from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.requests import EndRequest
+from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.log import DataDirectory, Isolation
 from octavo.log.coordinator import OffsetAndMetadata, ProducerIdentity
-from octavo.log.coordinator.transaction_log import changed
 from octavo.log.metadata import handover
 from octavo.log.names import TopicPartition
 from octavo.records import BatchBuilder, read_batches
@@ -144,10 +146,9 @@ def test_kafka_ends_what_octavo_left_open_and_finishes_what_it_had_decided(
         coordinator.add_partitions("decided", decided, [T0, T1])
         for place in (T0, T1):
             send(data, decided, place, b"decided", 0)
-        # And no further: as if the process had died before the first marker.
-        transactions = coordinator._transactions
-        entry = transactions._transaction("decided")
-        transactions._prepare(entry, entry.of(decided), TransactionState.PREPARE_COMMIT)
+        dies = patch("octavo.log.coordinator.markers.write_marker", side_effect=OSError("it dies"))
+        with dies, pytest.raises(OSError, match="it dies"):
+            coordinator.end_transaction("decided", decided, commit=True)
     handover([folder])
     broker = new_broker(folder)
     broker.start()
@@ -236,14 +237,19 @@ def _decide(data: DataDirectory, transactional_id: str, *, version: int, marked:
     coordinator.add_partitions(transactional_id, producer, [T0, T1])
     for place in (T0, T1):
         send(data, producer, place, b"aborted", 0)
-    transactions = coordinator._transactions
-    entry = transactions._transaction(transactional_id)
-    value = changed(entry.of(producer), TransactionState.PREPARE_ABORT, data.now_ms() + 1)
-    if version == 2:  # the epoch of the next transaction is that of the marker
-        value = replace(value, client_transaction_version=2, producer_epoch=value.producer_epoch + 1)
-    transactions._log.put(entry, value)
-    for place in (T0, T1) if marked else ():
-        transactions._mark(entry, value, place, commit=False)
+    request = EndRequest(transactional_id, Producer(*producer), committed=False, transaction_version=version)
+    if marked:
+        dies = patch.object(TransactionShard, "markers_written", side_effect=OSError("it dies"))
+    else:
+        dies = patch("octavo.log.coordinator.markers.write_marker", side_effect=OSError("it dies"))
+    with dies, pytest.raises(OSError, match="it dies"):
+        coordinator._transactions.host_for(transactional_id).run(lambda shard: shard.end(lambda answer: None, request))
+    value = coordinator.transaction(transactional_id)
+    assert value is not None
+    assert value.transaction_status == TransactionState.PREPARE_ABORT
+    assert value.producer_epoch == producer.epoch + (
+        version == 2
+    )  # that of the next transaction
     return ProducerIdentity(value.producer_id, value.producer_epoch)
 
 

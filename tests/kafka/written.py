@@ -121,7 +121,7 @@ def write_unended(data: DataDirectory) -> ProducerIdentity:
         identities.append(coordinator.init_producer_id(name, timeout_ms))
         coordinator.add_partitions(name, identities[-1], [UNENDED])
         BareProducer(data.log(*UNENDED), *identities[-1], transactional=True).append(name.encode())
-    dies = patch("octavo.log.coordinator.transactions.write_marker", side_effect=OSError("it dies"))
+    dies = patch("octavo.log.coordinator.markers.write_marker", side_effect=OSError("it dies"))
     with dies, pytest.raises(OSError, match="it dies"):
         coordinator.end_transaction("decided", identities[0], commit=True)
     return identities[-1]

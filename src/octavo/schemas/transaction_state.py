@@ -6,7 +6,14 @@ from enum import IntEnum
 from typing import Any, ClassVar, Final
 
 from octavo.schemas.entity import entity, kafka
-from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue, read_key, read_number
+from octavo.schemas.versioned import (
+    CoordinatorKey,
+    CoordinatorValue,
+    UnknownKey,
+    read_any_key,
+    read_key,
+    read_number,
+)
 
 
 class TransactionState(IntEnum):
@@ -66,3 +73,8 @@ KINDS: Final[dict[int, type[CoordinatorKey[Any]]]] = {TransactionLogKey.TYPE: Tr
 def read_transaction_key(key: bytes) -> TransactionLogKey | None:
     """Read a key of `__transaction_state`; returns None for a key of another kind. Raises a `FormatError`."""
     return read_key(TransactionLogKey, key) if read_number(key) == TransactionLogKey.TYPE else None
+
+
+def read_any_transaction_key(key: bytes) -> CoordinatorKey[Any] | UnknownKey:
+    """Read a key of `__transaction_state`, of any kind. Raises a `FormatError` if it is malformed."""
+    return read_any_key(KINDS, key)

@@ -33,7 +33,7 @@ WAIT: Final = ErrorCode.CONCURRENT_TRANSACTIONS
 FENCED: Final = ErrorCode.PRODUCER_FENCED
 OTHER_STATE: Final = ErrorCode.INVALID_TXN_STATE
 
-Table = dict[tuple[State, Attempt], ErrorCode | Verdict]
+Table = dict[tuple[int, Attempt], ErrorCode | Verdict]  # the states are numbers, as in records
 
 TABLE_1: Final[Table] = {
     (State.ONGOING, Attempt.COMMIT): DECIDE,

@@ -64,3 +64,4 @@ class WriteMarkers(NamedTuple):
     commit: bool
     transaction_version: int
     decided_ms: int  # when the transaction was decided; markers are not older
+    is_repeated: bool = False  # partitions may have the marker already, and data of the next transaction after it

@@ -42,6 +42,7 @@ LARGEST_EPOCH: Final = 0x7FFF
 LAST_EPOCH: Final = LARGEST_EPOCH - 1  # of a producer: one more is left to fence it
 BUMPS_EPOCHS: Final = 2  # the first version of transactions that does
 _NONE: Final = -1
+_NO_TIMEOUT: Final = 0x7FFFFFFF  # of a producer that commits in two phases, which Kafka may have let in
 _RETRY_MARKERS_MS: Final = 1_000
 
 _TIMEOUTS: Final = ("timeouts",)
@@ -72,7 +73,7 @@ class TransactionShard(Shard):
             return
         value = self.transactions.get(request.transactional_id)
         if value is not None and value.transaction_status == ONGOING:
-            self._fence(request.transactional_id, value)
+            self.fence(request.transactional_id)
             # The producer asks again, and gets a larger epoch than the one that aborts.
             self.answer(ticket, InitAnswer(ErrorCode.CONCURRENT_TRANSACTIONS))
             return
@@ -105,7 +106,10 @@ class TransactionShard(Shard):
             before = producer.id
         else:
             before, epoch = value.producer_id, value.producer_epoch
-            if epoch >= LAST_EPOCH and given.epoch in (_NONE, epoch):
+            if epoch >= LAST_EPOCH:
+                if is_continued and given.epoch != epoch:  # Kafka has no better word for it
+                    self.answer(ticket, InitAnswer(ErrorCode.UNKNOWN_SERVER_ERROR))
+                    return
                 producer = Producer(self._new_producer_id(), 0)
                 last_epoch = epoch if is_continued else _NONE
             elif not is_continued or given.epoch == epoch:
@@ -207,12 +211,7 @@ class TransactionShard(Shard):
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         asked = request.producer
         is_2 = request.transaction_version >= BUMPS_EPOCHS
-        has_wrapped = (
-            is_2
-            and asked == (value.previous_producer_id, LAST_EPOCH)
-            and value.producer_epoch == 0
-            and asked.id != value.producer_id
-        )
+        has_wrapped = is_2 and asked == (value.previous_producer_id, LAST_EPOCH) and value.producer_epoch == 0
         if asked.id != value.producer_id and not has_wrapped:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if has_wrapped or (is_2 and asked.epoch == value.producer_epoch - 1):
@@ -222,7 +221,7 @@ class TransactionShard(Shard):
         else:
             return ErrorCode.PRODUCER_FENCED
         table = TABLE_2 if is_2 else TABLE_1
-        return table.get((TransactionState(value.transaction_status), attempt), OTHER_STATE)
+        return table.get((value.transaction_status, attempt), OTHER_STATE)
 
     # --------------------------------------------------------------------------------------------------------- endings
 
@@ -247,22 +246,32 @@ class TransactionShard(Shard):
             transaction_partitions=value.transaction_partitions if is_open else (),
             transaction_last_update_timestamp_ms=now_ms,
             transaction_start_timestamp_ms=value.transaction_start_timestamp_ms if is_open else now_ms,
-            client_transaction_version=version,
+            client_transaction_version=version if version >= BUMPS_EPOCHS else 0,
         )
         self._put(transactional_id, new, last_epoch)
-        self.decide()
+        if state is PREPARE_COMMIT:  # an abort that is lost is done again
+            self.decide()
         self._write_markers(transactional_id, new)
         return new
 
-    def _fence(self, transactional_id: str, value: TransactionLogValue) -> None:
+    def fence(self, transactional_id: str) -> None:
         """Abort an open transaction with an epoch that its producer does not have."""
+        value = self.transactions.get(transactional_id)
+        if value is None or value.transaction_status != ONGOING:
+            return
         version = self.config.transaction_version
         if version < BUMPS_EPOCHS:
             value = replace(value, producer_epoch=min(value.producer_epoch + 1, LARGEST_EPOCH))
             self._last_epochs[transactional_id] = _NONE
         self._prepare(transactional_id, value, PREPARE_ABORT, version)
 
-    def _write_markers(self, transactional_id: str, value: TransactionLogValue) -> None:
+    def repeat_markers(self, transactional_id: str) -> None:
+        """Have the markers of a decided transaction written once more: nobody knows how far that came."""
+        value = self.transactions.get(transactional_id)
+        if value is not None and value.transaction_status in PREPARED:
+            self._write_markers(transactional_id, value, is_repeated=True)
+
+    def _write_markers(self, transactional_id: str, value: TransactionLogValue, *, is_repeated: bool = False) -> None:
         partitions = sorted(partitions_of(value))
         if not partitions:
             self._complete(transactional_id, value)
@@ -275,6 +284,7 @@ class TransactionShard(Shard):
                 value.transaction_status == PREPARE_COMMIT,
                 value.client_transaction_version,
                 value.transaction_last_update_timestamp_ms,
+                is_repeated,
             )
         )
         self.timers.set((_MARKERS, transactional_id), self.now.clock_ms + _RETRY_MARKERS_MS)
@@ -307,18 +317,15 @@ class TransactionShard(Shard):
 
     # ---------------------------------------------------------------------------------------------------- time passes
 
-    def abort_timed_out(self) -> list[str]:
-        """Abort transactions that exceeded the timeout of their producers. Returns their transactional ids."""
-        now_ms = self.now.wall_ms
-        late = [
+    def timed_out(self, now_ms: int) -> list[str]:
+        """The transactional ids whose open transactions have exceeded the timeout of their producers."""
+        return [
             transactional_id
             for transactional_id, value in self.transactions.items()
             if value.transaction_status == ONGOING
+            and value.transaction_timeout_ms != _NO_TIMEOUT
             and value.transaction_start_timestamp_ms + value.transaction_timeout_ms < now_ms
         ]
-        for transactional_id in late:
-            self._fence(transactional_id, self.transactions[transactional_id])
-        return late
 
     def _expire(self) -> None:
         """Forget transactional ids that nobody has used for long."""
@@ -335,16 +342,14 @@ class TransactionShard(Shard):
     def expired(self, key: Key) -> None:
         """Do what has to happen at the time that was set for a key."""
         if key == _TIMEOUTS:
-            self.abort_timed_out()
+            for transactional_id in self.timed_out(self.now.wall_ms):
+                self.fence(transactional_id)
             self._set_timeouts()
         elif key == _EXPIRY:
             self._expire()
             self._set_expiry()
         elif key[0] == _MARKERS:
-            transactional_id = str(key[1])
-            value = self.transactions.get(transactional_id)
-            if value is not None and value.transaction_status in PREPARED:
-                self._write_markers(transactional_id, value)
+            self.repeat_markers(str(key[1]))
 
     def _set_timeouts(self) -> None:
         interval_ms = self.config.transaction_abort_timed_out_transaction_cleanup_interval_ms
@@ -358,9 +363,8 @@ class TransactionShard(Shard):
 
     def loaded(self) -> None:
         """Finish what was decided before, and watch the time."""
-        for transactional_id, value in list(self.transactions.items()):
-            if value.transaction_status in PREPARED:
-                self._write_markers(transactional_id, value)
+        for transactional_id in list(self.transactions):
+            self.repeat_markers(transactional_id)
         self._set_timeouts()
         self._set_expiry()
 
@@ -381,6 +385,8 @@ class TransactionShard(Shard):
 
     def _put(self, transactional_id: str, value: TransactionLogValue, last_epoch: int) -> None:
         version = 1 if self.config.transaction_version >= 1 else 0
+        if not version:  # such a record has no place for these
+            value = replace(value, previous_producer_id=_NONE, next_producer_id=_NONE, client_transaction_version=0)
         self.write(TransactionLogKey(transactional_id=transactional_id), value, version)
         self._last_epochs[transactional_id] = last_epoch
 

@@ -16,14 +16,14 @@ from octavo.on_demand import on_demand
 if TYPE_CHECKING:
     from octavo.log.coordinator.coordinator import Coordinator
     from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
-    from octavo.log.coordinator.transaction_log import ProducerIdentity
+    from octavo.log.coordinator.producer_identity import ProducerIdentity
 else:  # clients need `OffsetAndMetadata` alone, and the others take a moment to load
     __getattr__, __dir__ = on_demand(
         globals(),
         {
             "coordinator": ("Coordinator",),
             "offset_and_metadata": ("OffsetAndMetadata",),
-            "transaction_log": ("ProducerIdentity",),
+            "producer_identity": ("ProducerIdentity",),
         },
     )
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from octavo.coordinator.shard import Producer
 from octavo.log.coordinator.groups import Groups, check_commit
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
+from octavo.log.coordinator.producer_identity import ProducerIdentity
 from octavo.log.coordinator.producer_ids import ProducerIds
-from octavo.log.coordinator.transaction_log import ProducerIdentity
 from octavo.log.coordinator.transactions import Transactions
 from octavo.log.names import TopicPartition
 from octavo.schemas.transaction_state import TransactionLogValue
@@ -82,7 +82,7 @@ class Coordinator:
 
     def finish_prepared(self) -> None:
         """Finish transactions that were decided but not completed before a crash, unless this was done already."""
-        self._transactions.read()
+        self._transactions.load()
 
     def transaction(self, transactional_id: str) -> TransactionLogValue | None:
         """The state of a transactional id, as in `__transaction_state`."""

@@ -37,15 +37,21 @@ class Host(Generic[S]):
         *,
         wall_ms: Callable[[], int],
         clock_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
-        perform: Callable[[Any], None] = lambda effect: None,
+        perform: Callable[[Any, bool], None] = lambda effect, durable: None,
+        recover: Callable[[], None] = lambda: None,
     ) -> None:
-        """`perform`: does what a shard wants done outside, once its records are written."""
+        """Run nothing yet: the shard is loaded when it is needed.
+
+        perform: does what a shard wants done outside, once its records are written; it is told what is `durable`
+        recover: repairs what a crash has left outside, before anybody gets to the shard that was loaded
+        """
         self.log: Final = log
         self._make: Final = make
         self._read_key: Final = read_key
         self._wall_ms: Final = wall_ms
         self._clock_ms: Final = clock_ms
         self._perform: Final = perform
+        self._recover: Final = recover
         self._lock: Final = make_rlock()
         self._shard: S | None = None  # loaded when first needed, and again after a write whose end is not known
         self._next_ms: int | None = None
@@ -55,12 +61,13 @@ class Host(Generic[S]):
 
         durable: decisions are flushed before anybody is answered
 
-        Raises what `Log.append` raises; then nothing has happened.
+        Raises what `Log.append` raises; then nothing has happened. Raises what `perform` raises; then it has happened,
+        but nobody is answered.
         """
         with self._lock:
             shard = self._loaded()
             outcome = self._run(shard, lambda: action(shard), durable=durable)
-        self._hand_over(outcome)
+        self._hand_over(outcome, durable=durable)
 
     def ask(self, question: Callable[[S], A]) -> A:
         """Return what the shard knows, without changing it."""
@@ -100,15 +107,11 @@ class Host(Generic[S]):
     def apply_marker(self, producer: Producer, *, commit: bool) -> None:
         """Tell the shard of a marker that was written to its partition."""
         with self._lock:
-            if self._shard is not None:  # if there is none, loading will find the marker
-                outcome = self._run(self._shard, lambda: self._shard_marker(producer, commit=commit), durable=False)
-            else:
+            shard = self._shard
+            if shard is None:  # loading will find the marker
                 return
+            outcome = self._run(shard, lambda: shard.apply_marker(producer, commit=commit), durable=False)
         self._hand_over(outcome)
-
-    def _shard_marker(self, producer: Producer, *, commit: bool) -> None:
-        assert self._shard is not None
-        self._shard.apply_marker(producer, commit=commit)
 
     def resign(self) -> None:
         """Give the partition up: answer those who wait, and forget the state."""
@@ -128,7 +131,12 @@ class Host(Generic[S]):
 
     def _run(self, shard: S, action: Callable[[], object], *, durable: bool) -> Outcome:
         shard.end_offset = self.log.end_offset
-        outcome = shard.run(action, self._now())
+        self._shard = None  # an interrupt in the middle of anything has everything loaded again
+        try:
+            outcome = shard.run(action, self._now())
+        except Exception:
+            self._keep(shard)  # it has undone everything
+            raise
         self._write(shard, outcome, durable=durable)
         return outcome
 
@@ -137,22 +145,22 @@ class Host(Generic[S]):
             self._shard = None  # if an exception comes in the middle of the write, everything is loaded again
             try:
                 self.log.append(_batches(outcome, self._wall_ms()), origin=AppendOrigin.COORDINATOR)
-                if durable and outcome.is_decision:
-                    self.log.flush()
             except (OctavoError, OSError):
                 shard.undo(outcome.mark)
                 self._keep(shard)
                 raise
         shard.keep(outcome)
         self._keep(shard)
+        if durable and outcome.is_decision:
+            self.log.flush()
 
     def _keep(self, shard: S) -> None:
         self._shard = shard
         self._next_ms = shard.timers.next_ms
 
-    def _hand_over(self, outcome: Outcome) -> None:
+    def _hand_over(self, outcome: Outcome, *, durable: bool = False) -> None:
         for effect in outcome.effects:
-            self._perform(effect)
+            self._perform(effect, durable)
         for ticket, answer in outcome.answers:
             ticket(answer)
 
@@ -161,9 +169,21 @@ class Host(Generic[S]):
             shard = self._make()
             replay(self.log, 0, lambda batch: apply_batch(shard, batch, self._read_key))
             shard.journal.keep(shard.journal.mark())
-            self._write(shard, shard.run(shard.loaded, self._now()), durable=False)
-            self._shard = shard
+            shard.end_offset = self.log.end_offset
+            outcome = shard.run(shard.loaded, self._now())
+            self._write(shard, outcome, durable=False)
+            self._finish_loading(outcome)
+        assert self._shard is not None
         return self._shard
+
+    def _finish_loading(self, outcome: Outcome) -> None:
+        """Do what was left undone, while nobody else gets to the shard. If that fails, nothing is loaded."""
+        try:
+            self._hand_over(outcome)
+            self._recover()
+        except BaseException:
+            self._shard = None
+            raise
 
 
 def apply_batch(shard: Shard, batch: Batch, read_key: ReadKey) -> None:

@@ -2,10 +2,100 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.requests import Partition, WriteMarkers
+from octavo.coordinator.transactions.transaction_shard import LARGEST_EPOCH, TransactionShard
+from octavo.errors import AppendRefused, ErrorCode, UnknownPartition
+from octavo.log.coordinator.host import Host
 from octavo.log.log import Log
+from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.origin import Origin
 from octavo.log.view import Isolation
 from octavo.records.control import end_transaction_marker
+from octavo.schemas.transaction_state import TransactionLogValue
+
+if TYPE_CHECKING:
+    from octavo.log.coordinator.groups import Groups
+    from octavo.log.directory.data_directory import DataDirectory
+
+
+class Markers:
+    """Writes the markers of decided transactions into the logs of a directory. Any thread may use it."""
+
+    def __init__(self, data: DataDirectory, groups: Groups) -> None:
+        self._data: Final = data
+        self._groups: Final = groups
+
+    def write(self, host: Host[TransactionShard], wanted: WriteMarkers, durable: bool) -> None:
+        """Write the marker into every partition of a transaction, and complete the transaction.
+
+        durable: the transaction is not complete before the markers of a commit are on the disk; always so if they are
+            repeated, as nobody knows then what was promised
+        """
+        for partition in wanted.partitions:
+            if not (wanted.is_repeated and self._has_ended(wanted, partition)):
+                self._mark(host, wanted.producer, partition, commit=wanted.commit, since_ms=wanted.decided_ms)
+        if wanted.commit and (durable or wanted.is_repeated):
+            self.flush(wanted.partitions)
+        host.run(lambda shard: shard.markers_written(wanted.transactional_id, wanted.producer))
+
+    def abort_strays(
+        self, host: Host[TransactionShard], value: TransactionLogValue, producer_id: int | None = None
+    ) -> None:
+        """Abort transactions that a producer id has open in any log, though it should have none.
+
+        producer_id: the one of before, where the epochs were used up since
+        """
+        strays = {value.producer_id: value.producer_epoch}
+        if producer_id is not None and producer_id != value.producer_id:
+            strays[producer_id] = LARGEST_EPOCH
+        for stray, epoch in strays.items():
+            fenced = Producer(stray, min(epoch + 1, LARGEST_EPOCH))
+            for log in self._data.logs:
+                if open_since(log, stray) is not None:
+                    updated_ms = value.transaction_last_update_timestamp_ms
+                    self._mark(host, fenced, log.partition, commit=False, since_ms=updated_ms)
+
+    def flush(self, partitions: Iterable[Partition]) -> None:
+        """Wait until what is in the logs of some partitions is on the disk."""
+        for partition in partitions:
+            log = self._log(partition)
+            if log is not None:
+                log.flush()
+
+    def _has_ended(self, wanted: WriteMarkers, partition: Partition) -> bool:
+        """Whether a partition has the marker, and already data of the next transaction after it."""
+        log = self._log(partition)
+        since = None if log is None else open_since(log, wanted.producer.id)
+        if log is None or since is None:
+            return False
+        return has_marker(log, wanted.producer.id, wanted.decided_ms, before=since)
+
+    def _mark(
+        self, host: Host[TransactionShard], producer: Producer, partition: Partition, *, commit: bool, since_ms: int
+    ) -> None:
+        log = self._log(partition)
+        if log is None:
+            return  # deleted meanwhile
+        timestamp_ms = max(self._data.now_ms(), since_ms)
+        epoch = host.log.leader_epoch
+        try:
+            write_marker(log, producer.id, producer.epoch, epoch, commit=commit, timestamp_ms=timestamp_ms)
+        except AppendRefused as refused:
+            if refused.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
+                raise
+            return  # the log has seen a later epoch, so the transaction has ended there
+        if partition[0] == CONSUMER_OFFSETS:
+            self._groups.note_marker(TopicPartition(*partition), producer, commit=commit)
+
+    def _log(self, partition: Partition) -> Log | None:
+        try:
+            return self._data.log(*partition)
+        except UnknownPartition:
+            return None
 
 
 def open_since(log: Log, producer_id: int) -> int | None:

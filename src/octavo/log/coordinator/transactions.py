@@ -1,7 +1,7 @@
 """Transactions: which producer has a transactional id, and how its transaction ends.
 
-The state is in `__transaction_state`. This works as Kafka's transaction coordinator does (KIP-98). The epoch of a
-producer stays the same from one transaction to the next (`transaction.version` 1):
+Each partition of `__transaction_state` has a `Host`, which runs the coordinator of its transactional ids. For producers
+in this process, the epoch stays the same from one transaction to the next (`transaction.version` 1):
 
     EMPTY -> ONGOING            a partition is added before the transaction writes to it
           -> PREPARE_COMMIT     the decision; what is left is to write a marker into each partition
@@ -27,281 +27,268 @@ another log:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
-from octavo.coordinator.shard import Producer
+from octavo.coordinator.shard import Producer, Ticket
+from octavo.coordinator.transactions.config import TransactionConfig
+from octavo.coordinator.transactions.requests import AddRequest, EndAnswer, EndRequest, InitAnswer, InitRequest
+from octavo.coordinator.transactions.transaction_shard import (
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
+    EMPTY,
+    ONGOING,
+    PREPARED,
+    TransactionShard,
+    partitions_of,
+)
 from octavo.errors import (
-    AppendRefused,
+    CoordinatorRefused,
     ErrorCode,
     InvalidInput,
+    ProducerFenced,
     TransactionIsEnding,
-    UnknownPartition,
+    UnknownProducer,
     WrongTimeout,
     WrongTransactionState,
 )
 from octavo.log.closing import Attempts
-from octavo.log.coordinator.markers import has_marker, open_since, write_marker
-from octavo.log.coordinator.transaction_log import (
-    ProducerIdentity,
-    Transaction,
-    TransactionLog,
-    changed,
-    partitions_of,
-)
-from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
+from octavo.log.coordinator.host import Host
+from octavo.log.coordinator.internal_topic import InternalTopic
+from octavo.log.coordinator.markers import Markers
+from octavo.log.coordinator.producer_identity import ProducerIdentity
+from octavo.log.names import TRANSACTION_STATE, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
-from octavo.records.layout import NO_PRODUCER_ID
 from octavo.records.text import write_text
 from octavo.schemas.primitives import MAX_STRING
-from octavo.schemas.transaction_state import TransactionLogValue, TransactionState
+from octavo.schemas.transaction_state import TransactionLogValue, TransactionState, read_any_transaction_key
 
 if TYPE_CHECKING:
+    from threading import RLock
+
     from octavo.log.coordinator.groups import Groups
     from octavo.log.coordinator.producer_ids import ProducerIds
     from octavo.log.directory.data_directory import DataDirectory
-    from octavo.log.log import Log
 
-MAX_TIMEOUT_MS: Final = 900_000  # transaction.max.timeout.ms
-MAX_EPOCH: Final = 0x7FFF
-LAST_EPOCH: Final = MAX_EPOCH - 1  # largest epoch of a producer: one more is left to fence it
-_EPOCH_BUMPS: Final = 2  # the transaction.version of clients that bump the epoch for each transaction
-_NO_TIME: Final = -1
+_FEATURE: Final = "transaction.version"
+_ENDED: Final = (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT)
 
-EMPTY: Final = TransactionState.EMPTY
-ONGOING: Final = TransactionState.ONGOING
-PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
-PREPARE_ABORT: Final = TransactionState.PREPARE_ABORT
-COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
-COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
-_PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
+Action = Callable[[TransactionShard, Ticket], object]
 
 
 class Transactions:
     """The transactions of a directory. Any thread may use it."""
 
-    def __init__(self, data: DataDirectory, producer_ids: ProducerIds, groups: Groups) -> None:
-        self._data = data
-        self._producer_ids = producer_ids
-        self._groups = groups
-        self._log = TransactionLog(data)
-        self._lock = make_rlock()
-        self._transactions: dict[str, Transaction] | None = None  # read when first needed
+    def __init__(
+        self, data: DataDirectory, producer_ids: ProducerIds, groups: Groups, config: TransactionConfig | None = None
+    ) -> None:
+        self._data: Final = data
+        self._producer_ids: Final = producer_ids
+        self._config: Final = config or TransactionConfig()
+        self._markers: Final = Markers(data, groups)
+        self._topic: Final = InternalTopic(data, TRANSACTION_STATE)
+        self._lock: Final = make_rlock()  # held to find a host, or the lock of a transactional id
+        self._locks: Final[dict[str, RLock]] = {}  # of producers in this process: one call at a time for each id
+        self._hosts: dict[int, Host[TransactionShard]] = {}
+        self._hosts_of: UUID | None = None  # the id of the topic that the hosts are for
 
-    # ---------------------------------------------------------------------------------------------------- of producers
+    # -------------------------------------------------------------------------------------------------- for all callers
+
+    def host_for(self, transactional_id: str) -> Host[TransactionShard]:
+        """Return what runs the coordinator of a transactional id. Creates the topic if needed."""
+        return self._host(self._topic.partition_for(transactional_id).partition)
+
+    def find_host(self, transactional_id: str) -> Host[TransactionShard] | None:
+        """Return what runs the coordinator of a transactional id; None if the topic does not exist yet."""
+        return self.host_for(transactional_id) if self._topic.id is not None or self._topic.logs() else None
+
+    @property
+    def hosts(self) -> list[Host[TransactionShard]]:
+        """What runs the coordinators of all transactional ids; none if the topic does not exist yet."""
+        return [self._host(log.partition.partition) for log in self._topic.logs()]
+
+    def _host(self, partition: int) -> Host[TransactionShard]:
+        with self._lock:
+            if self._hosts_of != self._topic.id:
+                self._hosts, self._hosts_of = {}, self._topic.id
+            if partition not in self._hosts:
+                self._hosts[partition] = self._new_host(partition)
+            return self._hosts[partition]
+
+    def _new_host(self, partition: int) -> Host[TransactionShard]:
+        host: Host[TransactionShard] = Host(
+            self._data.log(TRANSACTION_STATE, partition),
+            self._new_shard,
+            read_any_transaction_key,
+            wall_ms=self._data.now_ms,
+            perform=lambda effect, durable: self._markers.write(host, effect, durable),
+            recover=lambda: self._recover(host),
+        )
+        return host
+
+    def _new_shard(self) -> TransactionShard:
+        level = self._data.feature_level(_FEATURE)
+        return TransactionShard(replace(self._config, transaction_version=level), self._producer_ids.next)
+
+    def _recover(self, host: Host[TransactionShard]) -> None:
+        """Abort what should not be open in any log, before any producer begins."""
+        opened = {
+            producer_id for log in self._data.logs for producer_id in list(log.producers.open_transactions.values())
+        }
+        if opened:
+            for value in host.ask(lambda shard: list(shard.transactions.values())):
+                if value.transaction_status in _ENDED and value.producer_id in opened:
+                    self._markers.abort_strays(host, value)
+
+    # ------------------------------------------------------------------------------------ for producers in this process
 
     def init(self, transactional_id: str, timeout_ms: int) -> ProducerIdentity:
         """Return the identity of a new producer. The previous one is fenced, and its open transaction is ended."""
         if not transactional_id or len(write_text(transactional_id)) > MAX_STRING:
             raise InvalidInput(f"a transactional id has 1 to {MAX_STRING} bytes, not {transactional_id[:80]!r}")
-        if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
-            raise WrongTimeout(f"transaction.timeout.ms is from 1 to {MAX_TIMEOUT_MS}, not {timeout_ms}")
-        transaction = self._transaction(transactional_id)
-        with transaction.lock:
-            self._log.settle(transaction)
-            self._end_what_is_open(transaction)
-            value = transaction.value
-            if value is None or value.producer_epoch >= LAST_EPOCH:
-                producer_id, epoch = self._producer_ids.next(), 0
-            else:
-                producer_id, epoch = value.producer_id, value.producer_epoch + 1
-            new = TransactionLogValue(
-                producer_id=producer_id,
-                previous_producer_id=producer_id if value is None else value.producer_id,
-                producer_epoch=epoch,
-                transaction_timeout_ms=timeout_ms,
-                transaction_status=EMPTY,
-                transaction_partitions=None,
-                transaction_last_update_timestamp_ms=self._later_than(value),
-                transaction_start_timestamp_ms=_NO_TIME,
-            )
-            self._log.put(transaction, new, flush=True)
-            return ProducerIdentity(producer_id, epoch)
+        max_ms = self._config.transaction_max_timeout_ms
+        if not 0 < timeout_ms <= max_ms:
+            raise WrongTimeout(f"transaction.timeout.ms is from 1 to {max_ms}, not {timeout_ms}")
+        with self._lock_of(transactional_id):
+            host = self.host_for(transactional_id)
+            self._end_what_is_open(host, transactional_id)
+            request = InitRequest(transactional_id, timeout_ms)
+            answer: InitAnswer = _answer(host, lambda shard, ticket: shard.init(ticket, request))
+            self._check(host, transactional_id, answer.error_code, answer.producer)
+            return ProducerIdentity(*answer.producer)
 
     def add_partitions(
         self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> None:
         """Add partitions to the transaction. The first ones begin it."""
-        transaction = self._transaction(transactional_id)
-        with transaction.lock:
-            self._log.settle(transaction)
-            value = transaction.of(producer)
-            if value.transaction_status in _PREPARED:
-                raise TransactionIsEnding(f"the last transaction of {transactional_id!r} has not ended everywhere")
-            is_open = value.transaction_status == ONGOING
-            present = set(partitions_of(value)) if is_open else set()
-            added = present.union(partitions)
-            if is_open and added == present:
-                return
-            for partition in added - present:
+        request = AddRequest(transactional_id, Producer(*producer), list(partitions))
+
+        def add(shard: TransactionShard, ticket: Ticket) -> None:
+            before = _open_partitions(shard.transactions.get(transactional_id))
+            shard.add_partitions(ticket, request)
+            for partition in _open_partitions(shard.transactions.get(transactional_id)) - before:
                 self._data.log(*partition)  # raises if it does not exist
-            now_ms = self._later_than(value)
-            begun_ms = value.transaction_start_timestamp_ms if is_open else now_ms
-            self._log.put(transaction, changed(value, ONGOING, now_ms, partitions=added, begun_ms=begun_ms))
+
+        with self._lock_of(transactional_id):
+            host = self._known_host(transactional_id, producer)
+            self._check(host, transactional_id, _answer(host, add), producer)
 
     def end(self, transactional_id: str, producer: ProducerIdentity, *, commit: bool) -> None:
         """Commit or abort the transaction. Repeating the same request is no error."""
-        transaction = self._transaction(transactional_id)
-        with transaction.lock:
-            self._log.settle(transaction)
-            value = transaction.of(producer)
-            prepared, completed = (PREPARE_COMMIT, COMPLETE_COMMIT) if commit else (PREPARE_ABORT, COMPLETE_ABORT)
-            if value.transaction_status == ONGOING:
-                self._prepare(transaction, value, prepared)
-            elif value.transaction_status == completed:
-                return
-            elif value.transaction_status != prepared:
-                state = TransactionState(value.transaction_status).name
+        with self._lock_of(transactional_id):
+            host = self._known_host(transactional_id, producer)
+            if commit:  # the data are on the disk before the decision
+                self._markers.flush(_open_partitions(self._value(host, transactional_id)))
+            request = EndRequest(transactional_id, Producer(*producer), commit)
+            answer: EndAnswer = _answer(host, lambda shard, ticket: shard.end(ticket, request))
+            if answer.error_code is ErrorCode.CONCURRENT_TRANSACTIONS:  # it is decided, but markers are missing
+                host.run(lambda shard: shard.repeat_markers(transactional_id))
+            elif answer.error_code is ErrorCode.INVALID_TXN_STATE:
+                value = self._value(host, transactional_id)
+                state = "unknown" if value is None else _state_name(value)
                 raise WrongTransactionState(
                     f"the transaction of {transactional_id!r} cannot be {'committed' if commit else 'aborted'}: "
                     f"it is {state}"
                 )
-            self._finish(transaction)
+            else:
+                self._check(host, transactional_id, answer.error_code, producer)
 
     def abort_timed_out(self, now_ms: int) -> list[str]:
         """Abort transactions that timed out, and fence their producers. Return the transactional ids."""
         aborted = []
         attempts = Attempts()  # one that cannot be ended does not keep others open
-        for transaction in list(self._all().values()):
-            with attempts, transaction.lock:
-                self._log.settle(transaction)
-                value = transaction.value
-                if value is None or value.transaction_status != ONGOING:
-                    continue
-                if now_ms - value.transaction_start_timestamp_ms > value.transaction_timeout_ms:
-                    self._end_what_is_open(transaction)
-                    aborted.append(transaction.id)
+        for host in self.hosts:
+            for transactional_id in host.ask(lambda shard: shard.timed_out(now_ms)):
+                with attempts, self._lock_of(transactional_id):
+                    if transactional_id in host.ask(lambda shard: shard.timed_out(now_ms)):
+                        self._end_what_is_open(host, transactional_id)
+                        aborted.append(transactional_id)
         attempts.finish()
         return aborted
 
     def state(self, transactional_id: str) -> TransactionLogValue | None:
         """The state of a transactional id; None if it was never used."""
-        known = self._all().get(transactional_id)
-        return None if known is None else known.value
+        host = self.find_host(transactional_id)
+        return None if host is None else self._value(host, transactional_id)
 
-    # --------------------------------------------------------------------------------------------------------- endings
+    def load(self) -> None:
+        """Read the state, unless that was done already, and repair what a crash has left."""
+        for host in self.hosts:
+            host.ask(lambda shard: None)
 
-    def _prepare(self, transaction: Transaction, value: TransactionLogValue, state: TransactionState) -> None:
-        """Write the decision. For a commit, flush the data first, and then the decision, before anybody can see it."""
-        commit = state is PREPARE_COMMIT
-        if commit:
-            self._flush(partitions_of(value))
-        self._log.put(transaction, changed(value, state, self._later_than(value)), flush=commit)
+    # ------------------------------------------------------------------------------------------------------------ parts
 
-    def _finish(self, transaction: Transaction, *, recovered: bool = False) -> None:
-        """Write the marker into every partition, and complete the transaction.
-
-        `recovered`: partitions may have the marker already, and data of the next transaction after it.
-        """
-        value = transaction.value
-        assert value is not None
-        assert value.transaction_status in _PREPARED
-        commit = value.transaction_status == PREPARE_COMMIT
-        decided_ms = value.transaction_last_update_timestamp_ms
-        for partition in partitions_of(value):
-            if not (recovered and self._has_ended(value, partition, decided_ms)):
-                self._mark(transaction, value, partition, commit=commit)
-        if commit:
-            self._flush(partitions_of(value))
-        state = COMPLETE_COMMIT if commit else COMPLETE_ABORT
-        completed = changed(value, state, max(self._data.now_ms(), decided_ms), partitions=())
-        if value.client_transaction_version >= _EPOCH_BUMPS and value.next_producer_id != NO_PRODUCER_ID:
-            completed = replace(completed, producer_id=value.next_producer_id, producer_epoch=0, next_producer_id=-1)
-        self._log.put(transaction, completed)
-
-    def _end_what_is_open(self, transaction: Transaction) -> None:
+    def _end_what_is_open(self, host: Host[TransactionShard], transactional_id: str) -> None:
         """Finish a decided transaction; abort an open one, with an epoch larger than that of the previous producer."""
-        value = transaction.value
+        value = self._value(host, transactional_id)
         if value is None:
             return
-        if value.transaction_status in _PREPARED:
-            self._finish(transaction, recovered=True)
+        if value.transaction_status in PREPARED:
+            host.run(lambda shard: shard.repeat_markers(transactional_id))
         elif value.transaction_status == ONGOING:
-            fenced = replace(value, producer_epoch=min(value.producer_epoch + 1, MAX_EPOCH))
-            self._log.put(transaction, changed(fenced, PREPARE_ABORT, self._later_than(value)))
-            self._finish(transaction)
-        self._abort_strays(transaction)
+            host.run(lambda shard: shard.fence(transactional_id))
+        now = self._value(host, transactional_id)
+        assert now is not None
+        self._markers.abort_strays(host, now, value.producer_id)
 
-    def _abort_strays(self, transaction: Transaction) -> None:
-        """Abort transactions that the producer id has open in any log, though it should have none."""
-        value = transaction.value
-        assert value is not None
-        fenced = replace(value, producer_epoch=min(value.producer_epoch + 1, MAX_EPOCH))
-        for log in self._data.logs:
-            if open_since(log, value.producer_id) is not None:
-                self._mark(transaction, fenced, log.partition, commit=False)
+    def _known_host(self, transactional_id: str, producer: ProducerIdentity) -> Host[TransactionShard]:
+        host = self.find_host(transactional_id) if transactional_id else None
+        if host is None:
+            raise _unknown(transactional_id, producer)
+        return host
 
-    def _has_ended(self, value: TransactionLogValue, partition: TopicPartition, decided_ms: int) -> bool:
-        """Whether a partition has the marker, and already data of the next transaction after it."""
-        log = self._partition(partition)
-        since = None if log is None else open_since(log, value.producer_id)
-        return log is not None and since is not None and has_marker(log, value.producer_id, decided_ms, before=since)
+    def _lock_of(self, transactional_id: str) -> RLock:
+        with self._lock:
+            lock = self._locks.get(transactional_id)
+            if lock is None:
+                lock = self._locks[transactional_id] = make_rlock()
+            return lock
 
-    def _mark(
-        self, transaction: Transaction, value: TransactionLogValue, partition: TopicPartition, *, commit: bool
+    @staticmethod
+    def _value(host: Host[TransactionShard], transactional_id: str) -> TransactionLogValue | None:
+        return host.ask(lambda shard: shard.transactions.get(transactional_id))
+
+    def _check(
+        self, host: Host[TransactionShard], transactional_id: str, code: ErrorCode, producer: tuple[int, int]
     ) -> None:
-        log = self._partition(partition)
-        if log is None:
-            return  # deleted meanwhile
-        timestamp_ms = max(self._data.now_ms(), value.transaction_last_update_timestamp_ms)
-        epoch = self._log.coordinator_epoch(transaction)
-        try:
-            write_marker(log, value.producer_id, value.producer_epoch, epoch, commit=commit, timestamp_ms=timestamp_ms)
-        except AppendRefused as refused:
-            if refused.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
-                raise
-            return  # the log has seen a later epoch, so the transaction has ended there
-        if partition.topic == CONSUMER_OFFSETS:
-            self._groups.note_marker(partition, Producer(value.producer_id, value.producer_epoch), commit=commit)
+        """Raise what a coordinator's answer says, if it is an error."""
+        if code is not ErrorCode.NONE:
+            raise _refusal(code, transactional_id, producer, self._value(host, transactional_id))
 
-    def _flush(self, partitions: Iterable[TopicPartition]) -> None:
-        for partition in partitions:
-            log = self._partition(partition)
-            if log is not None:
-                log.flush()
 
-    def _partition(self, partition: TopicPartition) -> Log | None:
-        try:
-            return self._data.log(*partition)
-        except UnknownPartition:
-            return None
+def _answer(host: Host[TransactionShard], action: Action) -> Any:
+    """Have a coordinator do something, and return its answer once everything is written."""
+    answers: list[Any] = []
+    host.run(lambda shard: action(shard, answers.append), durable=True)
+    return answers[0]
 
-    # ------------------------------------------------------------------------------------------------------ all of them
 
-    def _later_than(self, value: TransactionLogValue | None) -> int:
-        """The current time, but after the last change: the time of a marker shows which transaction it ends."""
-        now_ms = self._data.now_ms()
-        return now_ms if value is None else max(now_ms, value.transaction_last_update_timestamp_ms + 1)
+def _open_partitions(value: TransactionLogValue | None) -> frozenset[TopicPartition]:
+    is_open = value is not None and value.transaction_status == ONGOING
+    return frozenset(TopicPartition(*each) for each in partitions_of(value)) if value and is_open else frozenset()
 
-    def _transaction(self, transactional_id: str) -> Transaction:
-        with self._lock:
-            known = self._all()
-            if transactional_id not in known:
-                known[transactional_id] = Transaction(transactional_id)
-            return known[transactional_id]
 
-    def _all(self) -> dict[str, Transaction]:
-        """All transactional ids. The first call reads them, and repairs what a crash has left."""
-        with self._lock:
-            if self._transactions is None or self._log.is_gone:
-                found = self._log.read()
-                self._recover(found.values())
-                self._transactions = found
-            return self._transactions
+def _unknown(transactional_id: str, producer: tuple[int, int]) -> UnknownProducer:
+    return UnknownProducer(f"transactional id {transactional_id!r} is not that of producer {producer[0]}")
 
-    def _recover(self, transactions: Iterable[Transaction]) -> None:
-        """Finish decided transactions, and abort those that should not be open, before any producer begins."""
-        opened = {
-            producer_id for log in self._data.logs for producer_id in list(log.producers.open_transactions.values())
-        }
-        for transaction in transactions:
-            assert transaction.value is not None
-            if transaction.value.transaction_status in _PREPARED:
-                self._finish(transaction, recovered=True)
-            if transaction.value.transaction_status != ONGOING and transaction.value.producer_id in opened:
-                self._abort_strays(transaction)
 
-    def read(self) -> None:
-        """Read the state, unless that was done already."""
-        self._all()
+def _refusal(
+    code: ErrorCode, transactional_id: str, producer: tuple[int, int], value: TransactionLogValue | None
+) -> CoordinatorRefused:
+    if value is None or code is ErrorCode.INVALID_PRODUCER_ID_MAPPING:
+        return _unknown(transactional_id, producer)
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ProducerFenced(
+            f"another producer has the transactional id {transactional_id!r} now: epoch {producer[1]} of producer "
+            f"{producer[0]} is over, {value.producer_epoch} has begun"
+        )
+    if code is ErrorCode.CONCURRENT_TRANSACTIONS:
+        return TransactionIsEnding(f"the last transaction of {transactional_id!r} has not ended everywhere")
+    return CoordinatorRefused(f"the coordinator of {transactional_id!r} answers {code.name}")
+
+
+def _state_name(value: TransactionLogValue) -> str:
+    names = [state.name for state in TransactionState if state == value.transaction_status]
+    return names[0] if names else f"in the unknown state {value.transaction_status}"
