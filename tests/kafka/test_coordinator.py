@@ -247,9 +247,7 @@ def _decide(data: DataDirectory, transactional_id: str, *, version: int, marked:
     value = coordinator.transaction(transactional_id)
     assert value is not None
     assert value.transaction_status == TransactionState.PREPARE_ABORT
-    assert value.producer_epoch == producer.epoch + (
-        version == 2
-    )  # that of the next transaction
+    assert value.producer_epoch == producer.epoch + (version == 2)  # that of the next transaction
     return ProducerIdentity(value.producer_id, value.producer_epoch)
 
 

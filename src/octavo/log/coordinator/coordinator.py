@@ -44,6 +44,11 @@ class Coordinator:
         """What runs the coordinators of groups, for the broker."""
         return self._groups
 
+    @property
+    def transaction_hosts(self) -> Transactions:
+        """What runs the coordinators of transactions, for the broker."""
+        return self._transactions
+
     # ------------------------------------------------------------------------------------------------------- producers
 
     def init_producer_id(

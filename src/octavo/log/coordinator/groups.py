@@ -15,10 +15,10 @@ from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest, Comm
 from octavo.coordinator.shard import Producer
 from octavo.errors import ErrorCode, InvalidInput, MetadataTooLarge, WrongGroup
 from octavo.log.coordinator.host import Host, apply_batch
-from octavo.log.coordinator.internal_topic import InternalTopic, replay
+from octavo.log.coordinator.hosts import Hosts
+from octavo.log.coordinator.internal_topic import replay
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
-from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.reading.readable_log import ReadableLog
 from octavo.records.layout import MAX_INT64
 from octavo.records.text import write_text
@@ -28,6 +28,7 @@ from octavo.schemas.versioned import CoordinatorKey, UnknownKey, key_kinds, read
 
 if TYPE_CHECKING:
     from octavo.log.directory.data_directory import DataDirectory
+    from octavo.log.log import Log
 
 MAX_METADATA: Final = 4096  # bytes: offset.metadata.max.bytes
 
@@ -38,73 +39,26 @@ _A = TypeVar("_A")
 Positions = dict[TopicPartition, OffsetAndMetadata | None]
 
 
-class Groups:
+class Groups(Hosts[GroupShard]):
     """The groups of a directory that is open for writing. Any thread may use it."""
 
     def __init__(self, data: DataDirectory, config: GroupConfig | None = None) -> None:
-        self._data: Final = data
+        super().__init__(data, CONSUMER_OFFSETS)
         self._config = config or GroupConfig()
-        self._topic: Final = InternalTopic(data, CONSUMER_OFFSETS)
-        self._lock: Final = make_rlock()  # held to find a host
-        self._hosts: dict[int, Host[GroupShard]] = {}
-        self._hosts_of: UUID | None = None  # the id of the topic that the hosts are for
-
-    # -------------------------------------------------------------------------------------------------- for all callers
-
-    def partition_for(self, group_id: str) -> TopicPartition:
-        """The partition of `__consumer_offsets` for a group's records. Creates the topic if needed."""
-        return self._topic.partition_for(group_id)
 
     def configure(self, config: GroupConfig) -> None:
         """Have other settings from now on. Everything is loaded again, so nobody may wait for anything."""
         with self._lock:
             self._config, self._hosts = config, {}
 
-    def host_for(self, group_id: str) -> Host[GroupShard]:
-        """Return what runs the coordinator of a group. Creates the topic if needed."""
-        return self._host(self.partition_for(group_id).partition)
-
-    def find_host(self, group_id: str) -> Host[GroupShard] | None:
-        """Return what runs the coordinator of a group; None if the topic does not exist yet."""
-        return None if self._topic.id is None else self.host_for(group_id)
-
-    @property
-    def running(self) -> list[Host[GroupShard]]:
-        """What runs the coordinators that were needed until now."""
-        if self._hosts_of != self._topic.id:
-            self._drop_hosts()
-        return list(self._hosts.values())
-
-    def _drop_hosts(self) -> None:
-        """Forget what was for a topic that was deleted. Whoever waits is answered."""
-        with self._lock:
-            old, self._hosts, self._hosts_of = self._hosts, {}, self._topic.id
-        for host in old.values():
-            host.resign()
-
-    @property
-    def hosts(self) -> list[Host[GroupShard]]:
-        """What runs the coordinators of all groups; none if the topic does not exist yet."""
-        return [self._host(log.partition.partition) for log in self._topic.logs()]
-
-    def _host(self, partition: int) -> Host[GroupShard]:
-        if self._hosts_of != self._topic.id:
-            self._drop_hosts()
-        with self._lock:
-            if partition not in self._hosts:
-                self._hosts[partition] = Host(
-                    self._data.log(CONSUMER_OFFSETS, partition),
-                    lambda: GroupShard(self._config, lambda: str(uuid4())),
-                    _read_key,
-                    wall_ms=self._data.now_ms,
-                )
-            return self._hosts[partition]
+    def _new_host(self, log: Log) -> Host[GroupShard]:
+        return Host(log, lambda: GroupShard(self._config, lambda: str(uuid4())), _read_key, wall_ms=self._data.now_ms)
 
     # ------------------------------------------------------------------------------------- for clients in this process
 
     def committed(self, group_id: str, partitions: Iterable[TopicPartition] | None = None) -> Positions:
         """A group's committed offset in each partition, or None; without `partitions`, all that the group has."""
-        if self._topic.id is None and not self._topic.logs():
+        if not self._exists:
             return dict.fromkeys(partitions or ())
         return self.host_for(group_id).ask(lambda shard: positions(shard, group_id, partitions, self._topic_id))
 

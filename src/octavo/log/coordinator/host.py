@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Final, Generic, TypeVar
 
 from octavo.coordinator.shard import Now, Origin, Outcome, Producer, Shard
@@ -68,6 +69,10 @@ class Host(Generic[S]):
             shard = self._loaded()
             outcome = self._run(shard, lambda: action(shard), durable=durable)
         self._hand_over(outcome, durable=durable)
+
+    def held(self) -> AbstractContextManager[object]:
+        """Let nobody else do anything to the shard in the body of a `with`."""
+        return self._lock
 
     def ask(self, question: Callable[[S], A]) -> A:
         """Return what the shard knows, without changing it."""

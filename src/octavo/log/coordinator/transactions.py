@@ -30,7 +30,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 from octavo.coordinator.shard import Producer, Ticket
 from octavo.coordinator.transactions.config import TransactionConfig
@@ -56,7 +55,7 @@ from octavo.errors import (
 )
 from octavo.log.closing import Attempts
 from octavo.log.coordinator.host import Host
-from octavo.log.coordinator.internal_topic import InternalTopic
+from octavo.log.coordinator.hosts import Hosts
 from octavo.log.coordinator.markers import Markers
 from octavo.log.coordinator.producer_identity import ProducerIdentity
 from octavo.log.names import TRANSACTION_STATE, TopicPartition
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
     from octavo.log.coordinator.groups import Groups
     from octavo.log.coordinator.producer_ids import ProducerIds
     from octavo.log.directory.data_directory import DataDirectory
+    from octavo.log.log import Log
 
 _FEATURE: Final = "transaction.version"
 _ENDED: Final = (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT)
@@ -78,52 +78,30 @@ _ENDED: Final = (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT)
 Action = Callable[[TransactionShard, Ticket], object]
 
 
-class Transactions:
+class Transactions(Hosts[TransactionShard]):
     """The transactions of a directory. Any thread may use it."""
 
     def __init__(
         self, data: DataDirectory, producer_ids: ProducerIds, groups: Groups, config: TransactionConfig | None = None
     ) -> None:
-        self._data: Final = data
+        super().__init__(data, TRANSACTION_STATE)
         self._producer_ids: Final = producer_ids
-        self._config: Final = config or TransactionConfig()
-        self._markers: Final = Markers(data, groups)
-        self._topic: Final = InternalTopic(data, TRANSACTION_STATE)
-        self._lock: Final = make_rlock()  # held to find a host, or the lock of a transactional id
+        self._config = config or TransactionConfig()
         self._locks: Final[dict[str, RLock]] = {}  # of producers in this process: one call at a time for each id
-        self._hosts: dict[int, Host[TransactionShard]] = {}
-        self._hosts_of: UUID | None = None  # the id of the topic that the hosts are for
+        self.markers: Final = Markers(data, groups)
 
-    # -------------------------------------------------------------------------------------------------- for all callers
-
-    def host_for(self, transactional_id: str) -> Host[TransactionShard]:
-        """Return what runs the coordinator of a transactional id. Creates the topic if needed."""
-        return self._host(self._topic.partition_for(transactional_id).partition)
-
-    def find_host(self, transactional_id: str) -> Host[TransactionShard] | None:
-        """Return what runs the coordinator of a transactional id; None if the topic does not exist yet."""
-        return self.host_for(transactional_id) if self._topic.id is not None or self._topic.logs() else None
-
-    @property
-    def hosts(self) -> list[Host[TransactionShard]]:
-        """What runs the coordinators of all transactional ids; none if the topic does not exist yet."""
-        return [self._host(log.partition.partition) for log in self._topic.logs()]
-
-    def _host(self, partition: int) -> Host[TransactionShard]:
+    def configure(self, config: TransactionConfig) -> None:
+        """Have other settings from now on. Everything is loaded again."""
         with self._lock:
-            if self._hosts_of != self._topic.id:
-                self._hosts, self._hosts_of = {}, self._topic.id
-            if partition not in self._hosts:
-                self._hosts[partition] = self._new_host(partition)
-            return self._hosts[partition]
+            self._config, self._hosts = config, {}
 
-    def _new_host(self, partition: int) -> Host[TransactionShard]:
+    def _new_host(self, log: Log) -> Host[TransactionShard]:
         host: Host[TransactionShard] = Host(
-            self._data.log(TRANSACTION_STATE, partition),
+            log,
             self._new_shard,
             read_any_transaction_key,
             wall_ms=self._data.now_ms,
-            perform=lambda effect, durable: self._markers.write(host, effect, durable),
+            perform=lambda effect, durable: self.markers.write(host, effect, durable),
             recover=lambda: self._recover(host),
         )
         return host
@@ -140,7 +118,7 @@ class Transactions:
         if opened:
             for value in host.ask(lambda shard: list(shard.transactions.values())):
                 if value.transaction_status in _ENDED and value.producer_id in opened:
-                    self._markers.abort_strays(host, value)
+                    self.markers.abort_strays(host, value)
 
     # ------------------------------------------------------------------------------------ for producers in this process
 
@@ -180,7 +158,7 @@ class Transactions:
         with self._lock_of(transactional_id):
             host = self._known_host(transactional_id, producer)
             if commit:  # the data are on the disk before the decision
-                self._markers.flush(_open_partitions(self._value(host, transactional_id)))
+                self.markers.flush(_open_partitions(self._value(host, transactional_id)))
             request = EndRequest(transactional_id, Producer(*producer), commit)
             answer: EndAnswer = _answer(host, lambda shard, ticket: shard.end(ticket, request))
             if answer.error_code is ErrorCode.CONCURRENT_TRANSACTIONS:  # it is decided, but markers are missing
@@ -231,7 +209,7 @@ class Transactions:
             host.run(lambda shard: shard.fence(transactional_id))
         now = self._value(host, transactional_id)
         assert now is not None
-        self._markers.abort_strays(host, now, value.producer_id)
+        self.markers.abort_strays(host, now, value.producer_id)
 
     def _known_host(self, transactional_id: str, producer: ProducerIdentity) -> Host[TransactionShard]:
         host = self.find_host(transactional_id) if transactional_id else None
