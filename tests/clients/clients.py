@@ -104,12 +104,9 @@ def _in_go_mod(module: str) -> Callable[[], str]:
 _KAFKAJS_CODEC: Final = "kafkajs leaves lz4 and zstd to packages that have to be compiled."
 _KAFKAJS_GROUPS: Final = "kafkajs consumes only in groups. What it produced was consumed by another client."
 _NO_ADMIN: Final = "kcat does not administer topics."
-_LIBRDKAFKA_NOT_YET: Final = {
-    "codec lz4": "librdkafka compresses with lz4 only if the broker lists FindCoordinator, which comes with groups."
-}
 
 _CLIENTS: Final = [
-    Client("confluent-kafka", _pinned("confluent-kafka"), _librdkafka, not_yet=_LIBRDKAFKA_NOT_YET),
+    Client("confluent-kafka", _pinned("confluent-kafka"), _librdkafka),
     Client(
         "aiokafka",
         _pinned("aiokafka"),
@@ -144,7 +141,6 @@ _CLIENTS: Final = [
             "change settings": _NO_ADMIN,
             "delete records": _NO_ADMIN,
         },
-        not_yet=_LIBRDKAFKA_NOT_YET,
     ),
     Client(
         "kafkajs",

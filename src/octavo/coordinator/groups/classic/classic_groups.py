@@ -93,13 +93,17 @@ class ClassicGroups:
     def _join(self, ticket: Ticket, request: JoinRequest, group: ClassicGroup) -> None:
         member_id = request.member_id
         if not self._has_room_for(group, member_id):
+            group.remove(member_id)  # an id that was given out is worth nothing now
             self._shard.answer(ticket, JoinAnswer(ErrorCode.GROUP_MAX_SIZE_REACHED))
         elif not group.supports(request.protocol_type, request.protocols):
             self._shard.answer(ticket, JoinAnswer(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id))
         elif not member_id:
             self._join_new(ticket, request, group)
-        elif member_id in group.pending and request.group_instance_id is None:
-            self._add_member(ticket, request, group, member_id)
+        elif member_id in group.pending:
+            if request.group_instance_id is None:
+                self._add_member(ticket, request, group, member_id)
+            else:  # no static member was given an id to come back with; Kafka does not expect that
+                self._shard.answer(ticket, JoinAnswer(ErrorCode.UNKNOWN_SERVER_ERROR))
         else:
             error = group.member_error(member_id, request.group_instance_id)
             if error is not ErrorCode.NONE:
@@ -439,6 +443,8 @@ class ClassicGroups:
             if isinstance(group, ClassicGroup):
                 for member in group.members.values():
                     self._expect(group, member.member_id, member.session_timeout_ms)
+                if len(group.members) > self._shard.config.group_max_size:
+                    self._rebalance(group)
 
     def resign(self) -> None:
         """Answer everybody who waits: another coordinator has the groups now."""
