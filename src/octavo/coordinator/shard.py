@@ -14,7 +14,8 @@ waits for the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from octavo.coordinator.journal import Journal
@@ -125,6 +126,21 @@ class Shard:
     def write_only(self, key: CoordinatorKey[Any], value: CoordinatorValue | None, version: int = 0) -> None:
         """Write a record of what the state is already."""
         self._records.append((write_key(key), None if value is None else write_value(value, version)))
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Have nothing of a block happen if an exception leaves it."""
+        mark = self.journal.mark()
+        lists: tuple[list[Any], ...] = (self._records, self._answers, self._effects)
+        lengths = [len(each) for each in lists]
+        try:
+            yield
+        except BaseException:
+            for each, length in zip(lists, lengths, strict=True):
+                del each[length:]
+            if self.journal.mark() != mark:
+                self.undo(mark)
+            raise
 
     def write_for(self, producer: Producer) -> None:
         """Have the records of this outcome be part of a transaction. Call it before the first `write`."""

@@ -27,7 +27,7 @@ def heartbeat(broker: Broker, request: Request) -> Answer:
     alive = HeartbeatRequest(asked.group_id, asked.member_id, asked.generation_id, asked.group_instance_id)
     return broker.coordinators.run(
         alive.group_id,
-        lambda shard, ticket: shard.answer(ticket, shard.classic.heartbeat(alive)),
+        lambda shard, ticket: shard.answer(ticket, shard.heartbeat(alive)),
         write,
         lambda code: code,
     )

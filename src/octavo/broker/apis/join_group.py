@@ -63,7 +63,7 @@ def join_group(broker: Broker, request: Request) -> Answer:
         return write(JoinAnswer(error, join.member_id))
     return broker.coordinators.run(
         join.group_id,
-        lambda shard, ticket: shard.classic.join(ticket, join),
+        lambda shard, ticket: shard.join(ticket, join),
         write,
         JoinAnswer,
     )

@@ -47,7 +47,7 @@ def leave_group(broker: Broker, request: Request) -> Answer:
     leave = LeaveRequest(asked.group_id, members)
     return broker.coordinators.run(
         leave.group_id,
-        lambda shard, ticket: shard.answer(ticket, shard.classic.leave(leave)),
+        lambda shard, ticket: shard.answer(ticket, shard.leave(leave)),
         write,
         lambda code: code,
     )

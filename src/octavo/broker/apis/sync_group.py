@@ -40,6 +40,4 @@ def sync_group(broker: Broker, request: Request) -> Answer:
         asked.protocol_name,
         {each.member_id: bytes(each.assignment) for each in asked.assignments},
     )
-    return broker.coordinators.run(
-        sync.group_id, lambda shard, ticket: shard.classic.sync(ticket, sync), write, SyncAnswer
-    )
+    return broker.coordinators.run(sync.group_id, lambda shard, ticket: shard.sync(ticket, sync), write, SyncAnswer)

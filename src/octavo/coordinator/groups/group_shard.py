@@ -6,13 +6,24 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from octavo.coordinator.groups.classic.classic_groups import TIMERS as CLASSIC_TIMERS
-from octavo.coordinator.groups.classic.classic_groups import ClassicGroups
+from octavo.coordinator.groups.classic.classic_groups import ClassicGroups, join_error
 from octavo.coordinator.groups.classic.group import ClassicGroup
+from octavo.coordinator.groups.classic.requests import (
+    HeartbeatRequest,
+    JoinAnswer,
+    JoinRequest,
+    LeaveRequest,
+    SyncRequest,
+)
 from octavo.coordinator.groups.config import GroupConfig
+from octavo.coordinator.groups.consumer.consumer_groups import TIMERS as CONSUMER_TIMERS
+from octavo.coordinator.groups.consumer.consumer_groups import ConsumerGroups
+from octavo.coordinator.groups.consumer.group import ConsumerGroup
 from octavo.coordinator.groups.group import Group
 from octavo.coordinator.groups.offsets import CommittedOffsets
+from octavo.coordinator.groups.topics import NoTopics, Topics
 from octavo.coordinator.journal import Table
-from octavo.coordinator.shard import Origin, Producer, Shard
+from octavo.coordinator.shard import Origin, Producer, Shard, Ticket
 from octavo.coordinator.timers import Key
 from octavo.errors import ErrorCode
 from octavo.schemas.consumer_offsets.classic_groups import GroupMetadataKey
@@ -27,16 +38,59 @@ class GroupShard(Shard):
 
     groups: every group that is known, of any kind
     classic: the groups of the classic protocol
+    consumer: the groups of the consumer protocol
     offsets: what groups have committed
     """
 
-    def __init__(self, config: GroupConfig, new_id: Callable[[], str]) -> None:
-        """`new_id` returns ids that nobody has had, for members."""
+    def __init__(self, config: GroupConfig, new_id: Callable[[], str], topics: Topics | None = None) -> None:
+        """`new_id` returns ids that nobody has had, for members. Without `topics`, nothing can be assigned."""
         super().__init__()
         self.config: Final = config
+        self.topics: Final[Topics] = NoTopics() if topics is None else topics
         self.groups: Final[Table[str, Group]] = Table(self.journal)
         self.offsets: Final = CommittedOffsets(self)
         self.classic: Final = ClassicGroups(self, new_id)
+        self.consumer: Final = ConsumerGroups(self, new_id)
+
+    # ------------------------------------------------------------------------- requests of the classic protocol
+
+    def join(self, ticket: Ticket, request: JoinRequest) -> None:
+        """Let somebody join by the classic protocol, be it a group of the consumer protocol."""
+        group = self.groups.get(request.group_id)
+        error = join_error(self.config, request)
+        if isinstance(group, ConsumerGroup) and error is ErrorCode.NONE:
+            if group.members:
+                self.consumer.members.join(ticket, request, group)
+                return
+            if request.member_id:
+                self.answer(ticket, JoinAnswer(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+                return
+            self.consumer.delete(group)
+        self.classic.join(ticket, request)
+
+    def sync(self, ticket: Ticket, request: SyncRequest) -> None:
+        """Tell a member of the classic protocol its assignment."""
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            self.consumer.members.sync(ticket, request, group)
+        else:
+            self.classic.sync(ticket, request)
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """Note that a member of the classic protocol is alive."""
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.members.heartbeat(request, group)
+        return self.classic.heartbeat(request)
+
+    def leave(self, request: LeaveRequest) -> list[ErrorCode]:
+        """Let members leave by the classic protocol. Returns what came of each."""
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.members.leave(request, group)
+        return self.classic.leave(request)
+
+    # -------------------------------------------------------------------------------------------- groups and records
 
     def add_simple_group(self, group_id: str) -> Group:
         """Add a group without members, which only has committed offsets."""
@@ -64,6 +118,8 @@ class GroupShard(Shard):
             self.offsets.apply(key, value, origin)  # type: ignore[arg-type] # the value is of the key's kind
         elif isinstance(key, GroupMetadataKey):
             self.classic.apply(key, value)  # type: ignore[arg-type] # the value is of the key's kind
+        else:
+            self.consumer.apply(key, value)
 
     def apply_marker(self, producer: Producer, *, commit: bool) -> None:
         """Change the state as the marker at the end of a transaction says."""
@@ -72,6 +128,7 @@ class GroupShard(Shard):
     def loaded(self) -> None:
         """Wait for members, and begin to look for what expires."""
         self.classic.loaded()
+        self.consumer.loaded()
         self._set_expiry()
 
     def expired(self, key: Key) -> None:
@@ -81,6 +138,8 @@ class GroupShard(Shard):
             self._set_expiry()
         elif key[0] in CLASSIC_TIMERS:
             self.classic.expired(key)
+        elif key[0] in CONSUMER_TIMERS:
+            self.consumer.expired(key)
 
     def resign(self) -> None:
         """Answer everybody who waits: another coordinator has the groups now."""
@@ -98,3 +157,5 @@ class GroupShard(Shard):
     def _delete(self, group: Group) -> None:
         if isinstance(group, ClassicGroup):
             self.classic.delete(group)
+        elif isinstance(group, ConsumerGroup):
+            self.consumer.delete(group)

@@ -7,7 +7,7 @@ members begins another round. Tables say what an event means in each state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from octavo.coordinator.groups.classic.group import ClassicGroup, ClassicMember, State
@@ -459,7 +459,8 @@ class ClassicGroups:
     def apply(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
         """Change the state as a record says, at the start."""
         if value is None:
-            self._shard.groups.pop(key.group, None)
+            if isinstance(self._shard.groups.get(key.group), ClassicGroup):
+                del self._shard.groups[key.group]
         else:
             self.add(key.group).take(value)
 
@@ -472,6 +473,46 @@ class ClassicGroups:
     def delete(self, group: ClassicGroup) -> None:
         """Delete a group without members."""
         self._shard.write(GroupMetadataKey(group=group.group_id), None, _VERSION)
+
+    def dissolve(self, group: ClassicGroup) -> None:
+        """Delete a group with members, which go on by the consumer protocol. Who waits has to join again."""
+        for member_id, member in sorted(group.members.items()):
+            if member.join is not None:
+                self._shard.answer(member.join, JoinAnswer(ErrorCode.REBALANCE_IN_PROGRESS, member_id))
+            if member.sync is not None:
+                self._shard.answer(member.sync, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
+        for member_id in (*group.members, *group.pending):
+            self._shard.timers.cancel((HEARTBEAT, group.group_id, member_id))
+        for kind in (JOIN, INITIAL, SYNC):
+            self._shard.timers.cancel((kind, group.group_id))
+        self.delete(group)
+
+    def convert(
+        self,
+        group_id: str,
+        generation_id: int,
+        members: Iterable[ClassicMember],
+        assignment: Callable[[str, bytes], bytes],
+        *,
+        rebalances: bool,
+    ) -> None:
+        """Go on with the members of a consumer group, all of whom use the classic protocol.
+
+        `assignment` returns what a member is assigned, by its id and its metadata.
+        """
+        group = self.add(group_id)
+        for member in members:
+            group.add(member)
+        group.generation_id = generation_id
+        group.choose_protocol()
+        group.enter(State.STABLE, self._now_ms)
+        for member in list(group.members.values()):
+            assigned = assignment(member.member_id, member.metadata(group.protocol_name))
+            group.change(member, assignment=assigned)
+            self._expect(group, member.member_id, member.session_timeout_ms)
+        self._write(group, {member_id: member.assignment for member_id, member in group.members.items()})
+        if rebalances:
+            self._rebalance(group)
 
     def _write(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
         self._shard.write_only(GroupMetadataKey(group=group.group_id), group.value(assignments), _VERSION)

@@ -179,10 +179,14 @@ class ClassicGroup(Group):
     def begin_generation(self, now_ms: int) -> None:
         """Begin the next generation, of the members that there are now."""
         self.generation_id += 1
-        self.protocol_name = self.chosen_protocol() if self.members else None
-        self.subscribed_topics = self._subscribed_topics()
+        self.choose_protocol()
         self.enter(State.COMPLETING_REBALANCE if self.members else State.EMPTY, now_ms)
         self.pending_sync = frozenset()
+
+    def choose_protocol(self) -> None:
+        """Choose the assignor for the members that there are now."""
+        self.protocol_name = self.chosen_protocol() if self.members else None
+        self.subscribed_topics = self._subscribed_topics()
 
     def enter(self, state: State, now_ms: int) -> None:
         """Enter a state."""

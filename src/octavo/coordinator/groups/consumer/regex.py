@@ -1,0 +1,49 @@
+"""Regular expressions to which members subscribe, in RE2's syntax: `check_regex`, `matching`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from octavo.coordinator.groups.consumer.requests import Refused
+from octavo.errors import ErrorCode
+
+# What RE2 says, and what RE2/J, which Kafka uses, says instead. The rest they say alike.
+_WORDS: Final = {
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "missing )": "missing closing )",
+    "unexpected )": "regexp/syntax: internal error",
+    "missing ]": "missing closing ]",
+    "bad repetition operator": "invalid nested repetition operator",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "trailing \\": "trailing backslash at end of expression",
+}
+_LOOK_BEHIND: Final = "invalid perl operator: (?<"
+
+
+def check_regex(regex: str) -> None:
+    """Raise `Refused` if a regular expression is not valid."""
+    _compile(regex)
+
+
+def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
+    """Return the names that a regular expression matches as a whole."""
+    compiled = _compile(regex)
+    return frozenset(name for name in names if compiled.fullmatch(name))
+
+
+def _compile(regex: str) -> Any:
+    import re2  # here, as few groups use it
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(regex, options)
+    except re2.error as error:
+        reason = error.args[0]
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        what = "invalid named capture" if text.startswith(_LOOK_BEHIND) else text.split(":")[0]
+        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_WORDS.get(what, what)}."
+        raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from None
