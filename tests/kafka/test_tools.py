@@ -16,7 +16,7 @@ from tests.kafka.releases import QUICK, java
 from tests.kafka.tool_calls import CALLS, FILES
 from tests.kafka.tools import Call, Printed, Tools
 
-_CONFIG: Final = {"auto.create.topics.enable": "false"}
+_CONFIG: Final = {"auto.create.topics.enable": "false", "group.initial.rebalance.delay.ms": "0"}
 _METADATA_VERSION: Final = "4.0-IV3"  # what a directory of Octavo has
 _PATIENCE: Final = 30  # tries
 # What cannot be the same, and what stands for it.

@@ -1,5 +1,5 @@
-"""Periodic tasks of a data directory: flushes, retention, compaction, checkpoints, removal of deleted files, and
-aborting transactions that have timed out.
+"""Periodic tasks of a data directory: flushes, retention, compaction, checkpoints, removal of deleted files, aborting
+transactions that have timed out, and what is due in groups.
 
 `run_once` runs the tasks that are due and returns, so any clock can drive it. `start` runs them in three threads: one
 of them only compacts, because that may take long, and one only writes checkpoints, because readers of the directory
@@ -23,7 +23,7 @@ from octavo.log.compaction.stats import CompactionStats
 from octavo.log.compaction.throttle import Throttle
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.log import Log
-from octavo.log.names import TRANSACTION_STATE, TopicPartition
+from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from octavo.log.retention import Expired
 
 # Kafka's defaults, by Kafka's names.
@@ -135,6 +135,7 @@ class Background:
         if retention_is_due:
             self._next_retention_ms = now_ms + self._retention_check_interval_ms
         self._abort_timed_out(now_ms, done.failed)
+        self._look_after_groups(done.failed)
         return done._replace(files_removed=removed)
 
     def _write_checkpoints(self, now_ms: int, failed: list[Failed]) -> bool:
@@ -156,6 +157,12 @@ class Background:
             self._next_timeouts_ms = now_ms + TIMEOUT_CHECK_INTERVAL_MS
             with _collecting_failures(failed, None):
                 self._directory.coordinator.abort_timed_out(now_ms)
+
+    def _look_after_groups(self, failed: list[Failed]) -> None:
+        """Have happen what is due in groups that are in use. A broker looks after them in its own time, too."""
+        if self._directory.is_in_charge and CONSUMER_OFFSETS in self._directory.topics:
+            with _collecting_failures(failed, None):
+                self._directory.coordinator.tick()
 
     def _maintain(self, log: Log, now_ms: int, done: BackgroundWork, *, retention_is_due: bool) -> int:
         """Run the tasks that are due for one log. Returns the number of segments whose files were removed."""

@@ -15,7 +15,11 @@ from tests.server.generated.symbols import Known, TopicId
 from tests.server.generated.values import FIXED, INTERNAL
 
 # For both brokers. Records are old: nothing may be deleted for that.
-SETTINGS: Final = {"auto.create.topics.enable": "false", "log.retention.ms": "-1"}
+SETTINGS: Final = {
+    "auto.create.topics.enable": "false",
+    "log.retention.ms": "-1",
+    "group.initial.rebalance.delay.ms": "0",
+}
 _CONFIGS: Final = {
     "a-compact": {"cleanup.policy": "compact"},
     "a-tuned": {"max.message.bytes": "1000", "compression.type": "uncompressed", "retention.bytes": "1000000"},

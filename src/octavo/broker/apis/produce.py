@@ -154,10 +154,10 @@ def _batch_size(records: memoryview, begin: int) -> int:
 
 
 def _is_transactional(records: memoryview | None) -> bool:
-    """Return whether the first batch is part of a transaction: it says so, and has a producer id."""
-    if records is None or len(records) < _PRODUCER_ID_AT + 8:
+    """Return whether the first batch says that it is part of a transaction, which old formats cannot."""
+    if records is None or len(records) < _PRODUCER_ID_AT + 8 or records[_MAGIC_AT] != _MAGIC:
         return False
-    return bool(records[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL) and records[_PRODUCER_ID_AT] < 0x80
+    return bool(records[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL)
 
 
 def _of_records(errors: Sequence[RecordError]) -> str:

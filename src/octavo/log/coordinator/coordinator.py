@@ -49,6 +49,11 @@ class Coordinator:
         """What runs the coordinators of transactions, for the broker."""
         return self._transactions
 
+    def tick(self) -> None:
+        """Have everything happen whose time has come in groups that are in use: offsets expire, members are missed."""
+        for host in self._groups.running:
+            host.tick()
+
     # ------------------------------------------------------------------------------------------------------- producers
 
     def init_producer_id(

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from octavo.coordinator.groups.config import GroupConfig
 from octavo.errors import BadDirectory, CoordinatorRefused, ErrorCode, InvalidInput, MetadataTooLarge, WrongGroup
+from octavo.log.background import Background
 from octavo.log.coordinator import OffsetAndMetadata
 from octavo.log.coordinator.internal_topic import java_hash, partition_of
 from octavo.log.names import TopicPartition
@@ -203,3 +205,15 @@ def test_when_the_topics_are_deleted_all_is_forgotten(tmp_path: Path) -> None:
         coordinator.commit_offsets("g", {T0: OffsetAndMetadata(7)}, "id", producer)
         coordinator.end_transaction("id", producer, commit=True)
         assert coordinator.committed("g") == {T0: OffsetAndMetadata(7), T1: OffsetAndMetadata(6)}
+
+
+def test_offsets_expire_in_the_background(tmp_path: Path) -> None:
+    clock = Clock()
+    config = GroupConfig(offsets_retention_minutes=1, offsets_retention_check_interval_ms=1)
+    with opened(tmp_path, clock) as data:
+        data.coordinator.group_hosts.configure(config)
+        data.coordinator.commit_offsets("g", {T0: OffsetAndMetadata(5)})
+        clock.now_ms += 60_000
+        background = Background(data, clock=clock)
+        while data.coordinator.groups():  # a millisecond has to pass
+            assert background.run_once().failed == []
