@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
-from octavo.coordinator.groups.config import GroupConfig
+from octavo.coordinator.groups.config import MIGRATION_POLICIES, GroupConfig
 from octavo.errors import InvalidConfig
 from octavo.log.config.broker_defaults import STAND_INS
 from octavo.log.config.nearest_name import nearest_name
 from octavo.log.config.options import Options, option
-from octavo.log.config.values import Switch, Text, int32, int64
+from octavo.log.config.values import Switch, Text, Word, int32, int64
 from octavo.records.layout import MAX_INT32
 
 
@@ -58,6 +58,12 @@ class BrokerConfig:
     group_max_session_timeout_ms: int = option(1_800_000, int32())
     group_initial_rebalance_delay_ms: int = option(3_000, int32())
     group_max_size: int = option(MAX_INT32, int32(1))
+    group_consumer_session_timeout_ms: int = option(45_000, int32(1))
+    group_consumer_heartbeat_interval_ms: int = option(5_000, int32(1))
+    group_consumer_assignment_interval_ms: int = option(1_000, int32(0))
+    group_consumer_max_size: int = option(MAX_INT32, int32(1))
+    group_consumer_regex_refresh_interval_ms: int = option(600_000, int32(10_000))
+    group_consumer_migration_policy: str = option("bidirectional", Word(MIGRATION_POLICIES))
 
     # Work in the background.
     log_retention_check_interval_ms: int = option(300_000, int64(1))

@@ -11,6 +11,8 @@ from octavo.broker.apis.alter_configs import alter_configs, incremental_alter_co
 from octavo.broker.apis.alter_replica_log_dirs import alter_replica_log_dirs
 from octavo.broker.apis.api_versions import api_versions
 from octavo.broker.apis.client_quotas import alter_client_quotas, describe_client_quotas
+from octavo.broker.apis.consumer_group_describe import consumer_group_describe
+from octavo.broker.apis.consumer_group_heartbeat import consumer_group_heartbeat
 from octavo.broker.apis.create_partitions import create_partitions
 from octavo.broker.apis.create_topics import create_topics
 from octavo.broker.apis.delegation_tokens import (
@@ -74,6 +76,8 @@ HANDLERS: Final[dict[int, Handler]] = {
     api_keys.LIST_GROUPS: list_groups,
     api_keys.DELETE_GROUPS: delete_groups,
     api_keys.OFFSET_DELETE: offset_delete,
+    api_keys.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
+    api_keys.CONSUMER_GROUP_DESCRIBE: consumer_group_describe,
     api_keys.API_VERSIONS: api_versions,
     api_keys.CREATE_TOPICS: create_topics,
     api_keys.INIT_PRODUCER_ID: init_producer_id,

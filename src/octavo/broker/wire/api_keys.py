@@ -53,6 +53,8 @@ DESCRIBE_QUORUM: Final = 55
 UPDATE_FEATURES: Final = 57
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_PRODUCERS: Final = 61
+CONSUMER_GROUP_HEARTBEAT: Final = 68
+CONSUMER_GROUP_DESCRIBE: Final = 69
 LIST_CONFIG_RESOURCES: Final = 74
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
@@ -120,6 +122,8 @@ APIS: Final[dict[int, Api]] = {
     UPDATE_FEATURES: _api("UpdateFeatures", 0, 2, 0),
     DESCRIBE_CLUSTER: _api("DescribeCluster", 0, 2, 0),
     DESCRIBE_PRODUCERS: _api("DescribeProducers", 0, 0, 0),
+    CONSUMER_GROUP_HEARTBEAT: _api("ConsumerGroupHeartbeat", 0, 1, 0),
+    CONSUMER_GROUP_DESCRIBE: _api("ConsumerGroupDescribe", 0, 1, 0),
     LIST_CONFIG_RESOURCES: _api("ListConfigResources", 0, 1, 0),
     DESCRIBE_TOPIC_PARTITIONS: _api("DescribeTopicPartitions", 0, 0, 0),
 }

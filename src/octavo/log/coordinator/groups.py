@@ -17,6 +17,7 @@ from octavo.errors import ErrorCode, InvalidInput, MetadataTooLarge, WrongGroup
 from octavo.log.coordinator.host import Host, apply_batch
 from octavo.log.coordinator.hosts import Hosts
 from octavo.log.coordinator.internal_topic import replay
+from octavo.log.coordinator.known_topics import KnownTopics
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.reading.readable_log import ReadableLog
@@ -45,6 +46,7 @@ class Groups(Hosts[GroupShard]):
     def __init__(self, data: DataDirectory, config: GroupConfig | None = None) -> None:
         super().__init__(data, CONSUMER_OFFSETS)
         self._config = config or GroupConfig()
+        self._known: Final = KnownTopics(data)
 
     def configure(self, config: GroupConfig) -> None:
         """Have other settings from now on. Everything is loaded again, so nobody may wait for anything."""
@@ -52,7 +54,10 @@ class Groups(Hosts[GroupShard]):
             self._config, self._hosts = config, {}
 
     def _new_host(self, log: Log) -> Host[GroupShard]:
-        return Host(log, lambda: GroupShard(self._config, lambda: str(uuid4())), _read_key, wall_ms=self._data.now_ms)
+        def make() -> GroupShard:
+            return GroupShard(self._config, lambda: str(uuid4()), self._known)
+
+        return Host(log, make, _read_key, wall_ms=self._data.now_ms)
 
     # ------------------------------------------------------------------------------------- for clients in this process
 

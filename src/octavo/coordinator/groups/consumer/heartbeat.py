@@ -9,6 +9,7 @@ from uuid import UUID
 
 from octavo.coordinator.groups.classic.group import ClassicGroup
 from octavo.coordinator.groups.classic.group import State as ClassicState
+from octavo.coordinator.groups.config import GroupConfig
 from octavo.coordinator.groups.consumer.changes import Changes
 from octavo.coordinator.groups.consumer.group import ConsumerGroup, ConsumerMember, Held
 from octavo.coordinator.groups.consumer.migration import Migration
@@ -44,7 +45,7 @@ class Heartbeats:
         """Answer a heartbeat."""
         try:
             with self._shard.all_or_nothing():
-                self._check(request)
+                _check(self._shard.config, request)
                 if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
                     return self._leave(request)
                 return self._beat(request)
@@ -52,29 +53,6 @@ class Heartbeats:
             return ConsumerHeartbeatAnswer(refused.error_code, refused.message)
 
     # --------------------------------------------------------------------------------------------------------- checks
-
-    def _check(self, request: ConsumerHeartbeatRequest) -> None:
-        epoch, assignors = request.member_epoch, self._shard.config.group_consumer_assignors
-        needs_id = request.version >= _MEMBER_ID_REQUIRED or epoch > 0 or epoch == LEAVE_EPOCH
-        names = {
-            "MemberId": request.member_id if needs_id else None,
-            "GroupId": request.group_id,
-            "InstanceId": request.instance_id,
-            "RackId": request.rack_id,
-        }
-        for name, value in names.items():
-            if value == "":
-                _refuse_request(f"{name} can't be empty.")
-        if epoch == JOIN_EPOCH:
-            _check_join(request)
-        elif epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
-            _refuse_request("InstanceId can't be null.")
-        elif epoch < STATIC_LEAVE_EPOCH:
-            _refuse_request("MemberEpoch is invalid.")
-        if request.server_assignor is not None and request.server_assignor not in assignors:
-            supported = ", ".join(assignors)
-            message = f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {supported}."
-            raise Refused(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
 
     def _group(self, group_id: str, *, is_joining: bool) -> ConsumerGroup:
         """Return the group; who joins creates it, or converts a classic one."""
@@ -154,6 +132,39 @@ class Heartbeats:
         else:
             self._migration.remove(group, [member])
         return ConsumerHeartbeatAnswer(ErrorCode.NONE, None, request.member_id, request.member_epoch)
+
+
+def heartbeat_problem(config: GroupConfig, request: ConsumerHeartbeatRequest) -> ConsumerHeartbeatAnswer | None:
+    """Return the answer to a request that is wrong whatever the group is; None if it is fine."""
+    try:
+        _check(config, request)
+    except Refused as refused:
+        return ConsumerHeartbeatAnswer(refused.error_code, refused.message)
+    return None
+
+
+def _check(config: GroupConfig, request: ConsumerHeartbeatRequest) -> None:
+    epoch, assignors = request.member_epoch, config.group_consumer_assignors
+    needs_id = request.version >= _MEMBER_ID_REQUIRED or epoch > 0 or epoch == LEAVE_EPOCH
+    names = {
+        "MemberId": request.member_id if needs_id else None,
+        "GroupId": request.group_id,
+        "InstanceId": request.instance_id,
+        "RackId": request.rack_id,
+    }
+    for name, value in names.items():
+        if value == "":
+            _refuse_request(f"{name} can't be empty.")
+    if epoch == JOIN_EPOCH:
+        _check_join(request)
+    elif epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
+        _refuse_request("InstanceId can't be null.")
+    elif epoch < STATIC_LEAVE_EPOCH:
+        _refuse_request("MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        supported = ", ".join(assignors)
+        message = f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {supported}."
+        raise Refused(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
 
 
 def static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:

@@ -1,0 +1,44 @@
+"""The topics of a directory, as coordinators of groups know them: `KnownTopics`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from octavo.coordinator.groups.topics import Topic
+
+if TYPE_CHECKING:
+    from octavo.log.directory.data_directory import DataDirectory
+
+
+class KnownTopics:
+    """The topics of a directory. Any thread may use it."""
+
+    def __init__(self, data: DataDirectory) -> None:
+        self._data: Final = data
+        self._by_id: tuple[int, Mapping[UUID, str]] = (-1, {})  # names by ids, and for which version
+
+    @property
+    def version(self) -> int:
+        """The end of the metadata log."""
+        return self._data.metadata_end[1]
+
+    def names(self) -> Iterable[str]:
+        """All topics."""
+        return list(self._data.topics)
+
+    def by_name(self, name: str) -> Topic | None:
+        """Return the topic of a name; None if there is none."""
+        topic = self._data.topics.get(name)
+        return None if topic is None else Topic(name, topic.id, len(topic.partitions))
+
+    def by_id(self, topic_id: UUID) -> Topic | None:
+        """Return the topic of an id; None if there is none."""
+        version, names = self._by_id
+        if version != self.version:
+            version = self.version
+            names = {topic.id: name for name, topic in self._data.topics.items()}
+            self._by_id = (version, names)
+        name = names.get(topic_id)
+        return None if name is None else self.by_name(name)
