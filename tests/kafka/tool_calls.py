@@ -208,6 +208,25 @@ _CLUSTER: Final = (
     "delegation-tokens --describe",
 )
 
+_GROUPS: Final = (
+    "console-consumer --topic assigned --group readers --from-beginning --max-messages 2",
+    "consumer-groups --list",
+    "consumer-groups --list --state --type",
+    "consumer-groups --describe --group readers",
+    "consumer-groups --describe --group readers --state",
+    "consumer-groups --describe --group readers --members --verbose",
+    "consumer-groups --describe --group missing",
+    "consumer-groups --reset-offsets --group readers --topic assigned --to-earliest --dry-run",
+    "consumer-groups --reset-offsets --group readers --topic assigned:1 --shift-by -1 --execute",
+    "consumer-groups --reset-offsets --group fresh --topic assigned --to-latest --execute",
+    "consumer-groups --describe --all-groups",
+    "consumer-groups --delete-offsets --group readers --topic assigned",
+    "consumer-groups --delete-offsets --group missing --topic assigned",
+    "consumer-groups --delete --group readers",
+    "consumer-groups --delete --group missing",
+    "consumer-groups --list",
+)
+
 _LOAD: Final = (
     "producer-perf-test --topic plain --num-records 100 --record-size 50 --throughput -1",
     "topics --delete --topic 'or.*'",
@@ -220,5 +239,6 @@ CALLS: Final = [
     *_RECORDS,
     *map(Call, _READING),
     *map(Call, _CLUSTER),
+    *map(Call, _GROUPS),
     *map(Call, _LOAD),
 ]

@@ -26,6 +26,7 @@ _MAINS: Final = {
     "cluster": f"{_TOOLS}.ClusterTool",
     "configs": "kafka.admin.ConfigCommand",
     "console-consumer": f"{_TOOLS}.consumer.ConsoleConsumer",
+    "consumer-groups": f"{_TOOLS}.consumer.group.ConsumerGroupCommand",
     "console-producer": f"{_TOOLS}.ConsoleProducer",
     "delegation-tokens": f"{_TOOLS}.DelegationTokenCommand",
     "delete-records": f"{_TOOLS}.DeleteRecordsCommand",

@@ -40,6 +40,20 @@ _WIDE: Final = {
 }
 
 
+# What is asked of groups by their ids.
+_OF_GROUPS: Final = {
+    keys.OFFSET_COMMIT,
+    keys.OFFSET_FETCH,
+    keys.JOIN_GROUP,
+    keys.HEARTBEAT,
+    keys.LEAVE_GROUP,
+    keys.SYNC_GROUP,
+    keys.DESCRIBE_GROUPS,
+    keys.DELETE_GROUPS,
+    keys.OFFSET_DELETE,
+}
+
+
 @dataclass
 class Step:
     """One request: its content, and how its bytes are changed."""
@@ -115,10 +129,30 @@ def _tried(maker: Maker, api_key: int, version: int) -> Step:
         content["resources"] = [
             *{(each["resource_type"], each["resource_name"]): each for each in content["resources"]}.values()
         ]
+    if api_key in _OF_GROUPS:
+        _own_groups(maker, content)
     step = Step(api_key, version, content, is_tried=True)
     if maker.odd(0.3):
         step.damage = (maker.rng.choice(_DAMAGES[: 3 if api_key in _OWN | _WIDE else 5]), maker.rng.getrandbits(16))
     return step
+
+
+def _own_groups(maker: Maker, content: dict[str, Any]) -> None:
+    """Rename groups, because other cases are asked at the same time."""
+
+    def own(group_id: str) -> str:
+        return group_id and f"{maker.prefix}{group_id[:20]}"
+
+    for name in ("groups", "groups_names"):
+        if name in content:
+            content[name] = [
+                {**each, "group_id": own(each["group_id"])} if isinstance(each, dict) else own(each)
+                for each in content[name]
+            ]
+    if "group_id" in content:
+        content["group_id"] = own(content["group_id"])
+    if "session_timeout_ms" in content and not maker.odd(0.3):
+        content["session_timeout_ms"] = 10_000
 
 
 def _may_be_transactional(content: dict[str, Any]) -> bool:
