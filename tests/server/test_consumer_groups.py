@@ -123,6 +123,7 @@ def test_errors_are_told_with_their_reasons(client: GroupClient) -> None:
     answer = join(client, "a", subscribed_topic_regex="k(?=x)")
     assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert beat(client, "a", 5).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert describe(client, "").error_code == ErrorCode.INVALID_GROUP_ID
     told = describe(client, client.group_id, version=0)
     assert told.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert told.error_message == f"Group {client.group_id} not found."

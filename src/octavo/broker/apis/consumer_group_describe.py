@@ -25,6 +25,8 @@ def consumer_group_describe(broker: Broker, request: Request) -> Parts | Later:
     asked, version = request.read(), request.version
 
     def describe(group_id: str) -> Callable[[GroupShard], DescribedConsumerGroup]:
+        if not group_id:
+            return lambda shard: refuse(group_id, ErrorCode.INVALID_GROUP_ID)
         return lambda shard: shard.consumer.describe(group_id)
 
     def refuse(group_id: str, code: ErrorCode) -> DescribedConsumerGroup:

@@ -28,6 +28,7 @@ from octavo.errors import ErrorCode
 if TYPE_CHECKING:
     from octavo.coordinator.groups.group_shard import GroupShard
 
+_BLANKS: Final = "".join(map(chr, range(0x21)))  # what Java takes for white space
 _MEMBER_ID_REQUIRED: Final = 1  # the version of ConsumerGroupHeartbeat from which members choose their ids
 
 
@@ -153,7 +154,7 @@ def _check(config: GroupConfig, request: ConsumerHeartbeatRequest) -> None:
         "RackId": request.rack_id,
     }
     for name, value in names.items():
-        if value == "":
+        if value is not None and not value.strip(_BLANKS):
             _refuse_request(f"{name} can't be empty.")
     if epoch == JOIN_EPOCH:
         _check_join(request)

@@ -26,6 +26,7 @@ JOINING: dict[str, Any] = {"owned": {}, "rebalance_timeout_ms": 1, "subscribed_t
     ("member_id", "epoch", "fields", "message"),
     [
         ("", 0, JOINING, "MemberId can't be empty."),
+        (" \0", 0, JOINING, "MemberId can't be empty."),
         ("m", 0, {**JOINING, "instance_id": ""}, "InstanceId can't be empty."),
         ("m", 0, {**JOINING, "rack_id": ""}, "RackId can't be empty."),
         ("m", 0, {**JOINING, "rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),

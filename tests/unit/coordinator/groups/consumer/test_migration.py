@@ -234,13 +234,15 @@ def test_a_group_is_not_downgraded_where_that_is_not_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("regex", "generation_id", "state"),
-    [("", 2, State.STABLE), (None, 0, State.PREPARING_REBALANCE)],  # None counts as another subscription
+    ("topics", "generation_id", "state"),
+    [(("t",), 2, State.STABLE), (("t", "u"), 0, State.PREPARING_REBALANCE)],  # with others, all have to join again
 )
-def test_a_static_member_goes_back_to_the_classic_protocol(regex: str | None, generation_id: int, state: State) -> None:
+def test_a_static_member_goes_back_to_the_classic_protocol(
+    topics: tuple[str, ...], generation_id: int, state: State
+) -> None:
     mixed = Mixed(Known(t=2))
-    mixed.join("a", instance_id="i", subscribed_topic_regex=regex)
-    joined = mixed.classic_join(group_instance_id="i").answer
+    mixed.join("a", instance_id="i")
+    joined = mixed.classic_join(group_instance_id="i", topics=topics).answer
     assert (joined.error_code, joined.member_id, joined.generation_id) == (ErrorCode.NONE, "id1", generation_id)
     group = classic_group(mixed)
     assert (group.state, set(group.members)) == (state, {"id1"})
