@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from octavo.coordinator.groups.config import MIGRATION_POLICIES, GroupConfig
+from octavo.coordinator.transactions.config import TransactionConfig
 from octavo.errors import InvalidConfig
 from octavo.log.config.broker_defaults import STAND_INS
 from octavo.log.config.nearest_name import nearest_name
@@ -65,6 +66,13 @@ class BrokerConfig:
     group_consumer_regex_refresh_interval_ms: int = option(600_000, int32(10_000))
     group_consumer_migration_policy: str = option("bidirectional", Word(MIGRATION_POLICIES))
 
+    # Transactions.
+    transaction_max_timeout_ms: int = option(900_000, int32(1))
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = option(10_000, int32(1))
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = option(3_600_000, int32(1))
+    transactional_id_expiration_ms: int = option(604_800_000, int32(1))
+    transaction_partition_verification_enable: bool = option(True, Switch())
+
     # Work in the background.
     log_retention_check_interval_ms: int = option(300_000, int64(1))
     log_initial_task_delay_ms: int = option(30_000, int64(0))
@@ -89,6 +97,12 @@ class BrokerConfig:
         """The settings of the coordinator of groups."""
         names = {each.name for each in fields(self)} & {each.name for each in fields(GroupConfig)}
         return GroupConfig(**{name: getattr(self, name) for name in names})
+
+    @property
+    def transactions(self) -> TransactionConfig:
+        """The settings of the coordinator of transactions."""
+        names = {each.name for each in fields(self)} & {each.name for each in fields(TransactionConfig)}
+        return TransactionConfig(**{name: getattr(self, name) for name in names})
 
     @property
     def overrides_per_ip(self) -> dict[str, int]:

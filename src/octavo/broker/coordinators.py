@@ -1,35 +1,39 @@
 """The coordinators that this broker runs: `Coordinators`.
 
-A request for a group goes to the coordinator of its partition of `__consumer_offsets`. The answer is there at once, or
-when something else has happened (`Parked`): a member that joins waits for the others. Time passes for all coordinators
-by `tick`, which the thread of the handlers calls.
+A request for a group goes to the coordinator of its partition of `__consumer_offsets`, and one for a transactional id
+to that of its partition of `__transaction_state`. The answer is there at once, or when something else has happened
+(`Parked`): a member that joins waits for the others. Time passes for all coordinators by `tick`, which the thread of
+the handlers calls.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
 from octavo.broker.config import BrokerConfig
 from octavo.broker.troubles import Troubles, storage_error
 from octavo.coordinator.groups.group_shard import GroupShard
-from octavo.coordinator.shard import Ticket
+from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
+from octavo.coordinator.shard import Producer, Shard, Ticket
+from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.errors import ErrorCode, OctavoError, TopicExists
 from octavo.log.directory.data_directory import DataDirectory
-from octavo.log.names import CONSUMER_OFFSETS
+from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 
 if TYPE_CHECKING:
     from octavo.log.coordinator.host import Host
 
 A = TypeVar("A")
+S = TypeVar("S", bound=Shard)
 
 _MS: Final = 1000
 _LATER_S: Final = 0.05  # until a coordinator is asked again that another thread writes to
 _FAILED_S: Final = 1.0  # and one whose records could not be written
-_TROUBLE: Final = "the state of groups could not be written"
+_TROUBLE: Final = "the state of groups and transactions could not be written"
 
 # What clients are told if the records of a coordinator cannot be written.
 _TOLD: Final = {
@@ -43,7 +47,7 @@ _TOLD: Final = {
 
 
 class Coordinators:
-    """The coordinators of groups. Any thread may use it; `tick` is for that of the handlers."""
+    """The coordinators of groups and transactions. Any thread may use it; `tick` is for that of the handlers."""
 
     def __init__(
         self, directory: DataDirectory, config: BrokerConfig, troubles: Troubles, wake: Callable[[Wait], object]
@@ -55,13 +59,16 @@ class Coordinators:
         self._groups: Final = directory.coordinator.group_hosts
         self.group_config: Final = config.groups
         self._groups.configure(self.group_config)
+        self.transactions: Final = directory.coordinator.transaction_hosts
+        self.transactions.configure(config.transactions)
         self._not_before = 0.0  # `tick` has nothing to do until then, by `time.monotonic`
 
     # ---------------------------------------------------------------------------------------------------- coordinators
 
     def load(self) -> None:
-        """Load the groups that there are, so that time passes for them. It may take long."""
-        for host in self._groups.hosts:
+        """Load what there is, so that time passes for it, and end what was decided. It may take long."""
+        hosts: list[Host[Any]] = [*self._groups.hosts, *self.transactions.hosts]
+        for host in hosts:
             try:
                 host.load()
             except (OctavoError, OSError) as error:
@@ -102,7 +109,27 @@ class Coordinators:
         write: makes the parts of that answer
         refuse: makes such an answer of an error, if there is no coordinator or its records cannot be written
         """
-        host = self._groups.find_host(group_id)
+        return self._start(self._groups.find_host(group_id), action, write, refuse)
+
+    def run_transaction(
+        self,
+        transactional_id: str,
+        action: Callable[[TransactionShard, Ticket], object],
+        write: Callable[[Any], Parts],
+        refuse: Callable[[ErrorCode], object],
+    ) -> Answer:
+        """Have something happen to a transactional id. The arguments are as those of `run`."""
+        if not transactional_id:
+            return write(refuse(ErrorCode.INVALID_REQUEST))
+        return self._start(self.transactions.find_host(transactional_id), action, write, refuse)
+
+    def _start(
+        self,
+        host: Host[S] | None,
+        action: Callable[[S, Ticket], object],
+        write: Callable[[Any], Parts],
+        refuse: Callable[[ErrorCode], object],
+    ) -> Answer:
         if host is None:
             return write(refuse(ErrorCode.NOT_COORDINATOR))
 
@@ -138,29 +165,80 @@ class Coordinators:
 
     def ask_all(self, question: Callable[[GroupShard], list[A]], write: Callable[[list[A]], Parts]) -> Parts | Later:
         """Ask the coordinators of all groups. Raises `OctavoError` and `OSError`."""
-        hosts = self._groups.hosts
+        return _ask(self._groups.hosts, question, write)
+
+    def run_transactions(
+        self,
+        actions: Sequence[tuple[str, Callable[[TransactionShard], A]]],
+        refuse: Callable[[int, ErrorCode], A],
+        write: Callable[[list[A]], Parts],
+    ) -> Parts | Later:
+        """Have something happen to several transactional ids, one after the other.
+
+        refuse: makes an answer of an error, for the action with that number
+        """
+        planned = [(self.transactions.find_host(key) if key else None, action) for key, action in actions]
+
+        def one(number: int, host: Host[TransactionShard] | None, action: Callable[[TransactionShard], A]) -> A:
+            answers: list[A] = []
+            code = ErrorCode.NOT_COORDINATOR if actions[number][0] else ErrorCode.INVALID_REQUEST
+            if host is not None:
+                code = self._run(host, lambda shard: answers.append(action(shard)))
+            return answers[0] if code is ErrorCode.NONE else refuse(number, code)
 
         def work() -> Parts:
-            return write([each for host in hosts for each in host.ask(question)])
+            return write([one(number, *each) for number, each in enumerate(planned)])
 
-        return work() if all(host.is_ready for host in hosts) else Later(work)
+        return work() if all(host is None or host.is_ready for host, _ in planned) else Later(work)
 
-    def _run(self, host: Host[GroupShard], action: Callable[[GroupShard], object]) -> ErrorCode:
+    def ask_all_transactions(
+        self, question: Callable[[TransactionShard], list[A]], write: Callable[[list[A]], Parts]
+    ) -> Parts | Later:
+        """Ask the coordinators of all transactional ids. Raises `OctavoError` and `OSError`."""
+        return _ask(self.transactions.hosts, question, write)
+
+    def find_group_partition(self, group_id: str) -> TopicPartition | None:
+        """Return the partition of `__consumer_offsets` for a group; None if the topic does not exist yet."""
+        return None if self.is_topic_missing(CONSUMER_OFFSETS) else self._groups.partition_for(group_id)
+
+    def is_group_ready(self, group_id: str) -> bool:
+        """Return whether the coordinator of a group can be asked without waiting."""
+        host = self._groups.find_host(group_id)
+        return host is None or host.is_ready
+
+    def commit(self, request: CommitRequest) -> CommitAnswer:
+        """Commit offsets of a group."""
+        host = self._groups.find_host(request.group_id)
+        if host is None:
+            return CommitAnswer(ErrorCode.NOT_COORDINATOR)
+        answers: list[CommitAnswer] = []
+        code = self._run(host, lambda shard: answers.append(shard.offsets.commit(request)))
+        return answers[0] if code is ErrorCode.NONE else CommitAnswer(code)
+
+    def note_marker(self, partition: TopicPartition, producer: Producer, *, commit: bool) -> None:
+        """Tell the coordinator of groups of a marker that was written to its partition."""
+        self._groups.note_marker(partition, producer, commit=commit)
+
+    def _run(self, host: Host[S], action: Callable[[S], object]) -> ErrorCode:
         try:
             host.run(action)
         except (OctavoError, OSError) as error:
             self._troubles.failed(_TROUBLE, error)
             code = storage_error(error)
             return _TOLD.get(code, code)
-        self._troubles.is_over(_TROUBLE, "the state of groups can be written again")
+        self._troubles.is_over(_TROUBLE, "the state of groups and transactions can be written again")
         return ErrorCode.NONE
 
     # ------------------------------------------------------------------------------------------------------------- time
 
     @property
+    def _running(self) -> list[Host[Any]]:
+        return [*self._groups.running, *self.transactions.running]
+
+    @property
     def next_deadline(self) -> float:
         """When `tick` has something to do, by `time.monotonic`."""
-        times = [host.next_ms for host in self._groups.running]
+        times = [host.next_ms for host in self._running]
         next_ms = min((each for each in times if each is not None), default=None)
         return math.inf if next_ms is None else max(next_ms / _MS, self._not_before)
 
@@ -170,7 +248,7 @@ class Coordinators:
         if now < self.next_deadline:
             return
         self._not_before = 0.0
-        for host in self._groups.running:
+        for host in self._running:
             if host.next_ms is None or host.next_ms / _MS > now:
                 continue
             if not host.is_ready:
@@ -181,3 +259,12 @@ class Coordinators:
             except (OctavoError, OSError) as error:
                 self._troubles.failed(_TROUBLE, error)
                 self._not_before = now + _FAILED_S
+
+
+def _ask(
+    hosts: Sequence[Host[S]], question: Callable[[S], list[A]], write: Callable[[list[A]], Parts]
+) -> Parts | Later:
+    def work() -> Parts:
+        return write([each for host in hosts for each in host.ask(question)])
+
+    return work() if all(host.is_ready for host in hosts) else Later(work)

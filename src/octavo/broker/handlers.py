@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Answer
 from octavo.broker.apis.acls import create_acls, delete_acls, describe_acls
+from octavo.broker.apis.add_offsets_to_txn import add_offsets_to_txn
+from octavo.broker.apis.add_partitions_to_txn import add_partitions_to_txn
 from octavo.broker.apis.alter_configs import alter_configs, incremental_alter_configs
 from octavo.broker.apis.alter_replica_log_dirs import alter_replica_log_dirs
 from octavo.broker.apis.api_versions import api_versions
@@ -31,7 +33,9 @@ from octavo.broker.apis.describe_log_dirs import describe_log_dirs
 from octavo.broker.apis.describe_producers import describe_producers
 from octavo.broker.apis.describe_quorum import describe_quorum
 from octavo.broker.apis.describe_topic_partitions import describe_topic_partitions
+from octavo.broker.apis.describe_transactions import describe_transactions
 from octavo.broker.apis.elect_leaders import elect_leaders
+from octavo.broker.apis.end_txn import end_txn
 from octavo.broker.apis.fetch import fetch
 from octavo.broker.apis.find_coordinator import find_coordinator
 from octavo.broker.apis.heartbeat import heartbeat
@@ -41,6 +45,7 @@ from octavo.broker.apis.leave_group import leave_group
 from octavo.broker.apis.list_config_resources import list_config_resources
 from octavo.broker.apis.list_groups import list_groups
 from octavo.broker.apis.list_offsets import list_offsets
+from octavo.broker.apis.list_transactions import list_transactions
 from octavo.broker.apis.metadata import metadata
 from octavo.broker.apis.offset_commit import offset_commit
 from octavo.broker.apis.offset_delete import offset_delete
@@ -50,8 +55,10 @@ from octavo.broker.apis.produce import produce
 from octavo.broker.apis.reassignments import alter_partition_reassignments, list_partition_reassignments
 from octavo.broker.apis.sasl import sasl_authenticate, sasl_handshake
 from octavo.broker.apis.sync_group import sync_group
+from octavo.broker.apis.txn_offset_commit import txn_offset_commit
 from octavo.broker.apis.update_features import update_features
 from octavo.broker.apis.user_scram_credentials import alter_user_scram_credentials, describe_user_scram_credentials
+from octavo.broker.apis.write_txn_markers import write_txn_markers
 from octavo.broker.request import Request
 from octavo.broker.wire import api_keys
 
@@ -86,6 +93,13 @@ HANDLERS: Final[dict[int, Handler]] = {
     api_keys.CREATE_PARTITIONS: create_partitions,
     api_keys.DELETE_RECORDS: delete_records,
     api_keys.DELETE_TOPICS: delete_topics,
+    api_keys.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn,
+    api_keys.ADD_OFFSETS_TO_TXN: add_offsets_to_txn,
+    api_keys.END_TXN: end_txn,
+    api_keys.WRITE_TXN_MARKERS: write_txn_markers,
+    api_keys.TXN_OFFSET_COMMIT: txn_offset_commit,
+    api_keys.DESCRIBE_TRANSACTIONS: describe_transactions,
+    api_keys.LIST_TRANSACTIONS: list_transactions,
     api_keys.DESCRIBE_CLUSTER: describe_cluster,
     api_keys.DESCRIBE_CONFIGS: describe_configs,
     api_keys.DESCRIBE_LOG_DIRS: describe_log_dirs,

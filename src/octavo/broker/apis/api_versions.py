@@ -24,7 +24,7 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _ZERO_MINIMUM: Final = 4  # the first version that lists features whose lowest level is 0
 
 # The levels of each feature that Kafka 4.3 supports, as far as they concern what is served here.
-SUPPORTED_FEATURES: Final = {"group.version": (0, 1), "metadata.version": (7, 30)}
+SUPPORTED_FEATURES: Final = {"group.version": (0, 1), "metadata.version": (7, 30), "transaction.version": (0, 2)}
 
 
 def api_versions(broker: Broker, request: Request) -> Parts:

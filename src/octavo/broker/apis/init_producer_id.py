@@ -1,34 +1,37 @@
-"""InitProducerId (22): the id of an idempotent producer. Transactions are not served yet.
+"""InitProducerId (22): the identity of an idempotent or transactional producer.
 
-Versions: 2 is flexible, 3 lets a producer ask for a new epoch of the id that it has.
+Versions: 2 is flexible, 3 lets a producer ask for a new epoch of the id that it has, 4 knows PRODUCER_FENCED.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from octavo.broker.answers import Later, Parts
+from octavo.broker.answers import Answer, Later, Parts
 from octavo.broker.request import Request
+from octavo.broker.transactions import fenced_before
 from octavo.broker.wire.api_keys import INIT_PRODUCER_ID
-from octavo.broker.wire.messages import write_response
+from octavo.broker.wire.messages import Struct, write_response
+from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.requests import InitAnswer, InitRequest
+from octavo.coordinator.transactions.transaction_shard import init_problem
 from octavo.errors import ErrorCode, LogError
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
 _NONE: Final = -1
+_FENCED_SINCE: Final = 4  # the first version whose clients know PRODUCER_FENCED
 
 
-def init_producer_id(broker: Broker, request: Request) -> Parts | Later:
+def init_producer_id(broker: Broker, request: Request) -> Answer:
     """Answer an InitProducerId request."""
     asked = request.read()
     version = request.version
-    if asked.transactional_id == "":
-        return _answer(version, error=ErrorCode.INVALID_REQUEST)
-    if asked.transactional_id is not None:
-        return _answer(version, error=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if (asked.producer_id == _NONE) != (asked.producer_epoch == _NONE):
         return _answer(version, error=ErrorCode.INVALID_REQUEST)
+    if asked.transactional_id is not None:
+        return _init(broker, asked, version)
 
     def allocate() -> Parts:
         try:
@@ -40,6 +43,27 @@ def init_producer_id(broker: Broker, request: Request) -> Parts | Later:
             return _answer(version, error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     return Later(allocate)
+
+
+def _init(broker: Broker, asked: Struct, version: int) -> Answer:
+    init = InitRequest(
+        asked.transactional_id,
+        asked.transaction_timeout_ms,
+        Producer(asked.producer_id, asked.producer_epoch),
+        getattr(asked, "enable_2_pc", False),
+        getattr(asked, "keep_prepared_txn", False),
+    )
+
+    def write(answer: InitAnswer) -> Parts:
+        code = fenced_before(version, _FENCED_SINCE, answer.error_code)
+        return _answer(version, error=code, producer_id=answer.producer.id, producer_epoch=answer.producer.epoch)
+
+    problem = init_problem(broker.config.transactions, init)
+    if problem is not ErrorCode.NONE:
+        return write(InitAnswer(problem))
+    return broker.coordinators.run_transaction(
+        init.transactional_id, lambda shard, ticket: shard.init(ticket, init), write, InitAnswer
+    )
 
 
 def _answer(version: int, *, error: int = 0, producer_id: int = -1, producer_epoch: int = -1) -> Parts:

@@ -15,7 +15,10 @@ from octavo.broker.answers import Later, Parts
 from octavo.broker.kafka_words import record_problem
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
+from octavo.broker.transactions import ADDS_FROM, is_coordinator_ready, is_open, told_to_producer, verified
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
+from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.requests import Partition
 from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError, RecordError
 from octavo.log.append.readiness import is_quick, prepare, settle
 from octavo.log.log import Log
@@ -35,6 +38,7 @@ _CODEC: Final = 0x07
 _ZSTD_FROM: Final = 7  # the first version in which batches may be compressed with zstd
 _LENGTH_AT: Final = 8
 _LENGTH: Final = struct.Struct(">i")
+_PRODUCER: Final = struct.Struct(">qhi")  # id, epoch and first sequence number
 _OVERHEAD: Final = _LENGTH_AT + _LENGTH.size
 _MAGIC_AT: Final = 16
 _MAGIC: Final = 2
@@ -59,7 +63,8 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
     That is so if an append flushes, if something has to be loaded first, and if retention or compaction holds a log.
     """
     asked = read_produce(request.body, request.version)  # if it is malformed, that is said at once
-    if is_quick(len(request.body)) and not any(_waits(broker, each) for each in asked.partitions):
+    is_ready = asked.transactional_id is None or is_coordinator_ready(broker, asked.transactional_id)
+    if is_ready and is_quick(len(request.body)) and not any(_waits(broker, each) for each in asked.partitions):
         return _produce(broker, request.version, asked)
     version, body = request.version, bytes(request.body)
 
@@ -118,14 +123,67 @@ def _append_all(broker: Broker, version: int, asked: ProduceRequest) -> Results:
             refused[each.topic, each.partition] = PartitionResult(each.partition, code)
         else:
             valid[each.topic, each.partition] = each
-    appended = {
-        key: _append(broker, each) if may_append else PartitionResult(each.partition, ErrorCode.INVALID_REQUIRED_ACKS)
-        for key, each in valid.items()
-    }
+    if not may_append:
+        code = ErrorCode.INVALID_REQUIRED_ACKS
+        appended = {key: PartitionResult(each.partition, code) for key, each in valid.items()}
+    elif asked.transactional_id is None or not any(_has_identity(each.records) for each in valid.values()):
+        appended = {key: _append(broker, each) for key, each in valid.items()}
+    else:
+        appended = _append_verified(broker, version, asked.transactional_id, valid)
     results: Results = {}
     for (topic, _), result in (appended | refused).items():
         results.setdefault(topic, []).append(result)
     return results
+
+
+def _append_verified(
+    broker: Broker, version: int, transactional_id: str, wanted: dict[Key, PartitionProduce]
+) -> dict[Key, PartitionResult]:
+    """Append what is part of a transaction, which does not end before that is done."""
+    places: dict[Key, Partition] = {}
+    producers: set[Producer] = set()
+    for key, each in wanted.items():
+        found = broker.led_log(each.topic, each.partition)
+        if not isinstance(found, int) and each.records is not None and _has_identity(each.records):
+            producer, _ = _identity(each.records)
+            producers.add(producer)
+            if not is_open(found.log, producer):
+                places[key] = (found.topic.name, each.partition)
+    if not places:
+        return {key: _append(broker, each) for key, each in wanted.items()}
+    if len(producers) > 1:
+        code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        return {key: PartitionResult(each.partition, code) for key, each in wanted.items()}
+    with verified(broker, transactional_id, producers.pop(), list(places.values()), adds=version >= ADDS_FROM) as codes:
+        results = {}
+        for key, each in wanted.items():
+            told, why = told_to_producer(version, codes[places[key]]) if key in places else (ErrorCode.NONE, None)
+            if told is not ErrorCode.NONE:
+                results[key] = PartitionResult(each.partition, told, error_message=why)
+            elif key in places and version >= ADDS_FROM and _begins_late(broker, each):
+                results[key] = PartitionResult(each.partition, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+            else:
+                results[key] = _append(broker, each)
+        return results
+
+
+def _begins_late(broker: Broker, wanted: PartitionProduce) -> bool:
+    """Return whether the log knows nothing of a producer of version 2 whose sequence number is not 0 all the same."""
+    found = broker.led_log(wanted.topic, wanted.partition)
+    assert wanted.records is not None
+    producer, sequence = _identity(wanted.records)
+    return not isinstance(found, int) and sequence != 0 and producer.id not in found.log.producers.entries
+
+
+def _has_identity(records: memoryview | None) -> bool:
+    """Return whether the first batch is part of a transaction, and of which producer's."""
+    return records is not None and _is_transactional(records) and records[_PRODUCER_ID_AT] < 0x80
+
+
+def _identity(records: memoryview) -> tuple[Producer, int]:
+    """Return the producer of the first batch, and its first sequence number."""
+    producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_ID_AT)
+    return Producer(producer_id, epoch), sequence
 
 
 def _check_first_batches(asked: ProduceRequest) -> None:

@@ -26,6 +26,11 @@ DELETE_TOPICS: Final = 20
 DELETE_RECORDS: Final = 21
 INIT_PRODUCER_ID: Final = 22
 OFFSET_FOR_LEADER_EPOCH: Final = 23
+ADD_PARTITIONS_TO_TXN: Final = 24
+ADD_OFFSETS_TO_TXN: Final = 25
+END_TXN: Final = 26
+WRITE_TXN_MARKERS: Final = 27
+TXN_OFFSET_COMMIT: Final = 28
 DESCRIBE_ACLS: Final = 29
 CREATE_ACLS: Final = 30
 DELETE_ACLS: Final = 31
@@ -53,6 +58,8 @@ DESCRIBE_QUORUM: Final = 55
 UPDATE_FEATURES: Final = 57
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_PRODUCERS: Final = 61
+DESCRIBE_TRANSACTIONS: Final = 65
+LIST_TRANSACTIONS: Final = 66
 CONSUMER_GROUP_HEARTBEAT: Final = 68
 CONSUMER_GROUP_DESCRIBE: Final = 69
 LIST_CONFIG_RESOURCES: Final = 74
@@ -95,6 +102,11 @@ APIS: Final[dict[int, Api]] = {
     DELETE_RECORDS: _api("DeleteRecords", 0, 2, 2),
     INIT_PRODUCER_ID: _api("InitProducerId", 0, 5, 2),
     OFFSET_FOR_LEADER_EPOCH: _api("OffsetForLeaderEpoch", 2, 4, 4),
+    ADD_PARTITIONS_TO_TXN: _api("AddPartitionsToTxn", 0, 5, 3),
+    ADD_OFFSETS_TO_TXN: _api("AddOffsetsToTxn", 0, 4, 3),
+    END_TXN: _api("EndTxn", 0, 5, 3),
+    WRITE_TXN_MARKERS: _api("WriteTxnMarkers", 1, 2, 1),
+    TXN_OFFSET_COMMIT: _api("TxnOffsetCommit", 0, 5, 3),
     DESCRIBE_ACLS: _api("DescribeAcls", 1, 3, 2),
     CREATE_ACLS: _api("CreateAcls", 1, 3, 2),
     DELETE_ACLS: _api("DeleteAcls", 1, 3, 2),
@@ -122,6 +134,8 @@ APIS: Final[dict[int, Api]] = {
     UPDATE_FEATURES: _api("UpdateFeatures", 0, 2, 0),
     DESCRIBE_CLUSTER: _api("DescribeCluster", 0, 2, 0),
     DESCRIBE_PRODUCERS: _api("DescribeProducers", 0, 0, 0),
+    DESCRIBE_TRANSACTIONS: _api("DescribeTransactions", 0, 0, 0),
+    LIST_TRANSACTIONS: _api("ListTransactions", 0, 2, 0),
     CONSUMER_GROUP_HEARTBEAT: _api("ConsumerGroupHeartbeat", 0, 1, 0),
     CONSUMER_GROUP_DESCRIBE: _api("ConsumerGroupDescribe", 0, 1, 0),
     LIST_CONFIG_RESOURCES: _api("ListConfigResources", 0, 1, 0),

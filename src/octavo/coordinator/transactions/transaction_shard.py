@@ -80,14 +80,9 @@ class TransactionShard(Shard):
         self._begin_anew(ticket, request, value)
 
     def _init_error(self, request: InitRequest) -> ErrorCode:
-        if not request.transactional_id:
-            return ErrorCode.INVALID_REQUEST
-        if request.enable_2_pc:
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        if request.keep_prepared_txn:
-            return ErrorCode.UNSUPPORTED_VERSION
-        if not 0 < request.transaction_timeout_ms <= self.config.transaction_max_timeout_ms:
-            return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        problem = init_problem(self.config, request)
+        if problem is not ErrorCode.NONE:
+            return problem
         value = self.transactions.get(request.transactional_id)
         if value is None:
             return ErrorCode.NONE
@@ -394,6 +389,19 @@ class TransactionShard(Shard):
         """The current time, but after the last change: the time of a marker shows which transaction it ends."""
         now_ms = self.now.wall_ms
         return now_ms if value is None else max(now_ms, value.transaction_last_update_timestamp_ms + 1)
+
+
+def init_problem(config: TransactionConfig, request: InitRequest) -> ErrorCode:
+    """Return what is wrong with a request for an identity, whatever the state of its transactional id is."""
+    if not request.transactional_id:
+        return ErrorCode.INVALID_REQUEST
+    if request.enable_2_pc:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if request.keep_prepared_txn:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if not 0 < request.transaction_timeout_ms <= config.transaction_max_timeout_ms:
+        return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    return ErrorCode.NONE
 
 
 def _completed_identity(value: TransactionLogValue) -> tuple[int, int]:

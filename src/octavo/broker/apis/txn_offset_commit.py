@@ -1,0 +1,99 @@
+"""TxnOffsetCommit (28): commit offsets of a group as part of a transaction.
+
+Versions: 2 has leader epochs, 3 is flexible and has the member, 4 knows TRANSACTION_ABORTABLE, 5 adds the group to the
+transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from octavo.broker.answers import Answer, Later, Parts
+from octavo.broker.request import Request
+from octavo.broker.transactions import is_coordinator_ready, is_open, verified
+from octavo.broker.wire.api_keys import TXN_OFFSET_COMMIT
+from octavo.broker.wire.messages import Struct, write_response
+from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest, CommittedOffset
+from octavo.coordinator.shard import Producer
+from octavo.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+
+_LOADING_SINCE: Final = 2  # the first version whose clients know COORDINATOR_LOAD_IN_PROGRESS
+_ABORTABLE_FROM: Final = 4
+_ADDS_FROM: Final = 5
+
+
+def txn_offset_commit(broker: Broker, request: Request) -> Answer:
+    """Answer a TxnOffsetCommit request."""
+    asked, version = request.read(), request.version
+    places = [(topic.name, each) for topic in asked.topics for each in topic.partitions]
+    offsets = [_offset(broker, name, each) for name, each in places]
+    valid = [each for each in offsets if each is not None]
+
+    def write(answer: CommitAnswer) -> Parts:
+        codes = iter(answer.error_codes)
+        topics: dict[str, list[dict[str, Any]]] = {}
+        for (name, each), offset in zip(places, offsets, strict=True):
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if offset is None else next(codes, answer.error_code)
+            if version < _LOADING_SINCE and code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            topics.setdefault(name, []).append({"partition_index": each.partition_index, "error_code": code})
+        content = {
+            "throttle_time_ms": 0,
+            "topics": [{"name": name, "partitions": partitions} for name, partitions in topics.items()],
+        }
+        return [write_response(TXN_OFFSET_COMMIT, version, content)]
+
+    if not valid:
+        return write(CommitAnswer(ErrorCode.NONE))
+    if not asked.group_id:
+        return write(CommitAnswer(ErrorCode.INVALID_GROUP_ID))
+    commit = CommitRequest(
+        asked.group_id,
+        valid,
+        asked.member_id,
+        asked.group_instance_id,
+        asked.generation_id,
+        producer=Producer(asked.producer_id, asked.producer_epoch),
+    )
+
+    def work() -> Parts:
+        return write(_commit(broker, asked.transactional_id, commit, version))
+
+    is_ready = broker.coordinators.is_group_ready(asked.group_id) and is_coordinator_ready(
+        broker, asked.transactional_id
+    )
+    return work() if is_ready else Later(work)
+
+
+def _offset(broker: Broker, name: str, asked: Struct) -> CommittedOffset | None:
+    topic = broker.image.topic(name)
+    if topic is None or asked.partition_index not in topic.partitions:
+        return None
+    return CommittedOffset(
+        name,
+        asked.partition_index,
+        asked.committed_offset,
+        asked.committed_leader_epoch,
+        asked.committed_metadata or "",
+        UUID(bytes=topic.id),
+    )
+
+
+def _commit(broker: Broker, transactional_id: str, commit: CommitRequest, version: int) -> CommitAnswer:
+    partition = broker.coordinators.find_group_partition(commit.group_id)
+    assert commit.producer is not None
+    if partition is None:
+        return CommitAnswer(ErrorCode.NOT_COORDINATOR)
+    log = broker.directory.log(*partition)
+    if is_open(log, commit.producer):
+        return broker.coordinators.commit(commit)
+    adds = version >= _ADDS_FROM
+    with verified(broker, transactional_id, commit.producer, [partition], adds=adds) as codes:
+        code = codes[partition]
+        if code is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_FROM:
+            code = ErrorCode.INVALID_TXN_STATE
+        return CommitAnswer(code) if code is not ErrorCode.NONE else broker.coordinators.commit(commit)

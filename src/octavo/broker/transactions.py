@@ -1,0 +1,88 @@
+"""What the handlers of transactions have in common: who may write as part of one, and what clients are told.
+
+Before records of a transaction are appended to a partition for the first time, the coordinator is asked whether the
+partition is part of the transaction (KIP-890). Clients of version 2 do not say beforehand what is: their records add
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.requests import AddRequest, Partition
+from octavo.coordinator.transactions.transaction_shard import BUMPS_EPOCHS
+from octavo.errors import ErrorCode, OctavoError
+
+if TYPE_CHECKING:
+    from octavo.broker.broker import Broker
+    from octavo.log.log import Log
+
+ADDS_FROM: Final = 12  # the first version of Produce that adds partitions
+_ABORTABLE_FROM: Final = 11  # the first version of Produce whose clients know TRANSACTION_ABORTABLE
+_NOT_ADDED: Final = "Partition was not added to the transaction"
+_UNVERIFIED: Final = "Unable to verify the partition has been added to the transaction. Underlying error: "
+_RETRIED: Final = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+def fenced_before(version: int, since: int, code: ErrorCode) -> ErrorCode:
+    """Return an error as clients know it: those before a version have no PRODUCER_FENCED."""
+    is_old = version < since and code is ErrorCode.PRODUCER_FENCED
+    return ErrorCode.INVALID_PRODUCER_EPOCH if is_old else code
+
+
+def is_coordinator_ready(broker: Broker, transactional_id: str) -> bool:
+    """Return whether a coordinator can be asked without waiting."""
+    host = broker.coordinators.transactions.find_host(transactional_id)
+    return host is None or host.is_ready
+
+
+def is_open(log: Log, producer: Producer) -> bool:
+    """Return whether a producer has a transaction open in a log, so that its partition was verified before."""
+    entry = log.producers.entries.get(producer.id)
+    return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == producer.epoch
+
+
+@contextmanager
+def verified(
+    broker: Broker, transactional_id: str, producer: Producer, partitions: Sequence[Partition], *, adds: bool
+) -> Iterator[Mapping[Partition, ErrorCode]]:
+    """Ask whether partitions are part of a transaction, which does not end in the body of the `with`.
+
+    adds: they are added to it
+    """
+    host = broker.coordinators.transactions.find_host(transactional_id) if transactional_id else None
+    if not broker.config.transaction_partition_verification_enable and not adds:
+        yield dict.fromkeys(partitions, ErrorCode.NONE)
+        return
+    if host is None:
+        code = ErrorCode.NOT_COORDINATOR if transactional_id else ErrorCode.INVALID_REQUEST
+        yield dict.fromkeys(partitions, code)
+        return
+    request = AddRequest(transactional_id, producer, partitions, BUMPS_EPOCHS if adds else 0)
+    with host.held():
+        codes: dict[Partition, ErrorCode] = {}
+        try:
+            if adds:
+                host.run(lambda shard: codes.update(dict.fromkeys(partitions, shard.add(request))))
+            else:
+                codes.update(host.ask(lambda shard: shard.verify(request)))
+        except (OctavoError, OSError) as error:
+            broker.troubles.failed("the state of groups and transactions could not be written", error)
+            codes = dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        yield {partition: fenced_before(0, 1, code) for partition, code in codes.items()}
+
+
+def told_to_producer(version: int, code: ErrorCode) -> tuple[ErrorCode, str | None]:
+    """Return what a producer is told of a partition that could not be verified, and Kafka's words for it."""
+    if code is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_FROM:
+        return ErrorCode.INVALID_TXN_STATE, _NOT_ADDED
+    if code in _RETRIED or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < ADDS_FROM):
+        return ErrorCode.NOT_ENOUGH_REPLICAS, f"{_UNVERIFIED}{code.name}"
+    return code, None
