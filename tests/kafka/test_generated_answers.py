@@ -44,9 +44,12 @@ _BEST: dict[int, set[int]] = {
     keys.JOIN_GROUP: {0, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.UNKNOWN_MEMBER_ID},
     keys.SYNC_GROUP: {0, ErrorCode.UNKNOWN_MEMBER_ID},
     keys.HEARTBEAT: {0, ErrorCode.UNKNOWN_MEMBER_ID},
+    keys.LEAVE_GROUP: {0, ErrorCode.UNKNOWN_MEMBER_ID},
     keys.OFFSET_COMMIT: {0, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND},
     keys.OFFSET_DELETE: {0, ErrorCode.GROUP_ID_NOT_FOUND},
     keys.DELETE_GROUPS: {0, ErrorCode.GROUP_ID_NOT_FOUND},
+    keys.CONSUMER_GROUP_DESCRIBE: {0, ErrorCode.GROUP_ID_NOT_FOUND},
+    keys.CONSUMER_GROUP_HEARTBEAT: {0, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID},
 }
 
 

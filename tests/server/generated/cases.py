@@ -51,6 +51,8 @@ _OF_GROUPS: Final = {
     keys.DESCRIBE_GROUPS,
     keys.DELETE_GROUPS,
     keys.OFFSET_DELETE,
+    keys.CONSUMER_GROUP_HEARTBEAT,
+    keys.CONSUMER_GROUP_DESCRIBE,
 }
 
 
@@ -129,6 +131,8 @@ def _tried(maker: Maker, api_key: int, version: int) -> Step:
         content["resources"] = [
             *{(each["resource_type"], each["resource_name"]): each for each in content["resources"]}.values()
         ]
+    if api_key == keys.CONSUMER_GROUP_HEARTBEAT and not maker.odd(0.3):
+        _join_or_go_on(maker, content)
     if api_key in _OF_GROUPS:
         _own_groups(maker, content)
     step = Step(api_key, version, content, is_tried=True)
@@ -137,13 +141,24 @@ def _tried(maker: Maker, api_key: int, version: int) -> Step:
     return step
 
 
+def _join_or_go_on(maker: Maker, content: dict[str, Any]) -> None:
+    """Have a heartbeat be one that gets to the coordinator: chance alone hardly ever makes one."""
+    content |= {"group_id": "g", "member_id": "m", "instance_id": None, "rack_id": None}
+    content["server_assignor"] = maker.rng.choice((None, "uniform", "range"))
+    if maker.rng.random() < 0.5:
+        content |= {"member_epoch": 0, "rebalance_timeout_ms": 60_000, "topic_partitions": []}
+        content["subscribed_topic_names"] = content["subscribed_topic_names"] or []
+    else:
+        content["member_epoch"] = maker.rng.choice((-1, 1, 2))
+
+
 def _own_groups(maker: Maker, content: dict[str, Any]) -> None:
     """Rename groups, because other cases are asked at the same time."""
 
     def own(group_id: str) -> str:
         return group_id and f"{maker.prefix}{group_id[:20]}"
 
-    for name in ("groups", "groups_names"):
+    for name in ("groups", "groups_names", "group_ids"):
         if name in content:
             content[name] = [
                 {**each, "group_id": own(each["group_id"])} if isinstance(each, dict) else own(each)

@@ -39,7 +39,8 @@ def find_coordinator(broker: Broker, request: Request) -> Parts | Later:
     keys = asked.coordinator_keys if request.version >= _BATCHES else (asked.key,)
     topic = _TOPICS.get(asked.key_type)
     if topic is None:
-        return _answer(broker, request, keys, [_share_error(asked, request.version, key) for key in keys])
+        message = "" if asked.key_type == _SHARE else MALFORMED  # Kafka refuses other types before it looks at the keys
+        return _answer(broker, request, keys, [_share_error(asked, request.version, key) for key in keys], message)
     if not broker.coordinators.is_topic_missing(topic):
         return _answer(broker, request, keys, [ErrorCode.NONE] * len(keys))
     kept = request.kept()
@@ -52,9 +53,11 @@ def _share_error(asked: Struct, version: int, key: str) -> ErrorCode:
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if is_valid else ErrorCode.INVALID_REQUEST
 
 
-def _answer(broker: Broker, request: Request, keys: Sequence[str], codes: Sequence[ErrorCode]) -> Parts:
+def _answer(
+    broker: Broker, request: Request, keys: Sequence[str], codes: Sequence[ErrorCode], message: str = ""
+) -> Parts:
     version = request.version
-    found = [_one(broker, request, key, code) for key, code in zip(keys, codes, strict=True)]
+    found = [_one(broker, request, key, code, message) for key, code in zip(keys, codes, strict=True)]
     if version >= _BATCHES:
         content: dict[str, Any] = {"throttle_time_ms": 0, "coordinators": found}
     else:
@@ -62,9 +65,9 @@ def _answer(broker: Broker, request: Request, keys: Sequence[str], codes: Sequen
     return [write_response(FIND_COORDINATOR, version, content)]
 
 
-def _one(broker: Broker, request: Request, key: str, code: ErrorCode) -> dict[str, Any]:
+def _one(broker: Broker, request: Request, key: str, code: ErrorCode, message: str) -> dict[str, Any]:
     place = {"node_id": -1, "host": "", "port": -1}
     if code is ErrorCode.NONE:
         node = next(each for each in broker.nodes_for(request.client) if each.id == broker.node_id)
         place = {"node_id": node.id, "host": node.host, "port": node.port}
-    return {"key": key, **place, "error_code": code, "error_message": ""}
+    return {"key": key, **place, "error_code": code, "error_message": message}
