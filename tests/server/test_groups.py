@@ -318,3 +318,17 @@ def test_an_answer_that_another_thread_has_made(
             pass
         monkeypatch.undo()  # time passes for it again
     assert first.joined().generation_id == 1
+
+
+def test_who_waits_is_answered_when_the_topic_of_groups_is_deleted() -> None:
+    with serve(config=CONFIG) as server, GroupClient(server.bootstrap_servers) as client:
+        client.ask(api_keys.FIND_COORDINATOR, 3, key="g", key_type=0)
+        leader, generation = alone(client)
+        with GroupClient(server.bootstrap_servers) as other:
+            member_id = other.join().member_id
+            other.send_join(member_id)
+            while client.heartbeat(leader, generation) != ErrorCode.REBALANCE_IN_PROGRESS:
+                pass
+            server.directory.delete_topic("__consumer_offsets")
+            assert other.joined().error_code == ErrorCode.NOT_COORDINATOR
+        assert client.heartbeat(leader, generation) == ErrorCode.NOT_COORDINATOR

@@ -267,6 +267,7 @@ class Broker:
         if self.image.configs != before.configs:
             self.settings = self._read_settings()
         self._have_topics_changed = True
+        self.coordinators.topics_changed()
         self._be_poked()
 
     def _be_poked(self) -> None:

@@ -61,9 +61,14 @@ class Coordinators:
         self._groups.configure(self.group_config)
         self.transactions: Final = directory.coordinator.transaction_hosts
         self.transactions.configure(config.transactions)
+        self._has_topics_changed = False
         self._not_before = 0.0  # `tick` has nothing to do until then, by `time.monotonic`
 
     # ---------------------------------------------------------------------------------------------------- coordinators
+
+    def topics_changed(self) -> None:
+        """Have `tick` see whether an internal topic was deleted. Any thread may call this."""
+        self._has_topics_changed = True
 
     def load(self) -> None:
         """Load what there is, so that time passes for it, and end what was decided. It may take long."""
@@ -232,18 +237,24 @@ class Coordinators:
     # ------------------------------------------------------------------------------------------------------------- time
 
     @property
-    def _running(self) -> list[Host[Any]]:
-        return [*self._groups.running, *self.transactions.running]
+    def _running(self) -> tuple[Host[Any], ...]:
+        return self._groups.running + self.transactions.running
 
     @property
     def next_deadline(self) -> float:
         """When `tick` has something to do, by `time.monotonic`."""
-        times = [host.next_ms for host in self._running]
-        next_ms = min((each for each in times if each is not None), default=None)
-        return math.inf if next_ms is None else max(next_ms / _MS, self._not_before)
+        next_ms = math.inf
+        for host in self._running:
+            if host.next_ms is not None and host.next_ms < next_ms:
+                next_ms = host.next_ms
+        return max(next_ms / _MS, self._not_before)
 
     def tick(self) -> None:
         """Have everything happen whose time has come."""
+        if self._has_topics_changed:
+            self._has_topics_changed = False
+            self._groups.drop_old()
+            self.transactions.drop_old()
         now = time.monotonic()
         if now < self.next_deadline:
             return

@@ -49,9 +49,10 @@ class Groups(Hosts[GroupShard]):
         self._known: Final = KnownTopics(data)
 
     def configure(self, config: GroupConfig) -> None:
-        """Have other settings from now on. Everything is loaded again, so nobody may wait for anything."""
-        with self._lock:
-            self._config, self._hosts = config, {}
+        """Have other settings from now on. Everything is loaded again."""
+        self._config = config
+        for host in self.running:
+            host.resign()
 
     def _new_host(self, log: Log) -> Host[GroupShard]:
         def make() -> GroupShard:

@@ -28,6 +28,7 @@ class Hosts(ABC, Generic[S]):
         self._lock: Final = make_rlock()  # held to find a host
         self._hosts: dict[int, Host[S]] = {}
         self._hosts_of: UUID | None = None  # the id of the topic that the hosts are for
+        self.running: tuple[Host[S], ...] = ()  # those that were needed until now
 
     @abstractmethod
     def _new_host(self, log: Log) -> Host[S]:
@@ -46,13 +47,6 @@ class Hosts(ABC, Generic[S]):
         return self.host_for(key) if self._exists else None
 
     @property
-    def running(self) -> list[Host[S]]:
-        """What runs the coordinators that were needed until now."""
-        if self._hosts_of != self._topic.id:
-            self._drop_hosts()
-        return list(self._hosts.values())
-
-    @property
     def hosts(self) -> list[Host[S]]:
         """What runs the coordinators of all partitions; none if the topic does not exist yet."""
         return [self._host(log.partition.partition) for log in self._topic.logs()]
@@ -61,17 +55,20 @@ class Hosts(ABC, Generic[S]):
     def _exists(self) -> bool:
         return self._topic.id is not None or bool(self._topic.logs())
 
-    def _drop_hosts(self) -> None:
-        """Forget what was for a topic that was deleted. Whoever waits is answered."""
+    def drop_old(self) -> None:
+        """Forget what ran for a topic that was deleted. Whoever waits is answered."""
+        if self._hosts_of == self._topic.id:
+            return
         with self._lock:
-            old, self._hosts, self._hosts_of = self._hosts, {}, self._topic.id
-        for host in old.values():
+            old, self.running = self.running, ()
+            self._hosts, self._hosts_of = {}, self._topic.id
+        for host in old:
             host.resign()
 
     def _host(self, partition: int) -> Host[S]:
-        if self._hosts_of != self._topic.id:
-            self._drop_hosts()
+        self.drop_old()
         with self._lock:
             if partition not in self._hosts:
                 self._hosts[partition] = self._new_host(self._data.log(self._topic.name, partition))
+                self.running = tuple(self._hosts.values())
             return self._hosts[partition]

@@ -92,8 +92,9 @@ class Transactions(Hosts[TransactionShard]):
 
     def configure(self, config: TransactionConfig) -> None:
         """Have other settings from now on. Everything is loaded again."""
-        with self._lock:
-            self._config, self._hosts = config, {}
+        self._config = config
+        for host in self.running:
+            host.resign()
 
     def _new_host(self, log: Log) -> Host[TransactionShard]:
         host: Host[TransactionShard] = Host(

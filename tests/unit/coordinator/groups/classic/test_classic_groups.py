@@ -263,6 +263,12 @@ def test_a_group_that_is_full() -> None:
     assert group.join().answer == JoinAnswer(ErrorCode.GROUP_MAX_SIZE_REACHED)
 
 
+def test_an_id_that_was_given_out_is_not_for_a_static_member() -> None:
+    group = Group()
+    member_id = group.join().answer.member_id
+    assert group.join(member_id, group_instance_id="i").answer == JoinAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
 def test_ids_that_nobody_uses_are_forgotten() -> None:
     group = Group()
     (leader,) = group.stable(1)
