@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -247,8 +248,14 @@ def read_all(address: str, client: Client, partitions: Sequence[Partition]) -> d
     """Read partitions from start to end into a history. Returns their start offsets."""
     consumer = Consumer({"bootstrap.servers": address, **_CONSUMER, "enable.partition.eof": True})
     starts: dict[Partition, int] = {}
-    for each in partitions:
-        starts[each], _ = consumer.get_watermark_offsets(TopicPartition(*each), PATIENCE_S)
+    deadline = time.monotonic() + PATIENCE_S
+    while len(starts) < len(partitions):
+        asked = partitions[len(starts)]
+        try:
+            starts[asked], _ = consumer.get_watermark_offsets(TopicPartition(*asked), PATIENCE_S)
+        except KafkaException as failure:  # Apache Kafka answers before it knows that it leads everything
+            if failure.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
     consumer.assign([TopicPartition(*each, offset) for each, offset in starts.items()])
     client.assign(dict(starts))
     left = set(partitions)
