@@ -11,6 +11,7 @@ from octavo.records import BatchBuilder
 from tests.server.question import Question
 from tests.server.questions_admin import admin_questions
 from tests.server.questions_configs import config_questions
+from tests.server.questions_topics import topic_questions
 
 
 def batch(*values: bytes) -> bytes:
@@ -40,6 +41,7 @@ def questions() -> Iterator[Question]:
         _init_producer_id,
         admin_questions,
         config_questions,
+        topic_questions,
         _delete_topics,
     ):
         yield from each()

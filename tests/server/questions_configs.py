@@ -86,7 +86,8 @@ def _brokers() -> Iterator[Question]:
         for name in ("2", "x", " 1", "-1", "9999999999"):
             yield alter(BROKER, name, ("log.retention.ms", SET, "1"), version=version)
         for name in ("", "1"):
-            yield alter(BROKER, name, *[(key, DELETE, None) for key, _, _ in _good_changes()], version=version)
+            changed = dict.fromkeys(key for key, _, _ in _good_changes())
+            yield alter(BROKER, name, *[(key, DELETE, None) for key in changed], version=version)
         yield describe(BROKER, "1", _COMMON)
         yield describe(TOPIC, "t6")
     for version in _versions(keys.ALTER_CONFIGS):

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
+from octavo.broker.refused import check_time
 from octavo.broker.request import Request
 from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import DELETE_TOPICS
@@ -30,9 +31,11 @@ def delete_topics(broker: Broker, request: Request) -> Later:
         topics = [Struct(name=name, topic_id=_NO_ID) for name in asked.topic_names]
     else:
         topics = list(asked.topics)
+    counts = Counter((each.name, each.topic_id) for each in topics)
+    if 1 in counts.values():  # otherwise there is nothing to do
+        check_time(asked.timeout_ms)
 
     def work() -> Parts:
-        counts = Counter((each.name, each.topic_id) for each in topics)
         # A topic that is named twice is answered once; what names none, or one in two ways, each time.
         named = {
             (each.name, each.topic_id): each for each in topics if (each.name is None) != (each.topic_id == _NO_ID)

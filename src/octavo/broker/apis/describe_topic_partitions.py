@@ -27,6 +27,8 @@ def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
     if cursor is not None and asked.topics and cursor.topic_name not in names:
         raise Refused(ErrorCode.INVALID_REQUEST, None)
     if cursor is not None:
+        if cursor.partition_index < 0:
+            raise Refused(ErrorCode.INVALID_REQUEST, None)
         names = [name for name in names if name >= cursor.topic_name]
     left = max(1, min(asked.response_partition_limit, broker.config.max_request_partition_size_limit))
     found: list[dict[str, Any]] = []
