@@ -29,12 +29,12 @@ def client(served: Server) -> Iterator[Conversation]:
     served.directory.delete_topic("others")
 
 
-def produce(client: Conversation, topic: str) -> None:
+def produce(client: Conversation, topic: str, value: bytes = b"one") -> None:
     content = {
         "transactional_id": None,
         "acks": 1,
         "timeout_ms": 1000,
-        "topic_data": [{"name": topic, "partition_data": [{"index": 0, "records": batch(b"one")}]}],
+        "topic_data": [{"name": topic, "partition_data": [{"index": 0, "records": batch(value)}]}],
     }
     (answer,) = client.raw_answer(PRODUCE, 9, content).responses
     assert answer.partition_responses[0].error_code == 0
@@ -98,3 +98,12 @@ def test_appends_to_a_log_that_another_thread_changes(
     producing.join()
     holding.join()
     assert appending not in ([], [_REACTOR])
+
+
+def test_rolls_that_wait_for_the_disk(served: Server, client: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    served.directory.set_config("others", {"cleanup.policy": "compact", "segment.bytes": str(1 << 20)})
+    served.directory.set_config("others", {"cleanup.policy": "delete"})  # it may have been compacted
+    rolling = noting_threads(monkeypatch, Flushing, "before_roll")
+    while not rolling:
+        produce(client, "others", b"x" * 300_000)
+    assert _REACTOR not in rolling

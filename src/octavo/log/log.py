@@ -32,7 +32,7 @@ from octavo.log.writing.log_state import LogState
 from octavo.log.writing.rolling import roll_at_end
 from octavo.log.writing.truncation import start_anew, truncate
 from octavo.log.writing.unfinished import NOT_UNDOABLE, SETTLED
-from octavo.records.layout import NO_OFFSET, Buffer
+from octavo.records.layout import MAX_INT64, NO_OFFSET, Buffer
 
 if TYPE_CHECKING:
     from octavo.log.watched.watched_log import WatchedLog
@@ -115,14 +115,18 @@ class Log(ReadableLog):
         """The topic and the number of the partition."""
         return self._state.partition
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether another thread is changing the log, so that an append would have to wait, perhaps for the disk."""
-        lock = self._state.lock
-        if lock.acquire(blocking=False):
-            lock.release()
-            return False
-        return True
+    def would_wait(self, size: int) -> bool:
+        """Return whether an append of so many bytes would wait for the disk, or for a thread that changes the log."""
+        state = self._state
+        config = state.config
+        if config.flush_messages < MAX_INT64:
+            return True
+        if state.flushing.waits_at_rolls and state.view.size + size > config.segment_bytes:
+            return True
+        if not state.lock.acquire(blocking=False):
+            return True
+        state.lock.release()
+        return False
 
     @property
     def is_open(self) -> bool:

@@ -20,7 +20,6 @@ from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError,
 from octavo.log.append.readiness import is_quick, prepare, settle
 from octavo.log.log import Log
 from octavo.records import Codec
-from octavo.records.layout import MAX_INT64
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -76,7 +75,7 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
 def _waits(broker: Broker, wanted: PartitionProduce) -> bool:
     """Return whether an append to the partition may wait for the disk, or for another thread."""
     found = broker.led_log(wanted.topic, wanted.partition)
-    return not isinstance(found, int) and (found.log.is_busy or found.log.config.flush_messages < MAX_INT64)
+    return not isinstance(found, int) and found.log.would_wait(len(wanted.records or b""))
 
 
 def _produce(broker: Broker, version: int, asked: ProduceRequest) -> Parts | None:

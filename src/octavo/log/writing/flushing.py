@@ -44,6 +44,11 @@ class Flushing:
         # Held while files are synced: the system reports a failed write only to the first sync after it.
         self._lock: Final = make_rlock()
 
+    @property
+    def waits_at_rolls(self) -> bool:
+        """Whether a roll waits until the old segment is on the disk."""
+        return self._may_have_gaps
+
     def flush(self, now_ms: int) -> None:
         """Write everything that is in the log now to the disk, and raise the recovery point."""
         self._flush(only_rolled=False)
