@@ -112,10 +112,10 @@ def _check_name(broker: Broker, name: str, before: Iterable[str]) -> None:
 
 
 def _config(asked: Struct) -> dict[str, str]:
-    config = {each.name: each.value for each in asked.configs}
-    nulls = [name for name, value in config.items() if value is None]
+    nulls = dict.fromkeys(each.name for each in asked.configs if each.value is None)
     if nulls:
         raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
+    config = {each.name: each.value for each in asked.configs}
     check_topic_config(config)
     return config
 
