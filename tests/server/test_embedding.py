@@ -43,7 +43,7 @@ def test_a_broker_for_all(octavo_broker_session, turn):
 
 def test_fixtures_for_other_projects(tmp_path: Path) -> None:
     (tmp_path / "test_project.py").write_text(_A_PROJECT)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "octavo.pytest_plugin", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]  # which finds the plug-in by itself
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "4 passed" in done.stdout, done.stdout + done.stderr
 
