@@ -36,8 +36,8 @@ def create_topics(broker: Broker, request: Request) -> Later:
     def work() -> Parts:
         counts = Counter(topic.name for topic in asked.topics)
         several = {each.name: each for each in asked.topics}.values()
-        is_too_much = sum(_partitions(broker, each) for each in several) > _MAX_PARTITIONS
-        if is_too_much:
+        wanted = sum(_partitions(broker, each) for each in several if counts[each.name] == 1)
+        if wanted > _MAX_PARTITIONS:
             raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         before = broker.image.topics  # names collide with these alone, as in Kafka
         topics = []

@@ -40,9 +40,10 @@ def fetch(broker: Broker, request: Request) -> Parts | Wait:
     asked = read_fetch(request.body, request.version)
     session: Session | None = None
     is_full = True
+    wanted: Iterable[PartitionFetch]
     if asked.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         broker.sessions.close(asked.session_id)
-        wanted: Iterable[PartitionFetch] = {(each.topic, each.partition): each for each in asked.partitions}.values()
+        wanted = _named(asked)
         isolation = _isolation(broker, asked, wanted)
         if asked.session_epoch == INITIAL_EPOCH:
             session = broker.sessions.open(asked, request.version)
@@ -50,13 +51,18 @@ def fetch(broker: Broker, request: Request) -> Parts | Wait:
         found = broker.sessions.go_on(asked, request.version)
         if isinstance(found, int):
             return write_fetch(request.version, [], error_code=found)
-        session, is_full = found, False
-        if not session.partitions:
-            broker.sessions.close(session.id)
-            session = None
-        wanted = [] if session is None else session.partitions.values()
+        if found.partitions:
+            session, is_full, wanted = found, False, found.partitions.values()
+        else:  # a session of nothing is closed, and the request is answered without one
+            broker.sessions.close(found.id)
+            wanted = _named(asked)
         isolation = _isolation(broker, asked, wanted)
     return _Fetch(broker, request.version, asked, list(wanted), session, isolation, is_full=is_full).begin()
+
+
+def _named(asked: FetchRequest) -> Iterable[PartitionFetch]:
+    """Return the partitions that a request names itself. If it names one twice, the last counts."""
+    return {(each.topic, each.partition): each for each in asked.partitions}.values()
 
 
 def _isolation(broker: Broker, asked: FetchRequest, wanted: Iterable[PartitionFetch]) -> Isolation:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _OF_RECORDS: Final = "One or more records have been rejected"
 _OF_TIME: Final = f"{_OF_RECORDS} due to invalid timestamp"
 _ACKS: Final = (-1, 0, 1)
-_PRODUCER_ID_AT: Final = 43
 _ATTRIBUTES_AT: Final = 21
 _TRANSACTIONAL: Final = 0x10
 _CODEC: Final = 0x07
@@ -98,7 +97,7 @@ def _append_usual(broker: Broker, asked: ProduceRequest) -> Results | None:
         return None
     [only] = asked.partitions
     records = only.records
-    if records is None or len(records) < _PRODUCER_ID_AT + 8 or records[_MAGIC_AT] != _MAGIC:
+    if records is None or len(records) <= _ATTRIBUTES_AT + 1 or records[_MAGIC_AT] != _MAGIC:
         return None
     if _LENGTH.unpack_from(records, _LENGTH_AT)[0] != len(records) - _OVERHEAD or _is_transactional(records):
         return None
@@ -106,8 +105,8 @@ def _append_usual(broker: Broker, asked: ProduceRequest) -> Results | None:
 
 
 def _append_all(broker: Broker, version: int, asked: ProduceRequest) -> Results:
-    _check_first_batches(asked)
-    is_forbidden = asked.transactional_id is None and any(_is_transactional(each.records) for each in asked.partitions)
+    has_transaction = any(_is_transactional(each.records) for each in asked.partitions)
+    is_forbidden = has_transaction and asked.transactional_id is None
     may_append = asked.acks in _ACKS
     valid: dict[Key, PartitionProduce] = {}
     refused: dict[Key, PartitionResult] = {}
@@ -125,13 +124,6 @@ def _append_all(broker: Broker, version: int, asked: ProduceRequest) -> Results:
     for (topic, _), result in (appended | refused).items():
         results.setdefault(topic, []).append(result)
     return results
-
-
-def _check_first_batches(asked: ProduceRequest) -> None:
-    """Raise `Refused`, for the whole request, if what a partition begins with is no batch."""
-    for each in asked.partitions:
-        if each.records is not None:
-            _batch_size(each.records, 0)
 
 
 def _batch_size(records: memoryview, begin: int) -> int:
@@ -153,10 +145,10 @@ def _batch_size(records: memoryview, begin: int) -> int:
 
 
 def _is_transactional(records: memoryview | None) -> bool:
-    """Return whether the first batch is part of a transaction: it says so, and has a producer id."""
-    if records is None or len(records) < _PRODUCER_ID_AT + 8:
+    """Return whether the first batch is part of a transaction. Raises `Refused` if it is no batch."""
+    if records is None or not _batch_size(records, 0):
         return False
-    return bool(records[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL) and records[_PRODUCER_ID_AT] < 0x80
+    return records[_MAGIC_AT] == _MAGIC and bool(records[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL)
 
 
 def _of_records(errors: Sequence[RecordError]) -> str:
@@ -169,23 +161,32 @@ def _of_records(errors: Sequence[RecordError]) -> str:
 
 
 def _problem(broker: Broker, version: int, wanted: PartitionProduce) -> int:
-    """Return the error of records that do not get as far as the log, or 0."""
+    """Return the error of records that do not get as far as the log, or 0.
+
+    Raises `Refused`, for the whole request, if the codec is none: in old versions Kafka does not expect that here.
+    """
     found = broker.led_log(wanted.topic, wanted.partition)
     if isinstance(found, int):
         return found
-    records = wanted.records
+    try:
+        return _batch_problem(version, wanted.records)
+    except Refused as refused:
+        if refused.code != ErrorCode.CORRUPT_MESSAGE:
+            raise
+        return refused.code
+
+
+def _batch_problem(version: int, records: memoryview | None) -> int:
     size = 0 if records is None else _batch_size(records, 0)
     if records is None or not size or records[_MAGIC_AT] != _MAGIC:
         return ErrorCode.INVALID_RECORD
-    if version < _ZSTD_FROM and records[_ATTRIBUTES_AT + 1] & _CODEC == Codec.ZSTD:
-        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if size == len(records):
-        return 0
-    try:
-        is_one = not _batch_size(records, size)
-    except Refused as refused:
-        return refused.code
-    return 0 if is_one else ErrorCode.INVALID_RECORD
+    if version < _ZSTD_FROM:
+        codec = records[_ATTRIBUTES_AT + 1] & _CODEC
+        if codec > max(Codec):
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec}")
+        if codec == Codec.ZSTD:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    return ErrorCode.INVALID_RECORD if _batch_size(records, size) else 0
 
 
 def _append(broker: Broker, wanted: PartitionProduce) -> PartitionResult:
