@@ -21,7 +21,7 @@ _WITHOUT_ITEMS: Final = {FETCH: 13, DESCRIBE_LOG_DIRS: 0}
 # What requests and responses call the same thing.
 _PARTITION: Final = ("partition_index", "partition", "index", "partition_id")
 _REPEATED: Final = frozenset({"name", "topic", "topic_id", "resource_type", "resource_name", "session_id"})
-_NOT_REPEATED: Final = frozenset({"configs"})  # settings are told only if all went well
+_EMPTY: Final = frozenset({"configs"})  # settings are told only if all went well
 _OFFSETS_AND_TIMES: Final = ("int64", "datetime_i64")
 _UNKNOWN: Final = -1
 
@@ -66,6 +66,8 @@ def _mirrored(declared: Any, asked: Any, items: Iterable[Any], code: ErrorCode, 
             content[name] = code
         elif name == "error_message":
             content[name] = message
+        elif name in _EMPTY:
+            content[name] = []
         elif each is repeating:
             structure = type_of(each.type)[0]
             content[name] = [_mirrored(structure, item, _items(item), code, message) for item in items]
@@ -76,11 +78,7 @@ def _mirrored(declared: Any, asked: Any, items: Iterable[Any], code: ErrorCode, 
 
 def _repeating(declared: Any) -> Any:
     """Return the list of a response that repeats what a request names: one with a place for errors, or the first."""
-    lists = [
-        each
-        for each in fields(declared)
-        if type_of(each.type)[1] and is_dataclass(type_of(each.type)[0]) and name_of(each) not in _NOT_REPEATED
-    ]
+    lists = [each for each in fields(declared) if type_of(each.type)[1] and is_dataclass(type_of(each.type)[0])]
     with_errors = [each for each in lists if _has_error(type_of(each.type)[0])]
     return next(iter(with_errors or lists), None)
 
