@@ -20,7 +20,6 @@ _OWN = {
     "advertised.listeners",
     "log.dirs",
     "log.cleaner.dedupe.buffer.size",
-    "socket.send.buffer.bytes",
     "socket.receive.buffer.bytes",
     "min.insync.replicas",
     "num.network.threads",

@@ -46,8 +46,8 @@ class BrokerConfig:
     max_connections_per_ip_overrides: str = option("", Text())
     max_connection_creation_rate: int = option(MAX_INT32, int32(0))
     queued_max_request_bytes: int = option(-1, int64())
-    socket_send_buffer_bytes: int = option(-1, int32(-1))  # Kafka's default is 102400; the kernel knows better
-    socket_receive_buffer_bytes: int = option(-1, int32(-1))
+    socket_send_buffer_bytes: int = option(102_400, int32(-1))
+    socket_receive_buffer_bytes: int = option(-1, int32(-1))  # Kafka's default is 102400; the kernel knows better
 
     # Work in the background.
     log_retention_check_interval_ms: int = option(300_000, int64(1))

@@ -234,14 +234,18 @@ class Connection:
             while out and budget > 0:
                 first = out[0]
                 if isinstance(first, FileSlice):
-                    budget -= self._send_slice(first, budget)
+                    wanted = min(first.size, budget)
+                    budget -= wanted
+                    if self._send_slice(first, wanted) < wanted:
+                        return  # no more fits: trying once more would only tell the same
                 elif not (self._send_one(first) if len(out) == 1 else self._send_bytes()):
                     return
         except BlockingIOError:
             return
 
-    def _send_slice(self, part: FileSlice, budget: int) -> int:
-        sent = os.sendfile(self.descriptor, part.descriptor, part.position, min(part.size, budget))
+    def _send_slice(self, part: FileSlice, wanted: int) -> int:
+        """Send so many bytes of a file, or as many as the socket takes. Returns their number."""
+        sent = os.sendfile(self.descriptor, part.descriptor, part.position, wanted)
         if not sent:
             raise ConnectionRefused("a segment is shorter than the answer that was made from it")
         self._unsent -= sent
