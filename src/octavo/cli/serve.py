@@ -31,6 +31,8 @@ examples:
 It stops at SIGINT and SIGTERM, and marks the directory as cleanly shut down. Exit codes: 0 stopped, 2 could not run.
 """
 
+_LOOK_S: Final = 1.0
+
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `octavo serve` and its options to the parser."""
@@ -67,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
                 to_stderr(warning)
             folders = ", ".join(map(str, server.directory.folders))
             print(f"serving {folders} at {server.bootstrap_servers}", flush=True)
-            stop.wait()
+            while not stop.wait(_LOOK_S):  # a signal that another thread was given does not end a wait
+                pass
             to_stderr("stopping")
     finally:
         for each, handler in before.items():
