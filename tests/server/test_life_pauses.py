@@ -12,6 +12,7 @@ import pytest
 from octavo.broker.wire.api_keys import API_VERSIONS, DELETE_RECORDS, PRODUCE
 from octavo.log.log import Log
 from octavo.log.writing.flushing import Flushing
+from octavo.records import BatchBuilder, Codec
 from octavo.server.serving import Server
 from tests.server.conversation import Conversation
 from tests.server.questions import batch
@@ -29,12 +30,12 @@ def client(served: Server) -> Iterator[Conversation]:
     served.directory.delete_topic("others")
 
 
-def produce(client: Conversation, topic: str, value: bytes = b"one") -> None:
+def produce(client: Conversation, topic: str, value: bytes = b"one", *, records: bytes | None = None) -> None:
     content = {
         "transactional_id": None,
         "acks": 1,
         "timeout_ms": 1000,
-        "topic_data": [{"name": topic, "partition_data": [{"index": 0, "records": batch(value)}]}],
+        "topic_data": [{"name": topic, "partition_data": [{"index": 0, "records": records or batch(value)}]}],
     }
     (answer,) = client.raw_answer(PRODUCE, 9, content).responses
     assert answer.partition_responses[0].error_code == 0
@@ -107,3 +108,39 @@ def test_rolls_that_wait_for_the_disk(served: Server, client: Conversation, monk
     while not rolling:
         produce(client, "others", b"x" * 300_000)
     assert _REACTOR not in rolling
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(b"one", bytes(5 << 20)), (bytes(3 << 20), bytes(3 << 20))], ids=["one long", "long together"]
+)
+def test_records_that_decompress_to_much(
+    served: Server, client: Conversation, monkeypatch: pytest.MonkeyPatch, first: bytes, second: bytes
+) -> None:
+    served.directory.create_topic("compressed", partitions=2)
+    produce(client, "others")
+    appending = noting_threads(monkeypatch, Log, "append")
+    partitions = [{"index": 0, "records": compressed(first)}, {"index": 1, "records": compressed(second)}]
+    topics = [{"name": "compressed", "partition_data": partitions}]
+    content = {"transactional_id": None, "acks": 1, "timeout_ms": 1000, "topic_data": topics}
+    (answer,) = client.raw_answer(PRODUCE, 9, content).responses
+    assert [(each.error_code, each.base_offset) for each in answer.partition_responses] == [(0, 0), (0, 0)]
+    assert [served.directory.log("compressed", each).end_offset for each in (0, 1)] == [1, 1]  # not twice
+    assert appending[:2] == [_REACTOR, _REACTOR]
+    assert len(appending) == 3
+    assert appending[2] != _REACTOR
+    served.directory.delete_topic("compressed")
+
+
+def test_records_that_decompress_to_little(client: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    produce(client, "others")
+    appending = noting_threads(monkeypatch, Log, "append")
+    for _ in range(3):  # each request has its own allowance
+        produce(client, "others", records=compressed(bytes(3 << 20)))
+    assert appending == [_REACTOR] * 3
+
+
+def compressed(value: bytes) -> bytes:
+    """Return a batch of a few hundred bytes, whatever the size of the value."""
+    builder = BatchBuilder(codec=Codec.ZSTD)
+    builder.append(None, value, timestamp_ms=1000)
+    return bytes(builder.build())

@@ -8,7 +8,9 @@ is named twice, only its last records count, as in Kafka, and the answer has the
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Later, Parts
@@ -17,7 +19,7 @@ from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
 from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError, RecordError
-from octavo.log.append.readiness import is_quick, prepare, settle
+from octavo.log.append.readiness import ALLOWANCE, QUICKLY_INFLATED, TakesLong, is_quick, prepare, settle
 from octavo.log.log import Log
 from octavo.records import Codec
 
@@ -49,22 +51,34 @@ _WITHOUT_START: Final = (
 
 Key = tuple[str | bytes, int]  # the name or the id of a topic, and a partition
 Results = dict[str | bytes, list[PartitionResult]]  # by topic
+Appended = dict[Key, PartitionResult]
+_LONG: Final = threading.Lock()  # held while much is decompressed, so that the memory is that of one request
 
 
 def produce(broker: Broker, request: Request) -> Parts | Later | None:
     """Answer a Produce request. Another thread does it if it takes long.
 
-    That is so if an append flushes, if something has to be loaded first, and if retention or compaction holds a log.
+    That is so if an append flushes, if something has to be loaded first, if retention or compaction holds a log, and if
+    much is decompressed.
     """
     asked = read_produce(request.body, request.version)  # if it is malformed, that is said at once
+    appended: Appended = {}
+    is_long = False
     if is_quick(len(request.body)) and not any(_waits(broker, each) for each in asked.partitions):
-        return _produce(broker, request.version, asked)
+        ALLOWANCE.left = QUICKLY_INFLATED
+        try:
+            return _produce(broker, request.version, asked, appended)
+        except TakesLong:
+            is_long = True
+        finally:
+            ALLOWANCE.left = None
     version, body = request.version, bytes(request.body)
 
     def work() -> Parts | None:
         prepare()
         try:
-            return _produce(broker, version, read_produce(memoryview(body), version))
+            with _LONG if is_long else nullcontext():
+                return _produce(broker, version, read_produce(memoryview(body), version), appended)
         finally:
             settle()
 
@@ -77,10 +91,11 @@ def _waits(broker: Broker, wanted: PartitionProduce) -> bool:
     return not isinstance(found, int) and found.log.would_wait(len(wanted.records or b""))
 
 
-def _produce(broker: Broker, version: int, asked: ProduceRequest) -> Parts | None:
+def _produce(broker: Broker, version: int, asked: ProduceRequest, appended: Appended) -> Parts | None:
+    """Append what is not in `appended` yet, and return the answer."""
     results = _append_usual(broker, asked) if version >= _ZSTD_FROM else None
     if results is None:
-        results = _append_all(broker, version, asked)
+        results = _append_all(broker, version, asked, appended)
     if asked.acks == 0:
         failed = next((each for several in results.values() for each in several if each.error_code), None)
         if failed is not None:
@@ -104,7 +119,7 @@ def _append_usual(broker: Broker, asked: ProduceRequest) -> Results | None:
     return {only.topic: [_append(broker, only)]}
 
 
-def _append_all(broker: Broker, version: int, asked: ProduceRequest) -> Results:
+def _append_all(broker: Broker, version: int, asked: ProduceRequest, appended: Appended) -> Results:
     has_transaction = any(_is_transactional(each.records) for each in asked.partitions)
     is_forbidden = has_transaction and asked.transactional_id is None
     may_append = asked.acks in _ACKS
@@ -116,10 +131,11 @@ def _append_all(broker: Broker, version: int, asked: ProduceRequest) -> Results:
             refused[each.topic, each.partition] = PartitionResult(each.partition, code)
         else:
             valid[each.topic, each.partition] = each
-    appended = {
-        key: _append(broker, each) if may_append else PartitionResult(each.partition, ErrorCode.INVALID_REQUIRED_ACKS)
-        for key, each in valid.items()
-    }
+    for key, each in valid.items():
+        if not may_append:
+            appended[key] = PartitionResult(each.partition, ErrorCode.INVALID_REQUIRED_ACKS)
+        elif key not in appended:
+            appended[key] = _append(broker, each)
     results: Results = {}
     for (topic, _), result in (appended | refused).items():
         results.setdefault(topic, []).append(result)

@@ -1,18 +1,34 @@
-"""Whether appends are as fast as they will be, or something has to be loaded first: `is_quick`, `prepare`, `settle`.
+"""What a thread that must not pause has to know of appends: `is_quick`, `prepare`, `settle` and `Allowance`.
 
 The first append of a process imports NumPy, and a quarter of a megabyte later kernels are loaded. Until that is done,
-and while kernels are being compiled, a thread that must not pause leaves appends to other threads.
+and while kernels are being compiled, a thread that must not pause leaves appends to other threads. Later it leaves
+those to them whose records turn out to be long: a few kilobytes can be decompressed to hundreds of megabytes.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import Final
 
+QUICKLY_INFLATED: Final = 4 << 20  # bytes of decompressed records that a thread checks without a noticeable pause
 _QUICKLY_INTERPRETED: Final = 32 << 10  # bytes; interpreted kernels take up to 20 ms for so many
 
 _is_prepared = False
 _is_loaded = False  # nothing is left to be loaded
 _is_settled = False
+
+
+class TakesLong(Exception):
+    """Records decompress to more than the allowance of the thread. None of them was appended."""
+
+
+class Allowance(threading.local):
+    """How many bytes of decompressed records the current thread may still check before `TakesLong` is raised."""
+
+    left: int | None = None  # None: as many as there are
+
+
+ALLOWANCE: Final = Allowance()
 
 
 def is_quick(size: int) -> bool:
