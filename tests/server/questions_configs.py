@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from octavo.broker.broker_settings import BROKER_SETTINGS
 from octavo.broker.wire import api_keys as keys
-from octavo.broker.wire.api_keys import APIS
 from octavo.log.config.broker_defaults import STAND_INS
-from tests.server.question import Question
+from tests.server.question import Question, versions
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -34,10 +33,6 @@ def config_questions() -> Iterator[Question]:
         yield from each()
 
 
-def _versions(api_key: int) -> range:
-    return range(APIS[api_key].first, APIS[api_key].last + 1)
-
-
 def describe(kind: int, name: str, wanted: Sequence[str] | None = None, version: int = 4) -> Question:
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": wanted}
     content = {"resources": [resource], "include_synonyms": True, "include_documentation": False}
@@ -59,7 +54,7 @@ def replace(kind: int, name: str, *settings: tuple[str, str | None], version: in
 
 
 def _describe() -> Iterator[Question]:
-    for version in _versions(keys.DESCRIBE_CONFIGS):
+    for version in versions(keys.DESCRIBE_CONFIGS):
         yield describe(BROKER, "1", _COMMON, version)
         yield describe(TOPIC, "t6", [], version)
         for name in ("x", "2", "-1", "+1", "01", "9999999999"):
@@ -73,23 +68,23 @@ def _describe() -> Iterator[Question]:
 
 
 def _brokers() -> Iterator[Question]:
-    for version in _versions(keys.INCREMENTAL_ALTER_CONFIGS):
-        for name in ("", "1"):
-            for operation in _good_changes():
-                yield alter(BROKER, name, operation, version=version)
-            yield describe(BROKER, "1", _COMMON)
-            yield describe(BROKER, name, ["log.retention.ms", "max.connections", "nope"])
-            yield describe(TOPIC, "t6")
-            for operations in _bad_changes():
-                yield alter(BROKER, name, *operations, version=version)
-        for name in ("2", "x", " 1", "-1", "9999999999"):
-            yield alter(BROKER, name, ("log.retention.ms", SET, "1"), version=version)
-        for name in ("", "1"):
-            changed = dict.fromkeys(key for key, _, _ in _good_changes())
-            yield alter(BROKER, name, *[(key, DELETE, None) for key in changed], version=version)
+    for name in ("", "1"):
+        for operation in _good_changes():
+            yield alter(BROKER, name, operation)
         yield describe(BROKER, "1", _COMMON)
+        yield describe(BROKER, name, ["log.retention.ms", "max.connections", "nope"])
         yield describe(TOPIC, "t6")
-    for version in _versions(keys.ALTER_CONFIGS):
+        for operations in _bad_changes():
+            yield alter(BROKER, name, *operations)
+    for version in versions(keys.INCREMENTAL_ALTER_CONFIGS):
+        for name in ("1", "2", "x", " 1", "-1", "9999999999"):
+            yield alter(BROKER, name, ("log.retention.ms", SET, "1"), version=version)
+    for name in ("", "1"):
+        changed = dict.fromkeys(key for key, _, _ in _good_changes())
+        yield alter(BROKER, name, *[(key, DELETE, None) for key in changed])
+    yield describe(BROKER, "1", _COMMON)
+    yield describe(TOPIC, "t6")
+    for version in versions(keys.ALTER_CONFIGS):
         for settings in (
             [("log.retention.ms", "7000"), ("max.connections", "1000")],
             [("log.retention.ms", "x")],

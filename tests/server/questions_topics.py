@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from octavo.broker.wire import api_keys as keys
-from octavo.broker.wire.api_keys import APIS
-from tests.server.question import Question
+from tests.server.question import Question, versions
 
 MANY = 2**31 - 1
 _Named = Sequence[tuple[str, Sequence[int]]]  # topics, with the numbers of partitions
@@ -29,12 +28,6 @@ def topic_questions() -> Iterator[Question]:
         yield from each()
 
 
-def _versions(api_key: int) -> Iterator[int]:
-    """The lowest, a middle and the highest version."""
-    first, last = APIS[api_key].first, APIS[api_key].last
-    yield from sorted({first, (first + last) // 2, last})
-
-
 def topic(name: str, **changes: Any) -> dict[str, Any]:
     return {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | changes
 
@@ -54,7 +47,7 @@ def create(*topics: dict[str, Any], version: int = 7, only_check: bool = False, 
 
 
 def _create_topics() -> Iterator[Question]:
-    for version in _versions(keys.CREATE_TOPICS):
+    for version in versions(keys.CREATE_TOPICS):
         for only_check in (True, False):
             name = f"u{version}"
             yield create(version=version, only_check=only_check)
@@ -109,7 +102,7 @@ def _create_partitions() -> Iterator[Question]:
     one: dict[str, Any] = {"broker_ids": [1]}
     none: dict[str, Any] = {"broker_ids": []}
     other: dict[str, Any] = {"broker_ids": [9]}
-    for version in _versions(keys.CREATE_PARTITIONS):
+    for version in versions(keys.CREATE_PARTITIONS):
         yield grow(version=version)
         yield grow(("u7", 9, None), version=version, only_check=True)
         yield grow(("u7", 9, None), ("u7", 10, None), version=version)
@@ -129,7 +122,7 @@ def _delete_records() -> Iterator[Question]:
         ]
         return Question(keys.DELETE_RECORDS, version, {"topics": wanted, "timeout_ms": 1000})
 
-    for version in _versions(keys.DELETE_RECORDS):
+    for version in versions(keys.DELETE_RECORDS):
         yield cut(version=version)
         yield cut(("t6", []), version=version)
         yield cut(("t6", [(0, -1), (0, 1)]), version=version)
@@ -147,7 +140,7 @@ def _list_offsets() -> Iterator[Question]:
         return Question(keys.LIST_OFFSETS, version, content)
 
     last = {"partition_index": 0, "timestamp": -1, "current_leader_epoch": -1}
-    for version in _versions(keys.LIST_OFFSETS):
+    for version in versions(keys.LIST_OFFSETS):
         yield ask(version, [])
         yield ask(version, [("t6", [])])
         yield ask(version, [("t6", [last]), ("t6", [last])])
@@ -165,7 +158,7 @@ def _list_offsets() -> Iterator[Question]:
 
 
 def _epochs() -> Iterator[Question]:
-    for version in _versions(keys.OFFSET_FOR_LEADER_EPOCH):
+    for version in versions(keys.OFFSET_FOR_LEADER_EPOCH):
         for replica in (-1, -2, 0, 1):
             for epoch, current in ((-2, -1), (0, -2), (MANY, -1), (0, 0)):
                 wanted = {"partition": 0, "current_leader_epoch": current, "leader_epoch": epoch}
@@ -180,7 +173,7 @@ def _epochs() -> Iterator[Question]:
 
 def _metadata() -> Iterator[Question]:
     none = bytes(16)
-    for version in _versions(keys.METADATA):
+    for version in versions(keys.METADATA):
         for wanted in (
             [("t6", none), ("t6", none)],
             [("", none)],
@@ -210,7 +203,7 @@ _NAMED: Sequence[_Named] = (
 
 
 def _describe() -> Iterator[Question]:
-    for version in _versions(keys.DESCRIBE_LOG_DIRS):
+    for version in versions(keys.DESCRIBE_LOG_DIRS):
         for named in _NAMED[1:]:
             topics = [{"topic": name, "partitions": numbers} for name, numbers in named]
             yield Question(keys.DESCRIBE_LOG_DIRS, version, {"topics": topics})
@@ -224,7 +217,7 @@ def _describe() -> Iterator[Question]:
                 wanted = [{"name": name} for name in names]
                 content = {"topics": wanted, "response_partition_limit": limit, "cursor": at}
                 yield Question(keys.DESCRIBE_TOPIC_PARTITIONS, 0, content)
-    for version in _versions(keys.DESCRIBE_CONFIGS):
+    for version in versions(keys.DESCRIBE_CONFIGS):
         one = {"resource_type": 2, "resource_name": "t6", "configuration_keys": ["retention.ms", "retention.ms"]}
         odd = one | {"resource_type": 77}
         for resources in ([], [one, one], [one, one | {"resource_name": "nope"}], [one, odd]):
@@ -233,7 +226,7 @@ def _describe() -> Iterator[Question]:
 
 
 def _one_node() -> Iterator[Question]:
-    for version in _versions(keys.ELECT_LEADERS):
+    for version in versions(keys.ELECT_LEADERS):
         for kind in (0, 1) if version else (0,):
             for named in _NAMED:
                 for timeout_ms in (1000, 0):
@@ -241,7 +234,7 @@ def _one_node() -> Iterator[Question]:
                     content = {"election_type": kind, "topic_partitions": topics, "timeout_ms": timeout_ms}
                     if timeout_ms or named:
                         yield Question(keys.ELECT_LEADERS, version, content)
-    for version in _versions(keys.ALTER_PARTITION_REASSIGNMENTS):
+    for version in versions(keys.ALTER_PARTITION_REASSIGNMENTS):
         for replicas in ([], [1, 2], [-1], [1]):
             for named in _NAMED:
                 for timeout_ms in (1000, 0):

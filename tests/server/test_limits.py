@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from octavo.broker.wire.api_keys import API_VERSIONS, METADATA, PRODUCE
+from octavo.broker.wire.api_keys import API_VERSIONS, INCREMENTAL_ALTER_CONFIGS, METADATA, PRODUCE
 from octavo.broker.wire.messages import read_response
 from octavo.errors import InvalidConfig
 from octavo.server import reactor
 from octavo.server.serving import serve
+from tests.server.conversation import Conversation
 from tests.server.raw import PATIENCE_S, RawClient, header
 from tests.server.requests import create, frame
 
@@ -189,13 +190,30 @@ def test_a_message_that_cannot_be_said_does_not_end_the_service(tmp_path: Path) 
         ({"max.connections.per.ip": "0"}, "only with max.connections.per.ip.overrides"),
         ({"max.connections.per.ip.overrides": "localhost"}, "it must be HOST:NUMBER"),
         ({"max.connections.per.ip.overrides": "no such host:1"}, "no known host"),
+        ({"max.connections.per.ip.overrides": "a..b:1"}, "no known host"),
+        ({"max.connections.per.ip.overrides": f"{'x' * 64}:1"}, "no known host"),
         ({"queued.max.request.bytes": "1000"}, "not be less than socket.request.max.bytes"),
         ({"max.connection.creation.rate": "-1"}, "max.connection.creation.rate cannot be"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(config: dict[str, str], sentence: str, tmp_path: Path) -> None:
+    before = set(Path("/proc/self/fd").iterdir())
     with pytest.raises(InvalidConfig, match=sentence):
         serve(tmp_path / "data", config=config)
+    assert not (tmp_path / "data").exists()
+    assert set(Path("/proc/self/fd").iterdir()) <= before
+
+
+def test_a_limit_for_a_host_that_is_not_known_any_more_does_not_keep_a_broker_from_starting(tmp_path: Path) -> None:
+    name, said = "max.connections.per.ip.overrides", list[str]()
+    with serve(tmp_path / "data") as server, Conversation(server.bootstrap_servers) as client:
+        setting = {"name": name, "config_operation": 0, "value": "no such host:1"}
+        resource = {"resource_type": 4, "resource_name": "", "configs": [setting]}
+        content = {"resources": [resource], "validate_only": False}
+        assert client.ask(INCREMENTAL_ALTER_CONFIGS, 1, content)["responses"][0]["error_code"] == 0
+    with serve(tmp_path / "data", say=said.append) as server, RawClient(server.bootstrap_servers) as raw:
+        assert raw.ask(VERSIONS) is not None
+    assert "no known host" in said[0]
 
 
 _EMBEDDING = """

@@ -50,7 +50,7 @@ class Acceptor:
         notices: Notices,
         connect: Callable[[socket.socket, str, Listener], None],
     ) -> None:
-        """Begin to listen. Raises `InvalidConfig` for limits of unknown hosts.
+        """Begin to listen.
 
         get_config: returns the limits, which may change
         connect: takes a new connection over: its socket, the address of the client, and the listener
@@ -62,12 +62,13 @@ class Acceptor:
         self._notices: Final = notices
         self._connect: Final = connect
         self._peers: Final[Counter[str]] = Counter()
-        self._overridden = (config, _by_address(config))
+        self._overridden: tuple[BrokerConfig | None, dict[str, int]] = (None, {})
         self._count = 0
         self._is_paused = False
         self._paused_until = 0.0
         self._tokens = float(_BURST_S * config.max_connection_creation_rate)
         self._counted_at = time.monotonic()
+        self._look_up(config)
         for descriptor in self._listeners:
             epoll.register(descriptor, select.EPOLLIN)
 
@@ -98,12 +99,15 @@ class Acceptor:
         """The numbers of connections that single addresses may have."""
         config = self._config
         if self._overridden[0] is not config:
-            try:
-                self._overridden = (config, _by_address(config))
-            except InvalidConfig as error:
-                self._notices.say("overrides", str(error))
-                self._overridden = (config, self._overridden[1])  # those of before
+            self._look_up(config)
         return self._overridden[1]
+
+    def _look_up(self, config: BrokerConfig) -> None:
+        try:
+            self._overridden = (config, overrides_by_address(config))
+        except InvalidConfig as error:  # of settings in the metadata, which must not keep the broker from its work
+            self._notices.say("overrides", str(error))
+            self._overridden = (config, self._overridden[1])  # those of before
 
     def _may_accept(self) -> bool:
         if self._is_paused:
@@ -181,7 +185,8 @@ class Acceptor:
             listener.socket.close()
 
 
-def _by_address(config: BrokerConfig) -> dict[str, int]:
+def overrides_by_address(config: BrokerConfig) -> dict[str, int]:
+    """Return the numbers of connections that single addresses may have. Raises `InvalidConfig` for unknown hosts."""
     return {_address(host): most for host, most in config.overrides_per_ip.items()}
 
 
@@ -189,5 +194,5 @@ def _address(host: str) -> str:
     """Return the address of a host, which may be given by its name. Raises `InvalidConfig`."""
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError:
+    except (OSError, UnicodeError):  # the latter if it cannot be a name, such as one with an empty part
         raise InvalidConfig("max.connections.per.ip.overrides", host, "it is no address and no known host") from None

@@ -21,7 +21,7 @@ from octavo.errors import InvalidConfig, InvalidInput
 from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
-from octavo.server.acceptor import Listener
+from octavo.server.acceptor import Listener, overrides_by_address
 from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
 from octavo.server.stderr import to_stderr
@@ -145,6 +145,7 @@ def serve(
     used.
     """
     settings = read_settings({} if config is None else config)
+    overrides_by_address(settings.config)
     addresses = _addresses(listen, settings.properties)
     folders, temporary = _folders(data, settings.properties)
     # Listen first: opening a directory after a crash may take long, and clients that come meanwhile wait their turn.
