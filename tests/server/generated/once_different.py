@@ -10,7 +10,7 @@ from octavo.broker.wire import api_keys as keys
 from octavo.records import BatchBuilder
 from octavo.records.checksum import crc32c
 from tests.server.generated.cases import Case, Step
-from tests.server.generated.symbols import SessionId
+from tests.server.generated.symbols import LogDir, SessionId
 
 _TRANSACTIONAL: Final = 0x10
 _NO_CODEC: Final = 5
@@ -20,7 +20,7 @@ _OLD: Final = bytes(11) + b"\x46" + bytes(4) + b"\0" + bytes(4) + b"\xff" * 10 +
 
 def once_different() -> Iterator[Case]:
     """Return the cases, numbered below all others."""
-    for number, steps in enumerate((*_produces(), *_changes(), *_topics(), *_sessions()), 2):
+    for number, steps in enumerate((*_produces(), *_changes(), *_topics(), *_folders(), *_sessions()), 2):
         yield Case(-number, steps[-1].api_key, steps[-1].version, steps)
 
 
@@ -76,6 +76,14 @@ def _topics() -> Iterator[list[Step]]:
             for count in counts
         ]
         yield [Step(keys.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 1000, "validate_only": True}, None, True)]
+
+
+def _folders() -> Iterator[list[Step]]:
+    """A topic whose name is too long for the folder of a copy is refused before anything is looked for."""
+    for path in (LogDir(), "nope"):
+        topics = [{"name": "x" * length, "partitions": [0, 10]} for length in (212, 213, 214, 250)]
+        content = {"dirs": [{"path": path, "topics": topics}]}
+        yield [Step(keys.ALTER_REPLICA_LOG_DIRS, 2, content, is_tried=True)]
 
 
 def _sessions() -> Iterator[list[Step]]:

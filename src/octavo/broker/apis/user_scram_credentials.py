@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from octavo.broker.answers import Later, Parts
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
+from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode, OctavoError
@@ -98,8 +99,8 @@ def _alter(broker: Broker, asked: Struct) -> dict[str, tuple[int, str | None]]:
     try:
         broker.change_cluster(list(records.values()))
     except (OctavoError, OSError) as error:
-        broker.say(f"credentials could not be changed: {error}")
-        errors |= dict.fromkeys(records, (ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+        broker.troubles.failed("credentials could not be changed", error)
+        errors |= dict.fromkeys(records, (storage_error(error), reason(error)))
     done: dict[str, tuple[int, str | None]] = dict.fromkeys(records, (0, None))
     return done | errors
 
