@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from octavo.broker.wire import api_keys as keys
+from octavo.log.config.log_config import TOPIC_OPTIONS
 from tests.server.question import Question, versions
 
 MANY = 2**31 - 1
@@ -70,6 +72,9 @@ def _create_topics() -> Iterator[Question]:
     yield create(topic("u-g", **configs(("remote.storage.enable", "true"))))
     yield create(topic("u-h", **configs(("min.compaction.lag.ms", "9"), ("max.compaction.lag.ms", "8"))))
     yield create(topic("u-i", **configs(("retention.ms", None), ("nope", None))))
+    names = [each for each in TOPIC_OPTIONS.names if not each.startswith("internal.")]
+    pairs = [configs((one, "?"), (other, "?")) for one, other in pairwise((*names, names[0]))]
+    yield create(*[topic(f"u-p{number}", **pair) for number, pair in enumerate(pairs)], only_check=True)
     of_partitions: Sequence[Sequence[tuple[int, Sequence[int]]]] = (
         [(0, [])],
         [(0, [1]), (0, [1])],
