@@ -64,7 +64,7 @@ BROKER: Final = {"log.retention.check.interval.ms": "300", "log.initial.task.del
 # Without idempotence, librdkafka may also change the order when it tries again.
 PRODUCERS: Final[tuple[tuple[Promises, Config], ...]] = (
     (Promises.IDEMPOTENT, {"enable.idempotence": True, "compression.type": "none"}),
-    (Promises.IDEMPOTENT, {"enable.idempotence": True, "compression.type": "lz4", "linger.ms": 0}),
+    (Promises.IDEMPOTENT, {"enable.idempotence": True, "compression.type": "snappy", "linger.ms": 0}),
     (Promises.NOTHING, {"acks": "1", "compression.type": "zstd"}),
     (Promises.NOTHING, {"acks": "all", "max.in.flight": 1, "compression.type": "gzip", "linger.ms": 20}),
     (Promises.NOTHING, {"acks": "1", "compression.type": "snappy", "linger.ms": 1}),

@@ -29,6 +29,7 @@ DIFFERENCES: Final = (
     "`queued.max.request.bytes` is a quarter of the machine's memory unless it is set. Kafka has no limit then.",
     "A request other than Produce has at most 2 MiB, and an array of a request at most 20,000 items. The connection is "
     "closed otherwise.",
+    "A batch that decompresses to more than 256 MiB is refused with MESSAGE_TOO_LARGE. Kafka has no such limit.",
     "All fetch sessions together remember at most 500,000 partitions. A client that gets no session sends full "
     "requests.",
     "Socket buffers are left to the kernel unless they are set.",

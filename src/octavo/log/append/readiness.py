@@ -10,6 +10,8 @@ from __future__ import annotations
 import threading
 from typing import Final
 
+from octavo.errors.root import Signal
+
 QUICKLY_INFLATED: Final = 4 << 20  # bytes of decompressed records that a thread checks without a noticeable pause
 _QUICKLY_INTERPRETED: Final = 32 << 10  # bytes; interpreted kernels take up to 20 ms for so many
 
@@ -18,7 +20,7 @@ _is_loaded = False  # nothing is left to be loaded
 _is_settled = False
 
 
-class TakesLong(Exception):
+class TakesLong(Signal):
     """Records decompress to more than the allowance of the thread. None of them was appended."""
 
 
