@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from octavo.broker.wire.api_keys import API_VERSIONS, DELETE_RECORDS, PRODUCE
+from octavo.broker.topic_settings import topic_settings
+from octavo.broker.wire.api_keys import (
+    API_VERSIONS,
+    DELETE_RECORDS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_PRODUCERS,
+    LIST_OFFSETS,
+    PRODUCE,
+)
 from octavo.log.log import Log
 from octavo.log.writing.flushing import Flushing
 from octavo.records import BatchBuilder, Codec
@@ -144,3 +152,48 @@ def compressed(value: bytes) -> bytes:
     builder = BatchBuilder(codec=Codec.ZSTD)
     builder.append(None, value, timestamp_ms=1000)
     return bytes(builder.build())
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "offset"), [(1000, 0), (-3, 0), (-1, 1), (-2, 0), (-4, 0), (-5, -1), (-6, -1)]
+)
+def test_offsets_that_are_looked_up_in_records(
+    client: Conversation, monkeypatch: pytest.MonkeyPatch, timestamp_ms: int, offset: int
+) -> None:
+    produce(client, "others", records=compressed(b"one"))
+    looking = noting_threads(monkeypatch, Log, "offset_for_timestamp")
+    largest = noting_threads(monkeypatch, Log, "max_timestamp_offset")
+    partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp_ms}
+    asked = {"replica_id": -1, "isolation_level": 0, "topics": [{"name": "others", "partitions": [partition]}]}
+    (topic,) = client.raw_answer(LIST_OFFSETS, 11, asked | {"timeout_ms": 1000}).topics
+    assert (topic.partitions[0].error_code, topic.partitions[0].offset) == (0, offset)
+    assert len(looking + largest) == (timestamp_ms >= 0 or timestamp_ms == -3)
+    assert _REACTOR not in looking + largest
+
+
+def test_descriptions_of_producers_while_another_thread_changes_the_log(served: Server, client: Conversation) -> None:
+    with served.directory.log("others", 0).lock:
+        asked = {"topics": [{"name": "others", "partition_indexes": [0]}]}
+        asking = threading.Thread(target=client.raw_answer, args=(DESCRIBE_PRODUCERS, 0, asked))
+        asking.start()
+        for _ in range(20):  # others are served
+            Conversation(served.bootstrap_servers).raw_answer(API_VERSIONS, 0, {})
+        assert asking.is_alive()
+    asking.join()
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_descriptions_of_many_settings(client: Conversation, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    threads: list[str] = []
+    really = topic_settings
+
+    def noting(*arguments: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return really(*arguments)
+
+    monkeypatch.setattr("octavo.broker.apis.describe_configs.topic_settings", noting)
+    resources = [{"resource_type": 2, "resource_name": "others", "configuration_keys": None}] * count
+    asked = {"resources": resources, "include_synonyms": False, "include_documentation": False}
+    assert len(client.raw_answer(DESCRIBE_CONFIGS, 4, asked).results) == count
+    assert len(threads) == count
+    assert set(threads) == {_REACTOR} if count == 1 else _REACTOR not in threads
