@@ -32,6 +32,7 @@ It stops at SIGINT and SIGTERM, and marks the directory as cleanly shut down. Ex
 """
 
 _LOOK_S: Final = 1.0
+_SWITCH_S: Final = 0.0005  # how long another thread may compute before the one that serves gets its turn
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     config = _read(arguments.config) if arguments.config is not None else {}
     _raise_limit()
+    sys.setswitchinterval(_SWITCH_S)
     stop = threading.Event()
     before = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
