@@ -18,9 +18,12 @@ from octavo.broker.wire.api_keys import (
     LIST_OFFSETS,
     PRODUCE,
 )
+from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.log import Log
 from octavo.log.writing.flushing import Flushing
 from octavo.records import BatchBuilder, Codec
+from octavo.records.kernels import validate
+from octavo.records.kernels.compilation.loading import as_machine_code
 from octavo.server.serving import Server
 from tests.server.conversation import Conversation
 from tests.server.questions import batch
@@ -125,14 +128,16 @@ def test_records_that_decompress_to_much(
     served: Server, client: Conversation, monkeypatch: pytest.MonkeyPatch, first: bytes, second: bytes
 ) -> None:
     served.directory.create_topic("compressed", partitions=2)
-    produce(client, "others")
+    load(client)
+    for log in (served.directory.log("compressed", each) for each in (0, 1)):
+        log.append(batch(b"an epoch has begun"))
     appending = noting_threads(monkeypatch, Log, "append")
     partitions = [{"index": 0, "records": compressed(first)}, {"index": 1, "records": compressed(second)}]
     topics = [{"name": "compressed", "partition_data": partitions}]
     content = {"transactional_id": None, "acks": 1, "timeout_ms": 1000, "topic_data": topics}
     (answer,) = client.raw_answer(PRODUCE, 9, content).responses
-    assert [(each.error_code, each.base_offset) for each in answer.partition_responses] == [(0, 0), (0, 0)]
-    assert [served.directory.log("compressed", each).end_offset for each in (0, 1)] == [1, 1]  # not twice
+    assert [(each.error_code, each.base_offset) for each in answer.partition_responses] == [(0, 1), (0, 1)]
+    assert [served.directory.log("compressed", each).end_offset for each in (0, 1)] == [2, 2]  # not twice
     assert appending[:2] == [_REACTOR, _REACTOR]
     assert len(appending) == 3
     assert appending[2] != _REACTOR
@@ -140,7 +145,7 @@ def test_records_that_decompress_to_much(
 
 
 def test_records_that_decompress_to_little(client: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
-    produce(client, "others")
+    load(client)
     appending = noting_threads(monkeypatch, Log, "append")
     for _ in range(3):  # each request has its own allowance
         produce(client, "others", records=compressed(bytes(3 << 20)))
@@ -197,3 +202,19 @@ def test_descriptions_of_many_settings(client: Conversation, monkeypatch: pytest
     assert len(client.raw_answer(DESCRIBE_CONFIGS, 4, asked).results) == count
     assert len(threads) == count
     assert set(threads) == {_REACTOR} if count == 1 else _REACTOR not in threads
+
+
+def load(client: Conversation) -> None:
+    """Load all that appends need: what is interpreted takes longer."""
+    produce(client, "others")
+    as_machine_code(validate.validate)
+    produce(client, "others")
+
+
+def test_the_first_append_of_an_epoch(client: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    appending = noting_threads(monkeypatch, Log, "append")
+    writing = noting_threads(monkeypatch, LeaderEpochs, "_write")
+    produce(client, "others")
+    produce(client, "others")
+    assert writing == appending[:1] != [_REACTOR]
+    assert appending[1:] == [_REACTOR]

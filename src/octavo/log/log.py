@@ -119,6 +119,9 @@ class Log(ReadableLog):
         """Return whether an append of so many bytes would wait for the disk, or for a thread that changes the log."""
         state = self._state
         config = state.config
+        latest = state.epochs.latest
+        if latest is None or latest.epoch != state.leader_epoch:  # then the first append puts it on the disk
+            return True
         if config.flush_messages < MAX_INT64:
             return True
         if state.flushing.waits_at_rolls and state.view.size + size > config.segment_bytes:

@@ -19,7 +19,7 @@ from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
 from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError, RecordError
-from octavo.log.append.readiness import ALLOWANCE, QUICKLY_INFLATED, TakesLong, is_quick, prepare, settle
+from octavo.log.append.readiness import ALLOWANCE, TakesLong, is_quick, prepare, quickly_inflated, settle
 from octavo.log.log import Log
 from octavo.records import Codec
 
@@ -58,14 +58,14 @@ _LONG: Final = threading.Lock()  # held while much is decompressed, so that the 
 def produce(broker: Broker, request: Request) -> Parts | Later | None:
     """Answer a Produce request. Another thread does it if it takes long.
 
-    That is so if an append flushes, if something has to be loaded first, if retention or compaction holds a log, and if
-    much is decompressed.
+    That is so if an append flushes or begins an epoch, if something has to be loaded first, if retention or compaction
+    holds a log, and if much is decompressed.
     """
     asked = read_produce(request.body, request.version)  # if it is malformed, that is said at once
     appended: Appended = {}
     is_long = False
     if is_quick(len(request.body)) and not any(_waits(broker, each) for each in asked.partitions):
-        ALLOWANCE.left = QUICKLY_INFLATED
+        ALLOWANCE.left = quickly_inflated(len(request.body))
         try:
             return _produce(broker, request.version, asked, appended)
         except TakesLong:

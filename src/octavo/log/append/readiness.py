@@ -12,7 +12,7 @@ from typing import Final
 
 from octavo.errors.root import Signal
 
-QUICKLY_INFLATED: Final = 4 << 20  # bytes of decompressed records that a thread checks without a noticeable pause
+_QUICKLY_INFLATED: Final = 4 << 20  # bytes of decompressed records that are checked without a noticeable pause
 _QUICKLY_INTERPRETED: Final = 32 << 10  # bytes; interpreted kernels take up to 20 ms for so many
 
 _is_prepared = False
@@ -43,7 +43,12 @@ def is_quick(size: int) -> bool:
     from octavo.records.kernels import is_loaded, must_load, validate
 
     _is_loaded = is_loaded(validate.validate)
-    return _is_loaded or (size <= _QUICKLY_INTERPRETED and not must_load(size))
+    return _is_loaded or (size <= _QUICKLY_INTERPRETED and not must_load(_QUICKLY_INTERPRETED))
+
+
+def quickly_inflated(size: int) -> int:
+    """Return to how many bytes an append of so many, which `is_quick`, may be decompressed without a pause."""
+    return _QUICKLY_INFLATED if _is_loaded else _QUICKLY_INTERPRETED - size
 
 
 def prepare() -> None:
