@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +61,7 @@ def test_a_temporary_directory_is_removed() -> None:
         ({"num.partitions": "0"}, "num.partitions cannot be '0'"),
         ({"sasl.enabled.mechanisms": "PLAIN"}, "it would protect the broker"),
         ({"remote.log.storage.system.enable": "true"}, "there is no remote storage here"),
-        ({"listeners": "SASL_SSL://:9092"}, "only PLAINTEXT://HOST:PORT is served"),
+        ({"listeners": "SASL_SSL://:9092"}, "only PLAINTEXT is served, not SASL_SSL"),
         ({"listeners": "PLAINTEXT://here"}, "is no address"),
         ({"log.retention.ms": "soon"}, "log.retention.ms cannot be"),
     ],
@@ -98,3 +99,12 @@ def test_the_command_serves_until_it_is_told_to_stop(how: signal.Signals, tmp_pa
     assert process.returncode == 0
     assert errors == "octavo: stopping\n"
     assert (tmp_path / "data" / CLEAN_SHUTDOWN).exists()
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the system has no IPv6")
+def test_all_interfaces_of_ipv6_are_those_of_ipv4_too(tmp_path: Path) -> None:
+    config = {"listeners": "PLAINTEXT://[::]:0", "max.connections.per.ip.overrides": "127.0.0.1:0"}
+    with octavo.serve(tmp_path / "data", config=config) as broker:
+        port = int(broker.bootstrap_servers.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as refused:
+            assert refused.recv(1) == b""  # it has its limit by its address of IPv4

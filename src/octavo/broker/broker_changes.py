@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.broker_settings import BROKER_SETTINGS, BrokerSettings, is_read_only
-from octavo.broker.config import is_unsafe
 from octavo.broker.config_changes import Changes, Operation, changed_list
 from octavo.broker.kafka_settings import KAFKA_SETTINGS
 from octavo.broker.kafka_words import read_node_id, value_problem
 from octavo.broker.refused import Refused
+from octavo.broker.refused_settings import is_unsafe
 from octavo.broker.setting import SettingType
 from octavo.broker.wire.messages import Struct
 from octavo.errors import ErrorCode, InvalidConfig

@@ -28,6 +28,7 @@ _ACCEPTS_PER_TURN: Final = 64
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _RESERVE: Final = 64  # descriptors for files
 _PATIENCE_S: Final = 1.0  # with descriptors, which others than connections may free
+_MAPPED: Final = "::ffff:"  # an IPv4 address at a socket for both kinds
 _BURST_S: Final = 10  # Kafka measures rates over so long
 
 
@@ -88,7 +89,7 @@ class Acceptor:
                     return
                 continue  # the client is gone already
             self._tokens -= 1
-            self._admit(client, str(address[0]), listener)
+            self._admit(client, str(address[0]).removeprefix(_MAPPED), listener)
 
     @property
     def _config(self) -> BrokerConfig:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from octavo.broker.broker import Broker
-from octavo.broker.config import ADVERTISED, LISTENERS, LOG_DIRS, Settings, read_settings
+from octavo.broker.config import LOG_DIRS, Settings, read_settings
+from octavo.broker.listeners import ALL_INTERFACES, Address, read_addresses
 from octavo.broker.wire.api_keys import API_VERSIONS, METADATA
 from octavo.broker.wire.messages import is_flexible
-from octavo.errors import InvalidConfig, InvalidInput
 from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
@@ -26,19 +26,8 @@ from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
 from octavo.server.stderr import to_stderr
 
-LOOPBACK: Final = "127.0.0.1"
-_ALL_INTERFACES: Final = ("0.0.0.0", "::")
-_PLAINTEXT: Final = "PLAINTEXT"
 _WORKERS: Final = 2
 _CHECKPOINT_INTERVAL_MS: Final = 400  # so that a reader of the directory lags less than a second
-
-
-class Address(NamedTuple):
-    """Where a broker listens, and what clients are told."""
-
-    host: str
-    port: int
-    advertised: tuple[str, int] | None = None  # None: where it listens
 
 
 class Server:
@@ -56,7 +45,7 @@ class Server:
         """Do not call this; use `serve`."""
         config = settings.config
         self.directory: Final = directory
-        self.warnings: Final = settings.warnings  # settings that have no effect
+        self.warnings: Final = settings.warnings  # of settings that have no effect
         self._temporary: Final = temporary
         self._listeners: Final = listeners
         self._workers: Final = ThreadPoolExecutor(_WORKERS, thread_name_prefix="octavo-worker")
@@ -146,7 +135,8 @@ def serve(
     """
     settings = read_settings({} if config is None else config)
     overrides_by_address(settings.config)
-    addresses = _addresses(listen, settings.properties)
+    addresses, warnings = read_addresses(listen, settings.properties)
+    settings.warnings.extend(warnings)
     folders, temporary = _folders(data, settings.properties)
     # Listen first: opening a directory after a crash may take long, and clients that come meanwhile wait their turn.
     listeners: list[Listener] = []
@@ -177,39 +167,6 @@ def _folders(data: str | os.PathLike[str] | None, properties: Mapping[str, str])
     return [temporary / "data"], temporary
 
 
-def _addresses(listen: str | None, properties: Mapping[str, str]) -> list[Address]:
-    if listen is not None:
-        return [Address(*parse_address(listen))]
-    named = properties.get(LISTENERS)
-    if named is None:
-        return [Address(LOOPBACK, 0)]
-    advertised = dict(_endpoints(ADVERTISED, properties.get(ADVERTISED, "")))
-    return [Address(*place, advertised.get(name)) for name, place in _endpoints(LISTENERS, named)]
-
-
-def _endpoints(setting: str, text: str) -> list[tuple[str, tuple[str, int]]]:
-    """Parse `PLAINTEXT://HOST:PORT,...`; without a host it is all interfaces. Raises `InvalidConfig`."""
-    endpoints = []
-    for each in filter(None, (part.strip() for part in text.split(","))):
-        name, separator, place = each.partition("://")
-        if not separator or name.upper() != _PLAINTEXT:
-            raise InvalidConfig(setting, text, f"only {_PLAINTEXT}://HOST:PORT is served")
-        try:
-            endpoints.append((name, parse_address(place if not place.startswith(":") else f"0.0.0.0{place}")))
-        except InvalidInput as error:
-            raise InvalidConfig(setting, text, str(error)) from None
-    return endpoints
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Return the host and port of `HOST:PORT`, `[IPv6]:PORT` or `PORT` alone. Raises `InvalidInput`."""
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]") or LOOPBACK
-    if not port.isdecimal() or int(port) > 0xFFFF:
-        raise InvalidInput(f"{text!r} is no address: it must be HOST:PORT, like {LOOPBACK}:9092")
-    return host, int(port)
-
-
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
@@ -220,14 +177,17 @@ def _listen(addresses: Sequence[Address], backlog: int) -> list[Listener]:
         for host, port, advertised in addresses:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             try:
-                listening = socket.create_server((host, port), family=family, backlog=backlog)
+                is_dual = host == "::" and socket.has_dualstack_ipv6()  # all interfaces, as Java takes it
+                listening = socket.create_server((host, port), family=family, backlog=backlog, dualstack_ipv6=is_dual)
             except OSError as error:
                 why = (error.strerror or str(error)).partition(" (while")[0]
                 raise OSError(f"cannot listen at {_bracketed(host)}:{port}: {why}") from error
             listening.setblocking(False)
             # Clients come back to what they are told, and nobody can connect to all interfaces.
-            told = socket.gethostname() if host in _ALL_INTERFACES else host
-            listeners.append(Listener(listening, advertised or (told, listening.getsockname()[1])))
+            told, told_port = advertised or (host, listening.getsockname()[1])
+            if told is None or told in ALL_INTERFACES:
+                told = socket.gethostname()
+            listeners.append(Listener(listening, (told, told_port)))
     except BaseException:
         for listener in listeners:
             listener.socket.close()
