@@ -9,7 +9,7 @@ import sys
 import threading
 from typing import Final
 
-from octavo.cli.exits import FINE
+from octavo.cli.exits import COULD_NOT_RUN, FINE
 from octavo.errors import InvalidInput
 
 _DESCRIPTION: Final = """\
@@ -72,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
             folders = ", ".join(map(str, server.directory.folders))
             print(f"serving {folders} at {server.bootstrap_servers}", flush=True)
             while not stop.wait(_LOOK_S):  # a signal that another thread was given does not end a wait
-                pass
+                if not server.is_serving:  # it has said why
+                    return COULD_NOT_RUN
             to_stderr("stopping")
     finally:
         for each, handler in before.items():

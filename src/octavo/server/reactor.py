@@ -36,6 +36,7 @@ _LAST_TURN_S: Final = 0.05
 _TURN_S: Final = 0.002  # for the requests of one connection, before others get their turn
 _SLOW_S: Final = 30  # for a request to arrive, while others wait for memory
 _MAX_FAILURES: Final = 100  # turns that fail one after the other
+_PAUSE_AFTER_FAILURE_S: Final = 0.05
 _FEW: Final = 64
 
 
@@ -119,7 +120,8 @@ class Reactor:
                     self._notices.say("turn", f"a turn of the reactor failed: {error!r}")
                     if failures == _MAX_FAILURES:
                         self._broker.say("the broker stops serving, because it fails again and again")
-                        raise
+                        break
+                    time.sleep(_PAUSE_AFTER_FAILURE_S)  # what is missing, such as memory, may come back
             self._wind_up()
         finally:
             for connection in list(self._connections.values()):

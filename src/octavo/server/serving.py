@@ -27,6 +27,7 @@ from octavo.server.statistics import ServerStatistics
 from octavo.server.stderr import to_stderr
 
 _WORKERS: Final = 2
+_WORKER: Final = "octavo-worker"
 _CHECKPOINT_INTERVAL_MS: Final = 400  # so that a reader of the directory lags less than a second
 
 
@@ -48,7 +49,7 @@ class Server:
         self.warnings: Final = settings.warnings  # of settings that have no effect
         self._temporary: Final = temporary
         self._listeners: Final = listeners
-        self._workers: Final = ThreadPoolExecutor(_WORKERS, thread_name_prefix="octavo-worker")
+        self._workers: Final = ThreadPoolExecutor(_WORKERS, thread_name_prefix=_WORKER)
         self.broker: Final = Broker(directory, config, say=say or to_stderr, properties=settings.properties)
         self._reactor: Final = Reactor(self.broker, self._listeners, self._workers)
         self._background: Final = Background(
@@ -65,12 +66,18 @@ class Server:
         self._background.start()
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
         self._workers.submit(_load)
+        self._closing: Final = threading.RLock()  # held by the one who closes
         self._is_closed = False
 
     @property
     def bootstrap_servers(self) -> str:
         """The addresses of the broker, as clients want them."""
         return ",".join(f"{_bracketed(host)}:{port}" for host, port in (each.advertised for each in self._listeners))
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether requests are answered. If not, the server was closed, or has failed again and again."""
+        return self._thread.is_alive()
 
     def statistics(self) -> ServerStatistics:
         """Return the number of connections and of waiting requests, and the longest pauses since the last call."""
@@ -80,14 +87,21 @@ class Server:
         """Stop serving, and close the directory, with the mark of a clean shutdown.
 
         Requests that are being worked on are answered. Fetches that wait for records are not, as in Kafka: their
-        connections are closed. In a fork of the process that serves, the server goes on.
+        connections are closed. In a fork of the process that serves, the server goes on. If this is interrupted, call
+        it again; if another thread is at it, this waits for it.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
         if self.directory.is_elsewhere:
             self.directory.close()
-            return
+        elif threading.current_thread() is self._thread or threading.current_thread().name.startswith(_WORKER):
+            threading.Thread(target=self.close, name="octavo-closing").start()  # a thread cannot wait for its own end
+        else:
+            with self._closing:
+                if not self._is_closed:
+                    self._close()
+                    self._is_closed = True
+
+    def _close(self) -> None:
+        """Stop and close everything. If this is interrupted, it can be called again."""
         self._reactor.stop()
         self._thread.join()
         self._workers.shutdown()

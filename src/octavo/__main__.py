@@ -1,0 +1,9 @@
+"""`python -m octavo` is the command `octavo`."""
+
+from __future__ import annotations
+
+import sys
+
+from octavo.cli import main
+
+sys.exit(main())
