@@ -299,7 +299,7 @@ def _describe() -> Iterator[Question]:
             yield Question(keys.DESCRIBE_CLUSTER, version, {"endpoint_type": kind, **asks})
     for cursor in (None, {"topic_name": "t4", "partition_index": 0}):
         for limit in (2000, 1, 3, 0):
-            for names in ((), ("t5", "nope", "bad name"), ("t4", "t5")):
+            for names in ((), ("t5", "nope", "bad name"), ("t4", "t5"), ("t4", "")):
                 topics = [{"name": name} for name in names]
                 content = {"topics": topics, "response_partition_limit": limit, "cursor": cursor}
                 yield Question(keys.DESCRIBE_TOPIC_PARTITIONS, 0, content)

@@ -24,6 +24,8 @@ def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
     topics = broker.image.topics
     names = sorted({topic.name for topic in asked.topics}) if asked.topics else sorted(topics)
     cursor = asked.cursor
+    if cursor is None and "" in names:  # Kafka takes it for the topic of the cursor, and fails
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     if cursor is not None and asked.topics and cursor.topic_name not in names:
         raise Refused(ErrorCode.INVALID_REQUEST, None)
     if cursor is not None:
