@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from octavo.broker.answers import Later, Work
+from octavo.broker.cluster_image import TopicImage
 from octavo.broker.topic_settings import topic_settings
 from octavo.broker.wire.api_keys import (
     API_VERSIONS,
+    CREATE_TOPICS,
     DELETE_RECORDS,
     DESCRIBE_CONFIGS,
     DESCRIBE_PRODUCERS,
+    INIT_PRODUCER_ID,
     LIST_OFFSETS,
     PRODUCE,
 )
@@ -22,12 +29,16 @@ from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.log import Log
 from octavo.log.writing.flushing import Flushing
 from octavo.records import BatchBuilder, Codec
+from octavo.records.compression import compress
 from octavo.records.kernels import validate
 from octavo.records.kernels.compilation.loading import as_machine_code
-from octavo.server.serving import Server
+from octavo.server import reactor
+from octavo.server.serving import Server, serve
+from tests.server import requests
 from tests.server.conversation import Conversation
+from tests.server.question import Question
 from tests.server.questions import batch
-from tests.server.raw import PATIENCE_S
+from tests.server.raw import PATIENCE_S, RawClient
 
 _REACTOR = "octavo-reactor"
 
@@ -144,6 +155,26 @@ def test_records_that_decompress_to_much(
     served.directory.delete_topic("compressed")
 
 
+def test_records_that_have_to_be_compressed(
+    served: Server, client: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.directory.set_config("others", {"compression.type": "zstd", "compression.zstd.level": "22"})
+    produce(client, "others")
+    threads: list[str] = []
+
+    def noting(*arguments: Any, **options: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return compress(*arguments, **options)
+
+    monkeypatch.setattr("octavo.log.append.rewriting.compress", noting)
+    produce(client, "others")
+    assert len(threads) == 1
+    assert _REACTOR not in threads
+    produce(client, "others", records=compressed(b"one"))
+    assert len(threads) == 1
+    assert served.directory.log("others", 0).end_offset == 3
+
+
 def test_records_that_decompress_to_little(client: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
     load(client)
     appending = noting_threads(monkeypatch, Log, "append")
@@ -218,3 +249,78 @@ def test_the_first_append_of_an_epoch(client: Conversation, monkeypatch: pytest.
     produce(client, "others")
     assert writing == appending[:1] != [_REACTOR]
     assert appending[1:] == [_REACTOR]
+
+
+def test_a_large_request_that_another_thread_answers_is_copied_once(served: Server, client: Conversation) -> None:
+    frame = memoryview(requests.frame(requests.produce("events", batch(b"x" * 900_000))))
+    produce(client, "events")  # from now on everything is loaded
+
+    class Here:
+        listener = ("localhost", 9092)
+        peer = "here"
+
+    tracemalloc.start()
+    try:
+        answer = served.broker.handle(frame, Here())
+        assert isinstance(answer, Later)
+        assert len(frame) <= tracemalloc.get_traced_memory()[0] < 1.5 * len(frame)
+    finally:
+        tracemalloc.stop()
+
+
+def creation(name: str) -> Question:
+    """Return a request for a topic."""
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
+    return Question(CREATE_TOPICS, 4, {"topics": [topic], "timeout_ms": 1000, "validate_only": False})
+
+
+@contextmanager
+def creating(server: Server, names: list[str]) -> Iterator[Callable[[], None]]:
+    """Have topics created, each by another client, and wait until as many as possible are under way.
+
+    Yields what has them go on.
+    """
+    really_create = server.broker.create_topic
+    begun, released = threading.Semaphore(0), threading.Event()
+
+    def create(name: str, partitions: int, config: Mapping[str, str]) -> TopicImage:
+        begun.release()
+        assert released.wait(PATIENCE_S)
+        return really_create(name, partitions, config)
+
+    server.broker.create_topic = create  # type: ignore[method-assign] # to know when it is under way
+    clients = [RawClient(server.bootstrap_servers) for _ in names]
+    for each, name in zip(clients, names, strict=True):
+        each.send(requests.frame(creation(name)))
+    for _ in range(2):
+        assert begun.acquire(timeout=PATIENCE_S)
+    yield released.set
+    released.set()
+    for each in clients:
+        each.socket.close()
+
+
+def test_nobody_waits_for_topics_that_others_create() -> None:
+    with serve() as server, Conversation(server.bootstrap_servers) as client:
+        server.directory.create_topic("events", config={"flush.messages": "1"})
+        with creating(server, ["a", "b", "c"]):
+            produce(client, "events")
+            asked = {"transactional_id": None, "transaction_timeout_ms": 1000, "producer_id": -1, "producer_epoch": -1}
+            assert client.raw_answer(INIT_PRODUCER_ID, 4, asked).error_code == 0
+
+
+def test_what_waits_for_a_thread_is_dropped_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reactor, "_LAST_WORK_S", 0)
+    server = serve(tmp_path / "data")
+    with creating(server, ["a", "b", "c", "d"]) as go_on:
+        Conversation(server.bootstrap_servers).raw_answer(API_VERSIONS, 0, {})
+        closing = threading.Thread(target=server.close)
+        closing.start()
+        changing = server._workers[Work.CHANGE]
+        deadline = time.monotonic() + PATIENCE_S
+        with suppress(RuntimeError):  # it takes no more work
+            while time.monotonic() < deadline:
+                changing.submit(time.monotonic)
+        go_on()
+        closing.join()
+    assert len(list((tmp_path / "data").glob("[abcd]-0"))) == 2

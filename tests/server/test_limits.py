@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,9 @@ from octavo.errors import InvalidConfig
 from octavo.server import reactor
 from octavo.server.serving import serve
 from tests.server.conversation import Conversation
+from tests.server.questions import batch
 from tests.server.raw import PATIENCE_S, RawClient, header
-from tests.server.requests import create, frame
+from tests.server.requests import create, frame, produce
 
 VERSIONS = header(API_VERSIONS, 2, flexible=False)
 
@@ -124,6 +126,29 @@ def test_requests_wait_for_the_memory_of_others(tmp_path: Path) -> None:
         third.socket.sendall(data[300_000 + sent :])
         assert third.receive() is not None
         for each in (first, second, third, other):
+            each.socket.close()
+
+
+def test_requests_wait_for_the_memory_of_others_that_another_thread_works_on(tmp_path: Path) -> None:
+    limits = {"socket.request.max.bytes": "1000000", "queued.max.request.bytes": "1000000"}
+    with serve(tmp_path / "data", config=limits) as server:
+        server.directory.create_topic("events", config={"flush.messages": "1"})
+        log = server.directory.log("events", 0)
+        first, second, third, other = (RawClient(server.bootstrap_servers) for _ in range(4))
+        with log.lock:
+            for each in (first, second):
+                each.send(frame(produce("events", batch(b"x" * 900_000))))
+                assert other.ask(VERSIONS) is not None
+            first.socket.close()  # its request is still there
+            assert other.ask(VERSIONS) is not None
+            large = header(METADATA, 1, flexible=False) + struct.pack(">i", 0) + bytes(900_000)
+            sending = threading.Thread(target=third.send, args=(large,))
+            sending.start()
+            assert is_quiet(third, other)
+        assert second.receive() is not None
+        assert third.receive() is not None
+        sending.join()
+        for each in (second, third, other):
             each.socket.close()
 
 

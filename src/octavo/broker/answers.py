@@ -11,8 +11,10 @@ A handler raises `MalformedRequest` or `ConnectionRefused` to have the connectio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Final, TypeAlias
 
+from octavo.broker.request import Request
 from octavo.log.log import Log
 from octavo.log.reading.read_view import FileSlice
 
@@ -36,16 +38,27 @@ class Wait:
         self.is_over = False  # answered, or the connection is gone
 
 
+class Work(Enum):
+    """What other threads do. No kind waits for another: creating a topic can take many seconds."""
+
+    APPEND = "append"
+    QUERY = "query"  # and what else changes little
+    CHANGE = "change"  # of topics, their settings, or the cluster
+
+
 class Later:
     """An answer that another thread makes: `work` returns its parts, or None if there is no answer.
 
     It must not use the request's buffer. It may raise `ConnectionRefused`.
+    kept: the request that can be kept, if the work has one, so that there is one copy of it
     """
 
-    __slots__ = ("work",)
+    __slots__ = ("kept", "kind", "work")
 
-    def __init__(self, work: Callable[[], Parts | None]) -> None:
-        self.work = work
+    def __init__(self, work: Callable[[], Parts | None], kind: Work = Work.CHANGE, kept: Request | None = None) -> None:
+        self.work: Final = work
+        self.kind: Final = kind
+        self.kept: Final = kept
 
 
 Answer: TypeAlias = Parts | Wait | Later | None

@@ -100,10 +100,9 @@ class Broker:
         head = response_header(header)
         if isinstance(answer, list):
             return [head, *answer]
-        kept = request.kept()
         if isinstance(answer, Wait):
-            return Wait(answer.deadline, answer.logs, _guarded_retry(self, head, kept, answer.retry))
-        return Later(_guarded_work(self, head, kept, answer.work))
+            return Wait(answer.deadline, answer.logs, _guarded_retry(self, head, request.kept(), answer.retry))
+        return Later(_guarded_work(self, head, answer.kept or request.kept(), answer.work), answer.kind)
 
     def nodes_for(self, client: Client) -> list[Node]:
         """Return all brokers, with the addresses of the listener that the client has come by."""

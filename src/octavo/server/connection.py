@@ -47,6 +47,7 @@ class Connection:
         "events",
         "has_ended",
         "has_turn",
+        "held",
         "is_busy",
         "is_closed",
         "lacks_memory",
@@ -78,6 +79,7 @@ class Connection:
         self.has_turn = False  # requests have arrived that are taken in the next turn
         self.has_ended = False  # the client sends nothing more
         self.lacks_memory = False  # the next request has to wait until others have arrived as a whole
+        self.held = 0  # bytes of a large request whose answer is awaited
         self.reserved_at = 0.0  # when memory was reserved for the next request
         self.is_closed = False
         self.events = 0  # what epoll was last told

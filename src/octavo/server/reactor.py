@@ -16,15 +16,15 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
-from octavo.broker.answers import Answer, Later, Parts, Wait
+from octavo.broker.answers import Answer, Later, Parts, Wait, Work
 from octavo.broker.broker import Broker
 from octavo.errors import ConnectionRefused
 from octavo.server.acceptor import Acceptor, Listener
-from octavo.server.buffers import BufferPool, RequestMemory
+from octavo.server.buffers import SMALLEST, BufferPool, RequestMemory
 from octavo.server.connection import Connection
 from octavo.server.statistics import ServerStatistics
 
@@ -43,7 +43,7 @@ _FEW: Final = 64
 class Reactor:
     """Serves the connections of some listeners. Call `run` in a thread of its own, and `stop` from any other."""
 
-    def __init__(self, broker: Broker, listeners: Sequence[Listener], workers: Executor) -> None:
+    def __init__(self, broker: Broker, listeners: Sequence[Listener], workers: Mapping[Work, Executor]) -> None:
         config = broker.config
         self._broker: Final = broker
         self._config: Final = config
@@ -246,7 +246,7 @@ class Reactor:
                 self._notices.say("request", f"a request from {connection.peer} failed: {error!r}")
                 self._close(connection)
                 return
-            self._answer(connection, answer)
+            self._answer(connection, answer, len(frame))
             end = time.monotonic()
             if end - begin > self._longest_request_s:
                 self._longest_request_s, self._longest_api_key = end - begin, int.from_bytes(frame[:2], "big")
@@ -266,12 +266,17 @@ class Reactor:
         connection.keep_rest()
         self._flush(connection)
 
-    def _answer(self, connection: Connection, answer: Answer) -> None:
+    def _answer(self, connection: Connection, answer: Answer, size: int) -> None:
+        """Do with an answer what has to be done. `size`: that of the request."""
         if answer is None:
             return
         if isinstance(answer, list):
             connection.answer(answer)
-        elif isinstance(answer, Wait):
+            return
+        if size > SMALLEST:
+            self._memory.hold(size)
+            connection.held = size
+        if isinstance(answer, Wait):
             connection.is_busy, connection.waits_for = True, answer
             self._number += 1
             heapq.heappush(self._deadlines, (answer.deadline, self._number, answer))
@@ -287,17 +292,18 @@ class Reactor:
                 parts = later.work()
             except ConnectionRefused as error:
                 self._notices.say("refused", f"the connection from {connection.peer} was closed: {error}")
-                self.call(lambda: self._close(connection))
+                self.call(lambda: self._give_up(connection))
             except Exception as error:  # the client would wait for ever
                 self._notices.say("request", f"a request from {connection.peer} failed: {error!r}")
-                self.call(lambda: self._close(connection))
+                self.call(lambda: self._give_up(connection))
             else:
                 self.call(lambda: self._guard(connection, self._finish, connection, parts))
 
-        self._workers.submit(work)
+        self._workers[later.kind].submit(work)
 
     def _finish(self, connection: Connection, parts: Parts | None) -> None:
         """Send an answer that was awaited, and go on with the requests that have arrived meanwhile."""
+        self._release(connection)
         if connection.is_closed:
             return
         connection.is_busy, connection.waits_for = False, None
@@ -307,6 +313,16 @@ class Reactor:
             self._take_requests(connection)
             connection.keep_rest()
         self._flush(connection)
+
+    def _give_up(self, connection: Connection) -> None:
+        """Close a connection for which another thread has found no answer."""
+        self._release(connection)
+        self._close(connection)
+
+    def _release(self, connection: Connection) -> None:
+        """Count a request no more whose answer was awaited."""
+        self._memory.give_back(connection.held)
+        connection.held = 0
 
     def _flush(self, connection: Connection) -> None:
         """Send what can be sent, and have epoll tell what the connection waits for now."""
@@ -338,6 +354,7 @@ class Reactor:
         if connection.waits_for is not None:
             self._waiting.pop(connection.waits_for, None)
             self._broker.forget(connection.waits_for)
+            self._release(connection)  # what another thread works on is kept until that is done
         del self._connections[connection.descriptor]
         self._lacking.pop(connection, None)
         with contextlib.suppress(OSError):

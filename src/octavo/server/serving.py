@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from octavo.broker.answers import Work
 from octavo.broker.broker import Broker
 from octavo.broker.config import LOG_DIRS, Settings, read_settings
 from octavo.broker.listeners import ALL_INTERFACES, Address, read_addresses
@@ -26,7 +27,7 @@ from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
 from octavo.server.stderr import to_stderr
 
-_WORKERS: Final = 2
+_WORKERS: Final = 2  # threads for each kind of work
 _WORKER: Final = "octavo-worker"
 _CHECKPOINT_INTERVAL_MS: Final = 400  # so that a reader of the directory lags less than a second
 
@@ -49,7 +50,9 @@ class Server:
         self.warnings: Final = settings.warnings  # of settings that have no effect
         self._temporary: Final = temporary
         self._listeners: Final = listeners
-        self._workers: Final = ThreadPoolExecutor(_WORKERS, thread_name_prefix=_WORKER)
+        self._workers: Final = {
+            kind: ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"{_WORKER}-{kind.value}") for kind in Work
+        }
         self.broker: Final = Broker(directory, config, say=say or to_stderr, properties=settings.properties)
         self._reactor: Final = Reactor(self.broker, self._listeners, self._workers)
         self._background: Final = Background(
@@ -65,7 +68,7 @@ class Server:
         )
         self._background.start()
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
-        self._workers.submit(_load)
+        self._workers[Work.APPEND].submit(_load)
         self._closing: Final = threading.RLock()  # held by the one who closes
         self._is_closed = False
 
@@ -86,9 +89,10 @@ class Server:
     def close(self) -> None:
         """Stop serving, and close the directory, with the mark of a clean shutdown.
 
-        Requests that are being worked on are answered. Fetches that wait for records are not, as in Kafka: their
-        connections are closed. In a fork of the process that serves, the server goes on. If this is interrupted, call
-        it again; if another thread is at it, this waits for it.
+        Requests that are being worked on are answered, if that does not take long; those that still wait for a thread
+        then are dropped. Fetches that wait for records are not answered, as in Kafka: their connections are closed. In
+        a fork of the process that serves, the server goes on. If this is interrupted, call it again; if another thread
+        is at it, this waits for it.
         """
         if self.directory.is_elsewhere:
             self.directory.close()
@@ -104,7 +108,8 @@ class Server:
         """Stop and close everything. If this is interrupted, it can be called again."""
         self._reactor.stop()
         self._thread.join()
-        self._workers.shutdown()
+        for workers in self._workers.values():
+            workers.shutdown(cancel_futures=True)
         self._background.stop_soon()
         try:
             self.directory.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from octavo.broker.answers import Later, Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.config_resources import ResourceType
 from octavo.broker.group_settings import client_metrics_settings, group_settings
 from octavo.broker.kafka_words import MALFORMED, name_problem, read_node_id
@@ -30,7 +30,7 @@ def describe_configs(broker: Broker, request: Request) -> Parts | Later:
     """Answer a DescribeConfigs request. Another thread does it if it is about many resources."""
     asked, version = request.read(), request.version
     if len(asked.resources) > _FEW:
-        return Later(lambda: _answer(broker, version, asked))
+        return Later(lambda: _answer(broker, version, asked), Work.QUERY)
     return _answer(broker, version, asked)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from octavo.broker.answers import Later, Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.kafka_words import name_problem
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DESCRIBE_PRODUCERS
@@ -26,7 +26,7 @@ def describe_producers(broker: Broker, request: Request) -> Later:
         ]
         return [write_response(DESCRIBE_PRODUCERS, version, {"throttle_time_ms": 0, "topics": topics})]
 
-    return Later(work)
+    return Later(work, Work.QUERY)
 
 
 def _one(broker: Broker, name: str, number: int) -> dict[str, Any]:

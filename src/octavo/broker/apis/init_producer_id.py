@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from octavo.broker.answers import Later, Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import INIT_PRODUCER_ID
 from octavo.broker.wire.messages import write_response
@@ -39,7 +39,7 @@ def init_producer_id(broker: Broker, request: Request) -> Parts | Later:
             broker.troubles.failed("no producer id could be allocated", error)
             return _answer(version, error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
-    return Later(allocate)
+    return Later(allocate, Work.QUERY)
 
 
 def _answer(version: int, *, error: int = 0, producer_id: int = -1, producer_epoch: int = -1) -> Parts:

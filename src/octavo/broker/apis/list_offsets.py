@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from octavo.broker.answers import Later, Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.failures import error_code
 from octavo.broker.leader_epochs import epoch_of_start
 from octavo.broker.refused import Refused
@@ -37,7 +37,7 @@ def list_offsets(broker: Broker, request: Request) -> Parts | Later:
     asked, version = request.read(), request.version
     isolation = isolation_for(asked.isolation_level)
     if any(_is_looked_up(each.timestamp) for topic in asked.topics for each in topic.partitions):
-        return Later(lambda: _answer(broker, version, asked, isolation))
+        return Later(lambda: _answer(broker, version, asked, isolation), Work.QUERY)
     return _answer(broker, version, asked, isolation)
 
 

@@ -13,13 +13,21 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
-from octavo.broker.answers import Later, Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.kafka_words import record_problem
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
 from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError, RecordError
-from octavo.log.append.readiness import ALLOWANCE, TakesLong, is_quick, prepare, quickly_inflated, settle
+from octavo.log.append.readiness import (
+    ALLOWANCE,
+    MustCompress,
+    TakesLong,
+    is_quick,
+    prepare,
+    quickly_inflated,
+    settle,
+)
 from octavo.log.log import Log
 from octavo.records import Codec
 
@@ -59,7 +67,7 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
     """Answer a Produce request. Another thread does it if it takes long.
 
     That is so if an append flushes or begins an epoch, if something has to be loaded first, if retention or compaction
-    holds a log, and if much is decompressed.
+    holds a log, and if much is decompressed, or anything compressed.
     """
     asked = read_produce(request.body, request.version)  # if it is malformed, that is said at once
     appended: Appended = {}
@@ -68,21 +76,21 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
         ALLOWANCE.left = quickly_inflated(len(request.body))
         try:
             return _produce(broker, request.version, asked, appended)
-        except TakesLong:
-            is_long = True
+        except TakesLong as reason:
+            is_long = not isinstance(reason, MustCompress)
         finally:
             ALLOWANCE.left = None
-    version, body = request.version, bytes(request.body)
+    kept = request.kept()
 
     def work() -> Parts | None:
         prepare()
         try:
             with _LONG if is_long else nullcontext():
-                return _produce(broker, version, read_produce(memoryview(body), version), appended)
+                return _produce(broker, kept.version, read_produce(kept.body, kept.version), appended)
         finally:
             settle()
 
-    return Later(work)
+    return Later(work, Work.APPEND, kept)
 
 
 def _waits(broker: Broker, wanted: PartitionProduce) -> bool:

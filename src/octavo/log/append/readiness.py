@@ -2,7 +2,8 @@
 
 The first append of a process imports NumPy, and a quarter of a megabyte later kernels are loaded. Until that is done,
 and while kernels are being compiled, a thread that must not pause leaves appends to other threads. Later it leaves
-those to them whose records turn out to be long: a few kilobytes can be decompressed to hundreds of megabytes.
+those to them whose records turn out to be long: a few kilobytes can be decompressed to hundreds of megabytes. And it
+leaves those to them that have to be compressed, which can take a second for a megabyte.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ _is_settled = False
 
 
 class TakesLong(Signal):
-    """Records decompress to more than the allowance of the thread. None of them was appended."""
+    """The thread has an allowance, and an append takes longer than that. None of its records was appended."""
+
+
+class MustCompress(TakesLong):
+    """The topic wants another codec than the records have."""
 
 
 class Allowance(threading.local):
