@@ -99,6 +99,7 @@ NODE_IDS: Final = ("node.id", "broker.id")
 LOG_DIRS: Final = ("log.dirs", "log.dir")
 METADATA_DIR: Final = "metadata.log.dir"
 _PLACES: Final = {LISTENERS, ADVERTISED, PROTOCOLS, CONTROLLER_LISTENERS, ROLES, *NODE_IDS, *LOG_DIRS, METADATA_DIR}
+_GENERATED: Final = "-1"  # the default of broker.id
 _QUORUM: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 _OF_TOPICS: Final = {name for names in STAND_INS.values() for name in names}
 
@@ -123,6 +124,20 @@ def read_settings(properties: Mapping[str, str]) -> Settings:
             if warning is not None:
                 warnings.append(warning)
     return Settings(BrokerConfig(**BROKER_OPTIONS.read(honoured)), dict(properties), warnings)
+
+
+def read_node_id(properties: Mapping[str, str]) -> int | None:
+    """Return the id of the node; None if the settings leave it open. Raises `InvalidConfig`."""
+    given = {name: properties[name].strip() for name in NODE_IDS if properties.get(name, "").strip()}
+    for name, value in given.items():
+        if name == NODE_IDS[1] and value == _GENERATED:
+            continue
+        if not (value.isascii() and value.isdecimal()) or int(value) > MAX_INT32:
+            raise InvalidConfig(name, value, f"it must be a whole number from 0 to {MAX_INT32}")
+    ids = {int(value) for value in given.values() if value != _GENERATED}
+    if len(ids) > 1:
+        raise InvalidConfig(NODE_IDS[0], given[NODE_IDS[0]], f"{NODE_IDS[1]} is {given[NODE_IDS[1]]}")
+    return next(iter(ids), None)
 
 
 def _check_alone(properties: Mapping[str, str]) -> None:

@@ -15,14 +15,16 @@ from typing import Final, Self
 
 from octavo.broker.answers import Work
 from octavo.broker.broker import Broker
-from octavo.broker.config import LOG_DIRS, Settings, read_settings
+from octavo.broker.config import METADATA_DIR, Settings, read_node_id, read_settings
 from octavo.broker.listeners import ALL_INTERFACES, Address, read_addresses
 from octavo.broker.wire.api_keys import API_VERSIONS, METADATA
 from octavo.broker.wire.messages import is_flexible
 from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
+from octavo.log.recovery_report import OnProgress
 from octavo.server.acceptor import Listener, overrides_by_address
+from octavo.server.folders import check_metadata, named_folders
 from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
 from octavo.server.stderr import to_stderr
@@ -140,6 +142,7 @@ def serve(
     listen: str | None = None,
     config: Mapping[str, str] | None = None,
     say: Callable[[str], object] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Server:
     """Serve a data directory to Kafka clients, in threads of this process.
 
@@ -148,6 +151,8 @@ def serve(
         `Server.bootstrap_servers` tells which
     config: settings by the names that Kafka has for them (`server.properties`)
     say: called with a sentence when something happens that an operator has to know; without it, that goes to stderr
+    on_progress: called with the progress of checking a partition, after an unclean shutdown. What it raises ends the
+        start
 
     Raises `InvalidConfig` and `InvalidInput`, what `DataDirectory.open` raises, and `OSError` if the address cannot be
     used.
@@ -156,13 +161,17 @@ def serve(
     overrides_by_address(settings.config)
     addresses, warnings = read_addresses(listen, settings.properties)
     settings.warnings.extend(warnings)
-    folders, temporary = _folders(data, settings.properties)
+    node_id = read_node_id(settings.properties)
+    folders, temporary = _folders(data, settings)
+    check_metadata(folders)
     # Listen first: opening a directory after a crash may take long, and clients that come meanwhile wait their turn.
     listeners: list[Listener] = []
     try:
         listeners += _listen(addresses, settings.config.socket_listen_backlog_size)
         # Without settings the directory knows best; with them they are those of a broker.
-        directory = DataDirectory.open(folders, broker_config=settings.properties or None)
+        directory = DataDirectory.open(
+            folders, broker_config=settings.properties or None, node_id=node_id, on_progress=on_progress
+        )
         try:
             return Server(directory, listeners, settings, say=say, temporary=temporary)
         except BaseException:
@@ -176,12 +185,15 @@ def serve(
         raise
 
 
-def _folders(data: str | os.PathLike[str] | None, properties: Mapping[str, str]) -> tuple[list[Path], Path | None]:
+def _folders(data: str | os.PathLike[str] | None, settings: Settings) -> tuple[list[Path], Path | None]:
+    """Return the folders to serve, and the one that is temporary."""
     if data is not None:
+        if METADATA_DIR in settings.properties:
+            settings.warnings.append(f"{METADATA_DIR} has no effect: the directory is given")
         return [Path(data)], None
-    named = next((properties[name] for name in LOG_DIRS if name in properties), None)
-    if named is not None:
-        return [Path(each.strip()) for each in named.split(",")], None
+    named = named_folders(settings.properties)
+    if named:
+        return named, None
     temporary = Path(tempfile.mkdtemp(prefix="octavo-"))
     return [temporary / "data"], temporary
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from octavo.broker.config import read_settings
+from octavo.broker.config import read_node_id, read_settings
 from octavo.broker.listeners import Address, read_addresses
 from octavo.errors import InvalidConfig
 from octavo.log.files.properties import read_properties
@@ -136,3 +136,13 @@ def test_an_advertised_address_of_no_listener_is_told() -> None:
     listening, warnings = addresses(listeners="PLAINTEXT://:1", advertised_listeners="OUT://h:9")
     assert listening == [Address("0.0.0.0", 1)]
     assert warnings == ["advertised.listeners has no effect for OUT: there is no such listener"]
+
+
+def test_the_id_of_the_node() -> None:
+    assert read_node_id({}) is None
+    assert read_node_id({"broker.id": "-1"}) is None
+    assert read_node_id({"node.id": " 7 ", "broker.id": "-1"}) == 7
+    assert read_node_id({"broker.id": "0"}) == 0
+    for config in ({"node.id": "-1"}, {"node.id": "x"}, {"node.id": "3000000000"}, {"node.id": "1", "broker.id": "2"}):
+        with pytest.raises(InvalidConfig, match=r"^node\.id cannot be"):
+            read_node_id(config)
