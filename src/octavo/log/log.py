@@ -392,7 +392,7 @@ class Log(ReadableLog):
             state.segments.leave(gone, one_by_one=not is_recorded)
             state.publish(stay, state.view.start_offset, view.end_offset, view.high_watermark, view.generation)
             state.change.unfinished = SETTLED
-            state.segments.put_away_leaving(state.removal_ms(now_ms))
+            state.segments.put_away_leaving(state.removal(now_ms))
             return [segment.base_offset for segment in gone]
 
     def delete_files(self, now_ms: int | None = None) -> int:
@@ -405,7 +405,7 @@ class Log(ReadableLog):
         with state.lock:
             state.check_ready()
             now_ms = state.clock() if now_ms is None else now_ms
-            segments.put_away_leaving(state.removal_ms(now_ms))
+            segments.put_away_leaving(state.removal(now_ms))
             due = segments.due(now_ms)
             if due:
                 state.owner.check_lock()
