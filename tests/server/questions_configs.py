@@ -117,6 +117,18 @@ def _good_changes() -> Sequence[tuple[str, int, str]]:
     )
 
 
+def _bad_values_of_kept() -> Iterator[tuple[str, int, str]]:
+    """Values that Kafka refuses of settings that have no effect here."""
+    for name in ("num.io.threads", "num.network.threads", "background.threads", "num.replica.fetchers"):
+        for value in ("x", "0", "9999999999"):
+            yield name, SET, value
+    yield "log.cleaner.io.buffer.load.factor", SET, "x"
+    yield "log.cleaner.threads", SET, "-1"
+    yield "producer.id.expiration.ms", SET, "0"
+    yield "remote.log.reader.threads", SET, "1.5"
+    yield "transaction.partition.verification.enable", SET, "maybe"
+
+
 def _bad_changes() -> Sequence[Sequence[tuple[str, int, str | None]]]:
     return (
         [("num.partitions", SET, "3")],
@@ -143,6 +155,7 @@ def _bad_changes() -> Sequence[Sequence[tuple[str, int, str | None]]]:
         [("log.cleaner.min.cleanable.ratio", SET, "3")],
         [("log.preallocate", SET, "maybe")],
         [("log.cleaner.dedupe.buffer.size", SET, "1")],
+        *([each] for each in _bad_values_of_kept()),
         [("log.retention.ms", SET, "1"), ("log.retention.ms", SET, "2")],
         [("num.partitions", DELETE, None)],
         [("nope2", DELETE, None)],
