@@ -102,6 +102,7 @@ _PLACES: Final = {LISTENERS, ADVERTISED, PROTOCOLS, CONTROLLER_LISTENERS, ROLES,
 _GENERATED: Final = "-1"  # the default of broker.id
 _QUORUM: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 _OF_TOPICS: Final = {name for names in STAND_INS.values() for name in names}
+HONOURED: Final = frozenset({*BROKER_OPTIONS.names, *_PLACES, *_OF_TOPICS})
 
 
 class Settings(NamedTuple):
@@ -119,7 +120,7 @@ def read_settings(properties: Mapping[str, str]) -> Settings:
     for name, value in properties.items():
         if name in BROKER_OPTIONS.names:
             honoured[name] = value
-        elif name not in _PLACES and name not in _OF_TOPICS:
+        elif name not in HONOURED:
             warning = _judge(name, value)
             if warning is not None:
                 warnings.append(warning)
@@ -163,6 +164,6 @@ def _judge(name: str, value: str) -> str | None:
         raise InvalidConfig(name, None, why)  # its value may be a password
     if name in KAFKA_SETTINGS or name.startswith(PREFIXES) or is_unsafe(name):
         return f"{name} has no effect"
-    near = nearest_name(name, {*KAFKA_SETTINGS, *BROKER_OPTIONS.names, *_OF_TOPICS, *_PLACES})
+    near = nearest_name(name, KAFKA_SETTINGS | HONOURED)
     hint = "" if near is None else f"; is {near} meant?"
     raise InvalidConfig(name, None, f"Kafka has no broker configuration of this name{hint}")

@@ -104,6 +104,11 @@ def why_refused(name: str, value: str) -> str | None:
     return None
 
 
+def may_be_refused(name: str) -> bool:
+    """Return whether some values of a setting are refused."""
+    return _reason(name) is not None
+
+
 def is_unsafe(name: str) -> bool:
     """Return whether a setting of this name may protect the broker, so that it must not be ignored."""
     return _reason(name) == _UNSAFE
