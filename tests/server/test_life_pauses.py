@@ -133,6 +133,35 @@ def test_rolls_that_wait_for_the_disk(served: Server, client: Conversation, monk
 
 
 @pytest.mark.parametrize(
+    "config",
+    [
+        {"cleanup.policy": "compact", "segment.ms": "1"},
+        {"cleanup.policy": "compact", "segment.index.bytes": "24", "index.interval.bytes": "0"},
+        {"cleanup.policy": "compact", "internal.segment.bytes": "4000", "compression.type": "uncompressed"},
+        {"internal.segment.bytes": "4000", "compression.type": "uncompressed"},
+    ],
+    ids=["by time", "by index", "records become larger", "the first roll of a log"],
+)
+def test_rolls_for_any_reason(
+    served: Server, client: Conversation, monkeypatch: pytest.MonkeyPatch, config: dict[str, str]
+) -> None:
+    load(client)
+    served.directory.create_topic("rolling", config=config)
+    rolling = noting_threads(monkeypatch, Flushing, "before_roll")
+    count = 0
+    while not rolling:
+        builder = BatchBuilder(codec=Codec.GZIP)
+        builder.append(b"key", b"x" * 1500, timestamp_ms=int(time.time() * 1000) + 10 * count)
+        produce(client, "rolling", records=builder.build())
+        count += 1
+    log = served.directory.log("rolling", 0)
+    assert log.end_offset == count
+    assert len(log.segments) == 2
+    served.directory.delete_topic("rolling")
+    assert _REACTOR not in rolling
+
+
+@pytest.mark.parametrize(
     ("first", "second"), [(b"one", bytes(5 << 20)), (bytes(3 << 20), bytes(3 << 20))], ids=["one long", "long together"]
 )
 def test_records_that_decompress_to_much(

@@ -115,16 +115,16 @@ class Log(ReadableLog):
         """The topic and the number of the partition."""
         return self._state.partition
 
-    def would_wait(self, size: int) -> bool:
-        """Return whether an append of so many bytes would wait for the disk, or for a thread that changes the log."""
+    def would_wait(self) -> bool:
+        """Return whether an append would wait for the disk, or for a thread that changes the log.
+
+        Whether it would wait because it begins a segment, only the append finds out: it raises `MustWait`.
+        """
         state = self._state
-        config = state.config
         latest = state.epochs.latest
         if latest is None or latest.epoch != state.leader_epoch:  # then the first append puts it on the disk
             return True
-        if config.flush_messages < MAX_INT64:
-            return True
-        if state.flushing.waits_at_rolls and state.view.size + size > config.segment_bytes:
+        if state.config.flush_messages < MAX_INT64:
             return True
         if not state.lock.acquire(blocking=False):
             return True

@@ -22,6 +22,7 @@ from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError,
 from octavo.log.append.readiness import (
     ALLOWANCE,
     MustCompress,
+    MustWait,
     TakesLong,
     is_quick,
     prepare,
@@ -77,7 +78,7 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
         try:
             return _produce(broker, request.version, asked, appended)
         except TakesLong as reason:
-            is_long = not isinstance(reason, MustCompress)
+            is_long = not isinstance(reason, MustCompress | MustWait)
         finally:
             ALLOWANCE.left = None
     kept = request.kept()
@@ -96,7 +97,7 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
 def _waits(broker: Broker, wanted: PartitionProduce) -> bool:
     """Return whether an append to the partition may wait for the disk, or for another thread."""
     found = broker.led_log(wanted.topic, wanted.partition)
-    return not isinstance(found, int) and found.log.would_wait(len(wanted.records or b""))
+    return not isinstance(found, int) and found.log.would_wait()
 
 
 def _produce(broker: Broker, version: int, asked: ProduceRequest, appended: Appended) -> Parts | None:

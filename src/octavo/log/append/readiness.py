@@ -3,7 +3,8 @@
 The first append of a process imports NumPy, and a quarter of a megabyte later kernels are loaded. Until that is done,
 and while kernels are being compiled, a thread that must not pause leaves appends to other threads. Later it leaves
 those to them whose records turn out to be long: a few kilobytes can be decompressed to hundreds of megabytes. And it
-leaves those to them that have to be compressed, which can take a second for a megabyte.
+leaves those to them that have to be compressed, which can take a second for a megabyte, and those before which a
+segment has to be written to the disk.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ class TakesLong(Signal):
 
 class MustCompress(TakesLong):
     """The topic wants another codec than the records have."""
+
+
+class MustWait(TakesLong):
+    """The append begins a segment, and that waits for the disk."""
 
 
 class Allowance(threading.local):
