@@ -123,6 +123,42 @@ def test_appends_to_a_log_that_another_thread_changes(
     assert appending not in ([], [_REACTOR])
 
 
+def test_appends_to_a_log_that_another_thread_begins_to_change(
+    served: Server, client: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(client)
+    log = served.directory.log("others", 0)
+    really = Log.would_wait
+    held, released = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with log.lock:
+            held.set()
+            assert released.wait(2 * PATIENCE_S)
+
+    holding = threading.Thread(target=hold)
+
+    def then_hold(self: Log) -> bool:
+        answer = really(self)
+        if not held.is_set():
+            holding.start()
+            assert held.wait(PATIENCE_S)
+        return answer
+
+    monkeypatch.setattr(Log, "would_wait", then_hold)
+    producing = threading.Thread(target=produce, args=(client, "others"))
+    producing.start()
+    assert held.wait(PATIENCE_S)
+    try:
+        for _ in range(20):
+            Conversation(served.bootstrap_servers).raw_answer(API_VERSIONS, 0, {})  # others are served
+    finally:
+        released.set()
+        producing.join()
+        holding.join()
+    assert log.end_offset == 3
+
+
 def test_rolls_that_wait_for_the_disk(served: Server, client: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
     served.directory.set_config("others", {"cleanup.policy": "compact", "segment.bytes": str(1 << 20)})
     served.directory.set_config("others", {"cleanup.policy": "delete"})  # it may have been compacted
@@ -314,7 +350,7 @@ def creating(server: Server, names: list[str]) -> Iterator[Callable[[], None]]:
 
     def create(name: str, partitions: int, config: Mapping[str, str]) -> TopicImage:
         begun.release()
-        assert released.wait(PATIENCE_S)
+        assert released.wait(2 * PATIENCE_S)  # clients give up before
         return really_create(name, partitions, config)
 
     server.broker.create_topic = create  # type: ignore[method-assign] # to know when it is under way

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import select
 import socket
 import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -239,6 +242,68 @@ def test_a_limit_for_a_host_that_is_not_known_any_more_does_not_keep_a_broker_fr
     with serve(tmp_path / "data", say=said.append) as server, RawClient(server.bootstrap_servers) as raw:
         assert raw.ask(VERSIONS) is not None
     assert "no known host" in said[0]
+
+
+def test_others_are_served_while_the_name_of_a_host_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, released = threading.Event(), threading.Event()
+    really = socket.getaddrinfo
+
+    def slowly(host: str, *arguments: Any, **options: Any) -> Any:
+        if host != "slow.example":
+            return really(host, *arguments, **options)
+        if options.get("flags", 0) & socket.AI_NUMERICHOST:
+            raise socket.gaierror
+        begun.set()
+        assert released.wait(2 * PATIENCE_S)
+        return really("127.0.0.1", *arguments, **options)
+
+    with serve(tmp_path / "data") as server, Conversation(server.bootstrap_servers) as client:
+        monkeypatch.setattr(socket, "getaddrinfo", slowly)
+        try:
+            setting = {"name": "max.connections.per.ip.overrides", "config_operation": 0, "value": "slow.example:1"}
+            resource = {"resource_type": 4, "resource_name": "", "configs": [setting]}
+            content = {"resources": [resource], "validate_only": False}
+            assert client.ask(INCREMENTAL_ALTER_CONFIGS, 1, content)["responses"][0]["error_code"] == 0
+            assert begun.wait(PATIENCE_S)
+            with RawClient(server.bootstrap_servers) as other:
+                assert other.ask(VERSIONS) is not None
+        finally:
+            released.set()
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            with RawClient(server.bootstrap_servers) as other:
+                if not _answers(other.socket):
+                    break
+        else:
+            raise AssertionError("the limit does not hold")
+
+
+def test_a_connection_that_cannot_be_watched_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing: list[int] = []
+
+    class Epoll:
+        def __init__(self) -> None:
+            self._epoll = really()
+
+        def register(self, descriptor: int, events: int) -> None:
+            if failing:
+                raise OSError(failing.pop(), "no space")
+            self._epoll.register(descriptor, events)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._epoll, name)
+
+    really = select.epoll
+    monkeypatch.setattr(select, "epoll", Epoll)
+    with serve(tmp_path / "data", config={"max.connections.per.ip": "1"}) as server:
+        failing.append(errno.ENOSPC)
+        with RawClient(server.bootstrap_servers) as client:
+            assert client.receive() is None
+        assert server.statistics().connections == 0
+        with RawClient(server.bootstrap_servers) as client:
+            assert client.ask(VERSIONS) is not None
 
 
 _EMBEDDING = """

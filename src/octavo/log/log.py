@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import FormatError, InvalidInput, OffsetOutOfRange, PolicyViolation
+from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.compaction.compacting import MAP_MEMORY, Compaction
 from octavo.log.compaction.plan import CompactionPlan
@@ -116,20 +117,16 @@ class Log(ReadableLog):
         return self._state.partition
 
     def would_wait(self) -> bool:
-        """Return whether an append would wait for the disk, or for a thread that changes the log.
+        """Return whether an append would wait for the disk.
 
-        Whether it would wait because it begins a segment, only the append finds out: it raises `MustWait`.
+        Whether it would wait because it begins a segment, or because another thread changes the log, only the append
+        finds out: it raises `MustWait`.
         """
         state = self._state
         latest = state.epochs.latest
         if latest is None or latest.epoch != state.leader_epoch:  # then the first append puts it on the disk
             return True
-        if state.config.flush_messages < MAX_INT64:
-            return True
-        if not state.lock.acquire(blocking=False):
-            return True
-        state.lock.release()
-        return False
+        return state.config.flush_messages < MAX_INT64
 
     @property
     def is_open(self) -> bool:
@@ -206,12 +203,16 @@ class Log(ReadableLog):
         and either all of them are appended or none. None is appended if an idempotent producer has sent them before.
         Raises `AppendRefused`, with Kafka's error code, `LogError` if the log has a `failure`, and `OSError`. After an
         `OSError` nothing was appended, with one exception: if the flush after an append failed (`flush.messages`), the
-        log has a `failure`.
+        log has a `failure`. A thread with an `ALLOWANCE` does not wait for others: `MustWait` is raised.
         """
         state = self._state
-        with state.lock:
+        if not state.lock.acquire(blocking=ALLOWANCE.left is None):
+            raise MustWait
+        try:
             state.check_ready()
             return self._appender.append(batches, origin, state.clock() if now_ms is None else now_ms)
+        finally:
+            state.lock.release()
 
     def append_as_follower(self, batches: Buffer, *, covers_gaps: bool = False) -> Appended:
         """Append batches that a leader wrote, with the offsets and epochs that it assigned. Raises as `append` does.

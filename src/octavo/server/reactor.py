@@ -46,7 +46,6 @@ class Reactor:
     def __init__(self, broker: Broker, listeners: Sequence[Listener], workers: Mapping[Work, Executor]) -> None:
         config = broker.config
         self._broker: Final = broker
-        self._config: Final = config
         self._workers: Final = workers
         self._notices: Final = broker.notices
         self._connections: Final[dict[int, Connection]] = {}
@@ -63,7 +62,9 @@ class Reactor:
         self._epoll: Final = select.epoll()
         self._wakeup: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wakeup, select.EPOLLIN)
-        self._acceptor: Final = Acceptor(listeners, self._epoll, lambda: broker.config, self._notices, self._connect)
+        self._acceptor: Final = Acceptor(
+            listeners, self._epoll, lambda: broker.config, self._notices, self._connect, workers[Work.QUERY].submit
+        )
         self._longest_turn_s = self._longest_request_s = 0.0
         self._longest_api_key = -1
         self._is_stopping = False
@@ -211,11 +212,11 @@ class Reactor:
     # -------------------------------------------------------------------------------------------------- connections
 
     def _connect(self, client: socket.socket, peer: str, listener: Listener) -> None:
-        now, most = time.monotonic(), self._config.socket_request_max_bytes
+        now, most = time.monotonic(), self._broker.config.socket_request_max_bytes
         connection = Connection(client, peer, listener.advertised, self._pool, self._memory, most, now)
-        self._connections[connection.descriptor] = connection
         connection.events = select.EPOLLIN
         self._epoll.register(connection.descriptor, connection.events)
+        self._connections[connection.descriptor] = connection  # from here on nothing can fail, and it is counted
 
     def _serve(self, connection: Connection, event: int) -> None:
         connection.used_at = time.monotonic()
@@ -376,7 +377,7 @@ class Reactor:
     def _check(self, now: float) -> None:
         """Close what was idle for too long, the oldest first, and say what was held back."""
         self._next_check = now + _CHECK_S
-        limit_s = self._config.connections_max_idle_ms / 1000
+        limit_s = self._broker.config.connections_max_idle_ms / 1000
         if limit_s >= 0:
             idle = [each for each in self._connections.values() if now - each.used_at > limit_s]
             for connection in sorted(idle, key=lambda each: each.used_at):

@@ -95,7 +95,7 @@ def produce(broker: Broker, request: Request) -> Parts | Later | None:
 
 
 def _waits(broker: Broker, wanted: PartitionProduce) -> bool:
-    """Return whether an append to the partition may wait for the disk, or for another thread."""
+    """Return whether an append to the partition may wait for the disk."""
     found = broker.led_log(wanted.topic, wanted.partition)
     return not isinstance(found, int) and found.log.would_wait()
 

@@ -31,7 +31,7 @@ class MustCompress(TakesLong):
 
 
 class MustWait(TakesLong):
-    """The append begins a segment, and that waits for the disk."""
+    """Another thread changes the log, or the append begins a segment, and that waits for the disk."""
 
 
 class Allowance(threading.local):
