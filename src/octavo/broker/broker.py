@@ -78,6 +78,8 @@ class Broker:
         directory.lead_all()
         self.image = self._make_image()
         self.settings = self._read_settings()
+        self._settings_of = self.image.configs
+        self._is_stale = False  # the image, because of a change that is under way or was interrupted
         self._led: dict[tuple[str | bytes, int], LedLog] = {}  # those that were asked for, of the current image
         directory.observe(self)
 
@@ -89,6 +91,8 @@ class Broker:
 
     def handle(self, frame: memoryview, client: Client) -> Answer:
         """Answer a request. Raises `MalformedRequest` and `ConnectionRefused` to have the connection closed."""
+        if self._is_stale:
+            self.directory.tell_again()
         header = read_header(frame)
         request = Request(header, frame[header.body_at :], client)
         try:
@@ -143,6 +147,9 @@ class Broker:
             log = self.directory.log(found.name, index)
         except UnknownPartition:  # its topic was deleted a moment ago
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        now = self.image.topic(topic)
+        if now is None or now.id != found.id:  # the log may be that of a new topic of the same name
+            return self._find_led(topic, index)
         return LedLog(found, log)
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> TopicImage:
@@ -246,14 +253,23 @@ class Broker:
         self._changed.add(log)
         self._be_poked()
 
+    def metadata_changing(self) -> None:
+        """Note that the image will have to be replaced."""
+        self._is_stale = True
+
     def metadata_changed(self) -> None:
-        """Replace the image. The caller has the lock of the directory, so there is one caller at a time."""
-        before, self.image = self.image, self._make_image()
+        """Replace the image. The caller has the lock of the directory, so there is one caller at a time.
+
+        An exception, such as an interrupt, may end this at any point. Then the next request has it done again.
+        """
+        self.image = self._make_image()
         self._led = {}  # after the image: whoever sees this dict sees the image, too
-        if self.image.configs != before.configs:
+        if self.image.configs != self._settings_of:
             self.settings = self._read_settings()
+            self._settings_of = self.image.configs
         self._have_topics_changed = True
         self._be_poked()
+        self._is_stale = False
 
     def _be_poked(self) -> None:
         if not self._is_poked:

@@ -234,11 +234,23 @@ class DataDirectory(ClosedByWith):
     def _changing(self) -> Iterator[None]:
         with self._lock:
             self._check_open()
+            observer = self._observer
+            if observer is not None:
+                observer.metadata_changing()
             try:
                 yield
             finally:  # a deletion that fails may have deleted much
-                if self._observer is not None:
+                if observer is not None:
+                    observer.metadata_changed()
+
+    def tell_again(self) -> None:
+        """Tell the observer that metadata have changed, unless a change is under way: then it will be told after it."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._is_open and self._observer is not None:
                     self._observer.metadata_changed()
+            finally:
+                self._lock.release()
 
     def observe(self, observer: DirectoryObserver) -> None:
         """Have `observer` told of every change of metadata and logs from now on. There is only one at a time."""
