@@ -9,6 +9,7 @@ segment has to be written to the disk.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Final
 
@@ -62,12 +63,29 @@ def quickly_inflated(size: int) -> int:
 
 
 def prepare() -> None:
-    """Import what every append needs. Call this in a thread that may pause."""
+    """Import what every append needs. Call this in a thread that may pause.
+
+    If the first import of NumPy is interrupted, the process can never import it again. Interrupts come in the main
+    thread, so that another one imports it.
+    """
     global _is_prepared
     if not _is_prepared:
-        import octavo.log.append.validator  # noqa: F401 # it imports all else
-
+        if threading.current_thread() is threading.main_thread():
+            importing = threading.Thread(target=_try_to_import, name="octavo-importing")
+            with contextlib.suppress(RuntimeError):  # there can be no more threads
+                importing.start()
+                importing.join()
+        _import_all()
         _is_prepared = True
+
+
+def _try_to_import() -> None:
+    with contextlib.suppress(Exception):  # whoever waits for this tries again, and is told why it fails
+        _import_all()
+
+
+def _import_all() -> None:
+    import octavo.log.append.validator  # noqa: F401 # it imports all else
 
 
 def settle() -> None:

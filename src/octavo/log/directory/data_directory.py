@@ -244,7 +244,7 @@ class DataDirectory(ClosedByWith):
                     observer.metadata_changed()
 
     def tell_again(self) -> None:
-        """Tell the observer that metadata have changed, unless a change is under way: then it will be told after it."""
+        """Tell the observer that metadata have changed, unless another thread has the lock: then ask again later."""
         if self._lock.acquire(blocking=False):
             try:
                 if self._is_open and self._observer is not None:

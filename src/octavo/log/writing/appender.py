@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import AppendRefused, ErrorCode
-from octavo.log.append.readiness import ALLOWANCE, MustWait
+from octavo.log.append.readiness import ALLOWANCE, MustWait, prepare
 from octavo.log.append.validated import Validated
 from octavo.log.config.log_config import LogConfig
 from octavo.log.origin import Origin
@@ -63,6 +63,7 @@ class Appender:
         return self._append(checked, self._log.clock(), covers_gaps=covers_gaps)
 
     def _make_validator(self) -> Validator:
+        prepare()
         from octavo.log.append.validator import Validator
 
         config = self._log.config
