@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import octavo
 from octavo.errors import DirectoryLocked, InvalidConfig, InvalidInput
 from octavo.log import DataDirectory
 from octavo.log.names import CLEAN_SHUTDOWN
+from tests.server.questions import batch
 
 PATIENCE_S = 30
 
@@ -108,3 +110,32 @@ def test_all_interfaces_of_ipv6_are_those_of_ipv4_too(tmp_path: Path) -> None:
         port = int(broker.bootstrap_servers.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as refused:
             assert refused.recv(1) == b""  # it has its limit by its address of IPv4
+
+
+def test_what_opening_has_found_is_said(tmp_path: Path) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    with octavo.serve(data) as broker:
+        broker.directory.create_topic("events", partitions=5)
+        for number in range(5):
+            broker.directory.log("events", number).append(batch(b"one"))
+        broker.directory.write_checkpoints()
+        shutil.copytree(data, copy)  # as a crash would leave it
+    said: list[str] = []
+    with octavo.serve(data, say=said.append):
+        pass
+    assert said == []
+    for number in range(5):
+        with (copy / f"events-{number}" / "00000000000000000000.log").open("ab") as file:
+            file.write(b"half a batch")
+    (copy / "log-start-offset-checkpoint").write_text("rubbish")
+    with octavo.serve(copy, say=said.append) as broker:
+        assert broker.directory.log("events", 0).end_offset == 1
+    assert [each.partition(":")[0] for each in said] == [
+        "log-start-offset-checkpoint could not be used, and is written anew",
+        "the directory had not been closed cleanly",
+        "events-0",
+        "events-1",
+        "events-2",
+        "2 more partition(s) were cut off, or have files that could not be used",
+    ]
+    assert "cut 12 bytes off 00000000000000000000.log" in said[2]

@@ -22,7 +22,7 @@ from octavo.broker.wire.messages import is_flexible
 from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
-from octavo.log.recovery_report import OnProgress
+from octavo.log.recovery_report import OnProgress, tell_found
 from octavo.server.acceptor import Listener, overrides_by_address
 from octavo.server.folders import check_metadata, named_folders
 from octavo.server.reactor import Reactor, run_in_thread
@@ -56,6 +56,8 @@ class Server:
             kind: ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"{_WORKER}-{kind.value}") for kind in Work
         }
         self.broker: Final = Broker(directory, config, say=say or to_stderr, properties=settings.properties)
+        for sentence in tell_found(directory.reports, directory.ignored):
+            self.broker.say(sentence)
         self._reactor: Final = Reactor(self.broker, self._listeners, self._workers)
         self._background: Final = Background(
             directory,
