@@ -47,7 +47,7 @@ def measure(*, scale: int) -> list[Result]:
 def _use(broker: Served, scale: int) -> None:
     """Produce small and large batches, compressed and not, and fetch them."""
     broker.create("used", 1, NO_DELAY)
-    for load in (librdkafka(16), librdkafka(1024), librdkafka(1024, **{"compression.type": "lz4"})):
+    for load in (librdkafka(16), librdkafka(1024), librdkafka(1024, **{"compression.type": "zstd"})):
         replace(load, size=_LOAD // scale).run(broker, "produce", "used")
     replace(Load(LIBRDKAFKA, FETCH), size=3 * _LOAD // scale).run(broker, "fetch", "used")
 

@@ -28,6 +28,8 @@ _JAVA: Final = (
     "-Djava.awt.headless=true",
 )
 HEAP_MIB: Final = 1024
+# Where the machine is busy, heartbeats come late; a broker that is taken for dead would serve nobody for minutes.
+_PATIENT: Final = {"broker.session.timeout.ms": "60000"}
 _PATIENCE_S: Final = 60
 _SCHEDULED: Final = 2  # of the clocks of another process, the one that the scheduler keeps
 
@@ -103,7 +105,7 @@ def kafka(folder: Path, *, heap_mib: int = HEAP_MIB) -> Iterator[Served]:
     """Run Apache Kafka on a new folder. Raises `KafkaUnavailable`."""
     tell(f"Apache Kafka starts with a heap of {heap_mib:,} MiB")
     options = [f"-Xms{heap_mib}m", f"-Xmx{heap_mib}m"]
-    with _Kafka(folder, settings=DEFAULTS, options=options) as broker:
+    with _Kafka(folder, settings={**DEFAULTS, **_PATIENT}, options=options) as broker:
         broker.format()
         broker.start()
         yield Served("Kafka", broker.address, broker.pid)

@@ -5,7 +5,8 @@
 
     octavo_broker           a broker for one test, on an empty temporary directory
     octavo_broker_session   a broker for all tests of the run
-    octavo_broker_config    the settings of both, by Kafka's names: override it in your conftest.py
+    octavo_broker_config    the settings of both, by Kafka's names: override it in your conftest.py, with
+                            scope="session"
 
 A broker is an `octavo.server.serving.Server`. It runs in threads of the test process, and is up in a fraction of a
 second. This module imports nothing of Octavo, so that it costs nothing where it is not used.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ BROKER: Final = {"log.retention.check.interval.ms": "300", "log.initial.task.del
 # Without idempotence, librdkafka may also change the order when it tries again.
 PRODUCERS: Final[tuple[tuple[Promises, Config], ...]] = (
     (Promises.IDEMPOTENT, {"enable.idempotence": True, "compression.type": "none"}),
-    (Promises.IDEMPOTENT, {"enable.idempotence": True, "compression.type": "lz4", "linger.ms": 0}),
+    (Promises.IDEMPOTENT, {"enable.idempotence": True, "compression.type": "snappy", "linger.ms": 0}),
     (Promises.NOTHING, {"acks": "1", "compression.type": "zstd"}),
     (Promises.NOTHING, {"acks": "all", "max.in.flight": 1, "compression.type": "gzip", "linger.ms": 20}),
     (Promises.NOTHING, {"acks": "1", "compression.type": "snappy", "linger.ms": 1}),
@@ -247,8 +248,14 @@ def read_all(address: str, client: Client, partitions: Sequence[Partition]) -> d
     """Read partitions from start to end into a history. Returns their start offsets."""
     consumer = Consumer({"bootstrap.servers": address, **_CONSUMER, "enable.partition.eof": True})
     starts: dict[Partition, int] = {}
-    for each in partitions:
-        starts[each], _ = consumer.get_watermark_offsets(TopicPartition(*each), PATIENCE_S)
+    deadline = time.monotonic() + PATIENCE_S
+    while len(starts) < len(partitions):
+        asked = partitions[len(starts)]
+        try:
+            starts[asked], _ = consumer.get_watermark_offsets(TopicPartition(*asked), PATIENCE_S)
+        except KafkaException as failure:  # Apache Kafka answers before it knows that it leads everything
+            if failure.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
     consumer.assign([TopicPartition(*each, offset) for each, offset in starts.items()])
     client.assign(dict(starts))
     left = set(partitions)

@@ -6,18 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from octavo.broker.wire import api_keys as keys
-from octavo.broker.wire.api_keys import APIS
-from tests.server.question import Question
+from tests.server.question import Question, versions
 
 
 def admin_questions() -> Iterator[Question]:
     """All of them. There is a topic t6."""
     for each in (_list_config_resources, _log_dirs, _quorum, _features, _sasl, _acls, _tokens, _scram, _quotas):
         yield from each()
-
-
-def _versions(api_key: int) -> range:
-    return range(APIS[api_key].first, APIS[api_key].last + 1)
 
 
 def _list_config_resources() -> Iterator[Question]:
@@ -30,7 +25,7 @@ def _log_dirs() -> Iterator[Question]:
     def to(path: str, topic: str, *partitions: int) -> dict[str, Any]:
         return {"path": path, "topics": [{"name": topic, "partitions": partitions}]}
 
-    for version in _versions(keys.ALTER_REPLICA_LOG_DIRS):
+    for version in versions(keys.ALTER_REPLICA_LOG_DIRS):
         for folders in (
             [],
             [to("/nope", "t6", 0)],
@@ -52,7 +47,7 @@ def _quorum() -> Iterator[Question]:
         [(own, [0, 1])],
         [(own, [0]), ("t6", [0])],
     )
-    for version in _versions(keys.DESCRIBE_QUORUM):
+    for version in versions(keys.DESCRIBE_QUORUM):
         for topics in wanted:
             content = [
                 {"topic_name": name, "partitions": [{"partition_index": number} for number in numbers]}
@@ -66,7 +61,7 @@ def _features() -> Iterator[Question]:
     upgrade, safe, unsafe = 1, 2, 3
     first = {"feature": feature, "max_version_level": 30, "upgrade_type": upgrade}
     yield Question(keys.UPDATE_FEATURES, 1, {"timeout_ms": 5000, "feature_updates": [first], "validate_only": False})
-    for version in _versions(keys.UPDATE_FEATURES):
+    for version in versions(keys.UPDATE_FEATURES):
         for only_check in (False, True) if version else (False,):
             for updates in (
                 [],
@@ -105,10 +100,10 @@ def _update(version: int, updates: Sequence[tuple[str, int, int]], *, only_check
 
 
 def _sasl() -> Iterator[Question]:
-    for version in _versions(keys.SASL_HANDSHAKE):
+    for version in versions(keys.SASL_HANDSHAKE):
         for mechanism in ("PLAIN", "", "nope"):
             yield Question(keys.SASL_HANDSHAKE, version, {"mechanism": mechanism})
-    for version in _versions(keys.SASL_AUTHENTICATE):
+    for version in versions(keys.SASL_AUTHENTICATE):
         for data in (b"", b"\0a\0b", b"x" * 1000):
             yield Question(keys.SASL_AUTHENTICATE, version, {"auth_bytes": data})
 
@@ -134,7 +129,7 @@ def _acls() -> Iterator[Question]:
         {"principal": "nobody"},
         *unknown,
     ]
-    for version in _versions(keys.DESCRIBE_ACLS):
+    for version in versions(keys.DESCRIBE_ACLS):
         for change in of_filters:
             yield Question(keys.DESCRIBE_ACLS, version, wanted | change)
             yield Question(keys.DELETE_ACLS, version, {"filters": [wanted, wanted | change]})
@@ -145,16 +140,16 @@ def _acls() -> Iterator[Question]:
 
 
 def _tokens() -> Iterator[Question]:
-    for version in _versions(keys.CREATE_DELEGATION_TOKEN):
+    for version in versions(keys.CREATE_DELEGATION_TOKEN):
         for kind, name in ((None, None), ("User", "o"), ("User", ""), (None, "o")):
             for renewers in ([], [{"principal_type": "x", "principal_name": "y"}]):
                 owner = {"owner_principal_type": kind, "owner_principal_name": name}
                 content = {**owner, "renewers": renewers, "max_lifetime_ms": -1}
                 yield Question(keys.CREATE_DELEGATION_TOKEN, version, content)
-    for version in _versions(keys.DESCRIBE_DELEGATION_TOKEN):
+    for version in versions(keys.DESCRIBE_DELEGATION_TOKEN):
         for owners in (None, [], [{"principal_type": "User", "principal_name": "x"}]):
             yield Question(keys.DESCRIBE_DELEGATION_TOKEN, version, {"owners": owners})
-    for version in _versions(keys.RENEW_DELEGATION_TOKEN):
+    for version in versions(keys.RENEW_DELEGATION_TOKEN):
         for token in (b"", b"x", b"y" * 100):
             yield Question(keys.RENEW_DELEGATION_TOKEN, version, {"hmac": token, "renew_period_ms": -1})
             yield Question(keys.EXPIRE_DELEGATION_TOKEN, version, {"hmac": token, "expiry_time_period_ms": -1})
@@ -193,7 +188,7 @@ def _scram() -> Iterator[Question]:
 
 def _quotas() -> Iterator[Question]:
     rate = ("producer_byte_rate", 1024.0)
-    for version in _versions(keys.ALTER_CLIENT_QUOTAS):
+    for version in versions(keys.ALTER_CLIENT_QUOTAS):
         for entity, operations in (
             *_good_quotas(),
             ([], [rate]),
@@ -220,7 +215,7 @@ def _quotas() -> Iterator[Question]:
         yield _quota(version, twice, twice, ([("user", None)], [("zz", 1.0)]))
         yield _quota(version)
     yield from _described_quotas()
-    for version in _versions(keys.ALTER_CLIENT_QUOTAS):
+    for version in versions(keys.ALTER_CLIENT_QUOTAS):
         gone = [(entity, [(key, None) for key, _ in operations]) for entity, operations in _good_quotas()]
         yield _quota(version, *gone)
         yield Question(keys.DESCRIBE_CLIENT_QUOTAS, version, {"components": [], "strict": False})
@@ -260,7 +255,7 @@ def _quota(version: int, *entries: tuple[_Entity, _Operations], only_check: bool
 
 def _described_quotas() -> Iterator[Question]:
     exact, default, every = 0, 1, 2
-    for version in _versions(keys.DESCRIBE_CLIENT_QUOTAS):
+    for version in versions(keys.DESCRIBE_CLIENT_QUOTAS):
         for strict in (False, True):
             for parts in (
                 [],

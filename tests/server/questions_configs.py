@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from octavo.broker.broker_settings import BROKER_SETTINGS
 from octavo.broker.wire import api_keys as keys
-from octavo.broker.wire.api_keys import APIS
 from octavo.log.config.broker_defaults import STAND_INS
-from tests.server.question import Question
+from tests.server.question import Question, versions
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -20,7 +19,6 @@ _OWN = {
     "advertised.listeners",
     "log.dirs",
     "log.cleaner.dedupe.buffer.size",
-    "socket.send.buffer.bytes",
     "socket.receive.buffer.bytes",
     "min.insync.replicas",
     "num.network.threads",
@@ -33,10 +31,6 @@ def config_questions() -> Iterator[Question]:
     """All of them. There is a topic t6."""
     for each in (_describe, _brokers, _topics, _others, _loggers):
         yield from each()
-
-
-def _versions(api_key: int) -> range:
-    return range(APIS[api_key].first, APIS[api_key].last + 1)
 
 
 def describe(kind: int, name: str, wanted: Sequence[str] | None = None, version: int = 4) -> Question:
@@ -60,7 +54,7 @@ def replace(kind: int, name: str, *settings: tuple[str, str | None], version: in
 
 
 def _describe() -> Iterator[Question]:
-    for version in _versions(keys.DESCRIBE_CONFIGS):
+    for version in versions(keys.DESCRIBE_CONFIGS):
         yield describe(BROKER, "1", _COMMON, version)
         yield describe(TOPIC, "t6", [], version)
         for name in ("x", "2", "-1", "+1", "01", "9999999999"):
@@ -74,22 +68,23 @@ def _describe() -> Iterator[Question]:
 
 
 def _brokers() -> Iterator[Question]:
-    for version in _versions(keys.INCREMENTAL_ALTER_CONFIGS):
-        for name in ("", "1"):
-            for operation in _good_changes():
-                yield alter(BROKER, name, operation, version=version)
-            yield describe(BROKER, "1", _COMMON)
-            yield describe(BROKER, name, ["log.retention.ms", "max.connections", "nope"])
-            yield describe(TOPIC, "t6")
-            for operations in _bad_changes():
-                yield alter(BROKER, name, *operations, version=version)
-        for name in ("2", "x", " 1", "-1", "9999999999"):
-            yield alter(BROKER, name, ("log.retention.ms", SET, "1"), version=version)
-        for name in ("", "1"):
-            yield alter(BROKER, name, *[(key, DELETE, None) for key, _, _ in _good_changes()], version=version)
+    for name in ("", "1"):
+        for operation in _good_changes():
+            yield alter(BROKER, name, operation)
         yield describe(BROKER, "1", _COMMON)
+        yield describe(BROKER, name, ["log.retention.ms", "max.connections", "nope"])
         yield describe(TOPIC, "t6")
-    for version in _versions(keys.ALTER_CONFIGS):
+        for operations in _bad_changes():
+            yield alter(BROKER, name, *operations)
+    for version in versions(keys.INCREMENTAL_ALTER_CONFIGS):
+        for name in ("1", "2", "x", " 1", "-1", "9999999999"):
+            yield alter(BROKER, name, ("log.retention.ms", SET, "1"), version=version)
+    for name in ("", "1"):
+        changed = dict.fromkeys(key for key, _, _ in _good_changes())
+        yield alter(BROKER, name, *[(key, DELETE, None) for key in changed])
+    yield describe(BROKER, "1", _COMMON)
+    yield describe(TOPIC, "t6")
+    for version in versions(keys.ALTER_CONFIGS):
         for settings in (
             [("log.retention.ms", "7000"), ("max.connections", "1000")],
             [("log.retention.ms", "x")],
@@ -122,6 +117,18 @@ def _good_changes() -> Sequence[tuple[str, int, str]]:
     )
 
 
+def _bad_values_of_kept() -> Iterator[tuple[str, int, str]]:
+    """Values that Kafka refuses of settings that have no effect here."""
+    for name in ("num.io.threads", "num.network.threads", "background.threads", "num.replica.fetchers"):
+        for value in ("x", "0", "9999999999"):
+            yield name, SET, value
+    yield "log.cleaner.io.buffer.load.factor", SET, "x"
+    yield "log.cleaner.threads", SET, "-1"
+    yield "producer.id.expiration.ms", SET, "0"
+    yield "remote.log.reader.threads", SET, "1.5"
+    yield "transaction.partition.verification.enable", SET, "maybe"
+
+
 def _bad_changes() -> Sequence[Sequence[tuple[str, int, str | None]]]:
     return (
         [("num.partitions", SET, "3")],
@@ -148,6 +155,7 @@ def _bad_changes() -> Sequence[Sequence[tuple[str, int, str | None]]]:
         [("log.cleaner.min.cleanable.ratio", SET, "3")],
         [("log.preallocate", SET, "maybe")],
         [("log.cleaner.dedupe.buffer.size", SET, "1")],
+        *([each] for each in _bad_values_of_kept()),
         [("log.retention.ms", SET, "1"), ("log.retention.ms", SET, "2")],
         [("num.partitions", DELETE, None)],
         [("nope2", DELETE, None)],

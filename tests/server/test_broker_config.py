@@ -93,6 +93,31 @@ def test_a_setting_that_cannot_be_changed_is_refused(tmp_path: Path) -> None:
         assert dict(server.broker.image.configs) == {}
 
 
+def test_a_malformed_value_of_a_setting_that_is_only_kept_is_refused(tmp_path: Path) -> None:
+    with serve(tmp_path / "data") as server:
+        for name, value in (
+            ("num.io.threads", "x"),
+            ("num.io.threads", "0"),
+            ("log.cleaner.io.buffer.load.factor", "much"),
+            ("transaction.partition.verification.enable", "maybe"),
+        ):
+            assert change(server, "1", name, value) == ErrorCode.INVALID_REQUEST
+        assert dict(server.broker.image.configs) == {}
+        assert change(server, "1", "num.io.threads", "4") == ErrorCode.NONE
+        assert change(server, "1", "log.cleaner.io.buffer.load.factor", "1.5") == ErrorCode.NONE
+
+
+def test_settings_of_groups_and_transactions_that_change_while_the_broker_runs(tmp_path: Path) -> None:
+    with serve(tmp_path / "data") as server:
+        assert change(server, "1", "group.consumer.assignment.interval.ms", "7") == ErrorCode.NONE
+        assert change(server, "", "transaction.partition.verification.enable", "false") == ErrorCode.NONE
+        assert server.broker.coordinators.group_config.group_consumer_assignment_interval_ms == 7
+        assert not server.broker.config.transaction_partition_verification_enable
+        assert change(server, "1", "group.max.size", "7") == ErrorCode.INVALID_REQUEST
+    with serve(tmp_path / "data") as server:
+        assert server.broker.coordinators.group_config.group_consumer_assignment_interval_ms == 7
+
+
 def test_where_a_value_comes_from(tmp_path: Path) -> None:
     with serve(tmp_path / "data", config={"message.max.bytes": "3000", "num.partitions": "4"}) as server:
         change(server, "", "message.max.bytes", "2000")

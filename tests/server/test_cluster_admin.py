@@ -96,3 +96,13 @@ def test_the_quorum_is_this_node(folder: Path) -> None:
         after = conversation.raw_answer(keys.DESCRIBE_QUORUM, 2, {"topics": wanted}).topics[0].partitions[0]
         assert [voter.replica_id for voter in after.current_voters] == [server.broker.node_id] == [after.leader_id]
         assert after.current_voters[0].log_end_offset == after.high_watermark > before.high_watermark
+
+
+def test_too_many_partitions_for_one_request_are_refused_at_once(folder: Path) -> None:
+    with serve(folder) as server:
+        server.broker.create_topic("t", 1, {})
+        wanted = {"name": "t", "count": 2**31 - 1, "assignments": None}
+        content = {"topics": [wanted], "timeout_ms": 5000, "validate_only": False}
+        answer = ask(server.bootstrap_servers, keys.CREATE_PARTITIONS, 3, content)
+        assert answer["results"][0]["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert len(server.broker.image.topics["t"].partitions) == 1

@@ -92,3 +92,26 @@ def test_a_produce_that_fails_is_answered_unless_it_wants_no_answer(
         return
     (partition,) = answer["responses"][0]["partition_responses"]
     assert (partition["index"], partition["error_code"], partition["base_offset"]) == (4, -1, -1)
+
+
+def test_changes_of_the_cluster_that_cannot_be_written_are_errors_of_the_disk(
+    server: Server, client: Conversation, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.broker, "change_cluster", fails_with(OSError(errno.ENOSPC, "the disk is full")))
+    user = {"name": "u", "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": b"p"}
+    quota = {"key": "producer_byte_rate", "value": 1.0, "remove": False}
+    entry = {"entity": [{"entity_type": "user", "entity_name": "u"}], "ops": [quota]}
+    for api_key, version, content, results in (
+        (keys.ALTER_USER_SCRAM_CREDENTIALS, 0, {"deletions": [], "upsertions": [user]}, "results"),
+        (keys.ALTER_CLIENT_QUOTAS, 1, {"entries": [entry], "validate_only": False}, "entries"),
+    ):
+        for _ in range(2):
+            (answer,) = client.ask(api_key, version, content)[results]
+            assert (answer["error_code"], answer["error_message"]) == (
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                "the disk is full",
+            )
+    assert said == [
+        "credentials could not be changed: the disk is full",
+        "quotas could not be changed: the disk is full",
+    ]

@@ -216,3 +216,11 @@ def ask_through(talk: Conversation, is_so: Callable[[], bool]) -> None:
             return
         talk.raw_answer(API_VERSIONS, 2, {})
     raise AssertionError("it does not come to that")
+
+
+def test_a_topic_without_a_name_and_an_id_is_no_mistake_of_ours(child: ChildBroker) -> None:
+    """The fuzzer found this: the answer cannot have the null that was asked for."""
+    nothing = uvarint(2) + bytes(16) + b"\0\0" + b"\1\0\0"
+    with RawClient(child.address) as client:
+        client.ask(header(api_keys.METADATA, 11, flexible=True) + nothing)
+    assert is_served(child.address)

@@ -40,7 +40,7 @@ with serve() as server:
         assert topic.partition_responses[0].error_code == 0
 
     produce(b"x" * 600_000)
-    assert threads == {("octavo-worker", True)}, threads
+    assert threads == {("octavo-worker-append", True)}, threads
     threads.clear()
     while ("octavo-reactor", True) not in threads:  # as soon as the kernels are there
         produce(b"x" * 600_000)

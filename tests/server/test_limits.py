@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import select
 import socket
 import struct
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from octavo.broker.wire.api_keys import API_VERSIONS, METADATA, PRODUCE
+from octavo.broker.wire.api_keys import API_VERSIONS, INCREMENTAL_ALTER_CONFIGS, METADATA, PRODUCE
 from octavo.broker.wire.messages import read_response
 from octavo.errors import InvalidConfig
 from octavo.server import reactor
 from octavo.server.serving import serve
+from tests.server.conversation import Conversation
+from tests.server.questions import batch
 from tests.server.raw import PATIENCE_S, RawClient, header
-from tests.server.requests import create, frame
+from tests.server.requests import create, frame, produce
 
 VERSIONS = header(API_VERSIONS, 2, flexible=False)
 
@@ -126,6 +132,29 @@ def test_requests_wait_for_the_memory_of_others(tmp_path: Path) -> None:
             each.socket.close()
 
 
+def test_requests_wait_for_the_memory_of_others_that_another_thread_works_on(tmp_path: Path) -> None:
+    limits = {"socket.request.max.bytes": "1000000", "queued.max.request.bytes": "1000000"}
+    with serve(tmp_path / "data", config=limits) as server:
+        server.directory.create_topic("events", config={"flush.messages": "1"})
+        log = server.directory.log("events", 0)
+        first, second, third, other = (RawClient(server.bootstrap_servers) for _ in range(4))
+        with log.lock:
+            for each in (first, second):
+                each.send(frame(produce("events", batch(b"x" * 900_000))))
+                assert other.ask(VERSIONS) is not None
+            first.socket.close()  # its request is still there
+            assert other.ask(VERSIONS) is not None
+            large = header(METADATA, 1, flexible=False) + struct.pack(">i", 0) + bytes(900_000)
+            sending = threading.Thread(target=third.send, args=(large,))
+            sending.start()
+            assert is_quiet(third, other)
+        assert second.receive() is not None
+        assert third.receive() is not None
+        sending.join()
+        for each in (second, third, other):
+            each.socket.close()
+
+
 def test_a_request_that_does_not_arrive_gives_way_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reactor, "_SLOW_S", 0)
     said: list[str] = []
@@ -189,13 +218,92 @@ def test_a_message_that_cannot_be_said_does_not_end_the_service(tmp_path: Path) 
         ({"max.connections.per.ip": "0"}, "only with max.connections.per.ip.overrides"),
         ({"max.connections.per.ip.overrides": "localhost"}, "it must be HOST:NUMBER"),
         ({"max.connections.per.ip.overrides": "no such host:1"}, "no known host"),
+        ({"max.connections.per.ip.overrides": "a..b:1"}, "no known host"),
+        ({"max.connections.per.ip.overrides": f"{'x' * 64}:1"}, "no known host"),
         ({"queued.max.request.bytes": "1000"}, "not be less than socket.request.max.bytes"),
         ({"max.connection.creation.rate": "-1"}, "max.connection.creation.rate cannot be"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(config: dict[str, str], sentence: str, tmp_path: Path) -> None:
+    before = set(Path("/proc/self/fd").iterdir())
     with pytest.raises(InvalidConfig, match=sentence):
         serve(tmp_path / "data", config=config)
+    assert not (tmp_path / "data").exists()
+    assert set(Path("/proc/self/fd").iterdir()) <= before
+
+
+def test_a_limit_for_a_host_that_is_not_known_any_more_does_not_keep_a_broker_from_starting(tmp_path: Path) -> None:
+    name, said = "max.connections.per.ip.overrides", list[str]()
+    with serve(tmp_path / "data") as server, Conversation(server.bootstrap_servers) as client:
+        setting = {"name": name, "config_operation": 0, "value": "no such host:1"}
+        resource = {"resource_type": 4, "resource_name": "", "configs": [setting]}
+        content = {"resources": [resource], "validate_only": False}
+        assert client.ask(INCREMENTAL_ALTER_CONFIGS, 1, content)["responses"][0]["error_code"] == 0
+    with serve(tmp_path / "data", say=said.append) as server, RawClient(server.bootstrap_servers) as raw:
+        assert raw.ask(VERSIONS) is not None
+    assert "no known host" in said[0]
+
+
+def test_others_are_served_while_the_name_of_a_host_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, released = threading.Event(), threading.Event()
+    really = socket.getaddrinfo
+
+    def slowly(host: str, *arguments: Any, **options: Any) -> Any:
+        if host != "slow.example":
+            return really(host, *arguments, **options)
+        if options.get("flags", 0) & socket.AI_NUMERICHOST:
+            raise socket.gaierror
+        begun.set()
+        assert released.wait(2 * PATIENCE_S)
+        return really("127.0.0.1", *arguments, **options)
+
+    with serve(tmp_path / "data") as server, Conversation(server.bootstrap_servers) as client:
+        monkeypatch.setattr(socket, "getaddrinfo", slowly)
+        try:
+            setting = {"name": "max.connections.per.ip.overrides", "config_operation": 0, "value": "slow.example:1"}
+            resource = {"resource_type": 4, "resource_name": "", "configs": [setting]}
+            content = {"resources": [resource], "validate_only": False}
+            assert client.ask(INCREMENTAL_ALTER_CONFIGS, 1, content)["responses"][0]["error_code"] == 0
+            assert begun.wait(PATIENCE_S)
+            with RawClient(server.bootstrap_servers) as other:
+                assert other.ask(VERSIONS) is not None
+        finally:
+            released.set()
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            with RawClient(server.bootstrap_servers) as other:
+                if not _answers(other.socket):
+                    break
+        else:
+            raise AssertionError("the limit does not hold")
+
+
+def test_a_connection_that_cannot_be_watched_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing: list[int] = []
+
+    class Epoll:
+        def __init__(self) -> None:
+            self._epoll = really()
+
+        def register(self, descriptor: int, events: int) -> None:
+            if failing:
+                raise OSError(failing.pop(), "no space")
+            self._epoll.register(descriptor, events)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._epoll, name)
+
+    really = select.epoll
+    monkeypatch.setattr(select, "epoll", Epoll)
+    with serve(tmp_path / "data", config={"max.connections.per.ip": "1"}) as server:
+        failing.append(errno.ENOSPC)
+        with RawClient(server.bootstrap_servers) as client:
+            assert client.receive() is None
+        assert server.statistics().connections == 0
+        with RawClient(server.bootstrap_servers) as client:
+            assert client.ask(VERSIONS) is not None
 
 
 _EMBEDDING = """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ import octavo
 from octavo.errors import DirectoryLocked, InvalidConfig, InvalidInput
 from octavo.log import DataDirectory
 from octavo.log.names import CLEAN_SHUTDOWN
+from tests.server.questions import batch
 
 PATIENCE_S = 30
 
@@ -60,7 +63,7 @@ def test_a_temporary_directory_is_removed() -> None:
         ({"num.partitions": "0"}, "num.partitions cannot be '0'"),
         ({"sasl.enabled.mechanisms": "PLAIN"}, "it would protect the broker"),
         ({"remote.log.storage.system.enable": "true"}, "there is no remote storage here"),
-        ({"listeners": "SASL_SSL://:9092"}, "only PLAINTEXT://HOST:PORT is served"),
+        ({"listeners": "SASL_SSL://:9092"}, "only PLAINTEXT is served, not SASL_SSL"),
         ({"listeners": "PLAINTEXT://here"}, "is no address"),
         ({"log.retention.ms": "soon"}, "log.retention.ms cannot be"),
     ],
@@ -98,3 +101,41 @@ def test_the_command_serves_until_it_is_told_to_stop(how: signal.Signals, tmp_pa
     assert process.returncode == 0
     assert errors == "octavo: stopping\n"
     assert (tmp_path / "data" / CLEAN_SHUTDOWN).exists()
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the system has no IPv6")
+def test_all_interfaces_of_ipv6_are_those_of_ipv4_too(tmp_path: Path) -> None:
+    config = {"listeners": "PLAINTEXT://[::]:0", "max.connections.per.ip.overrides": "127.0.0.1:0"}
+    with octavo.serve(tmp_path / "data", config=config) as broker:
+        port = int(broker.bootstrap_servers.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as refused:
+            assert refused.recv(1) == b""  # it has its limit by its address of IPv4
+
+
+def test_what_opening_has_found_is_said(tmp_path: Path) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    with octavo.serve(data) as broker:
+        broker.directory.create_topic("events", partitions=5)
+        for number in range(5):
+            broker.directory.log("events", number).append(batch(b"one"))
+        broker.directory.write_checkpoints()
+        shutil.copytree(data, copy)  # as a crash would leave it
+    said: list[str] = []
+    with octavo.serve(data, say=said.append):
+        pass
+    assert said == []
+    for number in range(5):
+        with (copy / f"events-{number}" / "00000000000000000000.log").open("ab") as file:
+            file.write(b"half a batch")
+    (copy / "log-start-offset-checkpoint").write_text("rubbish")
+    with octavo.serve(copy, say=said.append) as broker:
+        assert broker.directory.log("events", 0).end_offset == 1
+    assert [each.partition(":")[0] for each in said] == [
+        "log-start-offset-checkpoint could not be used, and is written anew",
+        "the directory had not been closed cleanly",
+        "events-0",
+        "events-1",
+        "events-2",
+        "2 more partition(s) were cut off, or have files that could not be used",
+    ]
+    assert "cut 12 bytes off 00000000000000000000.log" in said[2]

@@ -54,7 +54,9 @@ def home_of(kind: type) -> str:
     """The module that a class is defined in: errors say that they are in `octavo.errors`, and are in a part of it."""
     if kind.__module__ != octavo.errors.__name__:
         return kind.__module__
+    # Not `builtins`, which pytest adds to modules of a package that has a plugin.
     parts = [part for part in vars(octavo.errors).values() if isinstance(part, ModuleType)]
+    parts = [part for part in parts if part.__name__.startswith(octavo.errors.__name__)]
     return next(part.__name__ for part in parts if f"\nclass {kind.__name__}(" in inspect.getsource(part))
 
 

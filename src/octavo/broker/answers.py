@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any, Final, TypeAlias
 
+from octavo.broker.request import Request
 from octavo.log.log import Log
 from octavo.log.reading.read_view import FileSlice
 
@@ -68,16 +70,30 @@ class Parked(Wait):
         return self._write(self._given[0]) if self._given else None
 
 
+class Work(Enum):
+    """What other threads do. No kind waits for another: creating a topic can take many seconds."""
+
+    APPEND = "append"
+    COORDINATE = "coordinate"  # groups and transactions
+    QUERY = "query"  # and what else changes little
+    CHANGE = "change"  # of topics, their settings, or the cluster
+
+
 class Later:
     """An answer that another thread makes: `work` returns its parts, a `Parked`, or None if there is no answer.
 
     It must not use the request's buffer. It may raise `ConnectionRefused`.
+    kept: the request that can be kept, if the work has one, so that there is one copy of it
     """
 
-    __slots__ = ("work",)
+    __slots__ = ("kept", "kind", "work")
 
-    def __init__(self, work: Callable[[], Parts | Parked | None]) -> None:
-        self.work = work
+    def __init__(
+        self, work: Callable[[], Parts | Parked | None], kind: Work = Work.CHANGE, kept: Request | None = None
+    ) -> None:
+        self.work: Final = work
+        self.kind: Final = kind
+        self.kept: Final = kept
 
 
 Answer: TypeAlias = Parts | Wait | Later | None

@@ -80,8 +80,10 @@ class Broker:
         directory.lead_all()
         self.image = self._make_image()
         self.settings = self._read_settings()
+        self._settings_of = self.image.configs
+        self._is_stale = False  # the image, because of a change that is under way or was interrupted
         self._led: dict[tuple[str | bytes, int], LedLog] = {}  # those that were asked for, of the current image
-        self.coordinators: Final = Coordinators(directory, config, self.troubles, self.wake)
+        self.coordinators: Final = Coordinators(directory, self.config, self.troubles, self.wake)
         directory.observe(self)
 
     def say(self, message: str) -> None:
@@ -92,6 +94,8 @@ class Broker:
 
     def handle(self, frame: memoryview, client: Client) -> Answer:
         """Answer a request. Raises `MalformedRequest` and `ConnectionRefused` to have the connection closed."""
+        if self._is_stale:
+            self.directory.tell_again()
         header = read_header(frame)
         request = Request(header, frame[header.body_at :], client)
         try:
@@ -103,11 +107,10 @@ class Broker:
         head = response_header(header)
         if isinstance(answer, list):
             return [head, *answer]
-        kept = request.kept()
         if isinstance(answer, Wait):
-            answer.retry = _guarded_retry(self, head, kept, answer.retry)
+            answer.retry = _guarded_retry(self, head, request.kept(), answer.retry)
             return answer
-        return Later(_guarded_work(self, head, kept, answer.work))
+        return Later(_guarded_work(self, head, answer.kept or request.kept(), answer.work), answer.kind)
 
     def nodes_for(self, client: Client) -> list[Node]:
         """Return all brokers, with the addresses of the listener that the client has come by."""
@@ -148,6 +151,9 @@ class Broker:
             log = self.directory.log(found.name, index)
         except UnknownPartition:  # its topic was deleted a moment ago
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        now = self.image.topic(topic)
+        if now is None or now.id != found.id:  # the log may be that of a new topic of the same name
+            return self._find_led(topic, index)
         return LedLog(found, log)
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> TopicImage:
@@ -260,15 +266,25 @@ class Broker:
         self._changed.add(log)
         self._be_poked()
 
+    def metadata_changing(self) -> None:
+        """Note that the image will have to be replaced."""
+        self._is_stale = True
+
     def metadata_changed(self) -> None:
-        """Replace the image. The caller has the lock of the directory, so there is one caller at a time."""
-        before, self.image = self.image, self._make_image()
+        """Replace the image. The caller has the lock of the directory, so there is one caller at a time.
+
+        An exception, such as an interrupt, may end this at any point. Then the next request has it done again.
+        """
+        self.image = self._make_image()
         self._led = {}  # after the image: whoever sees this dict sees the image, too
-        if self.image.configs != before.configs:
+        if self.image.configs != self._settings_of:
             self.settings = self._read_settings()
+            self.coordinators.adopt(self.config)
+            self._settings_of = self.image.configs
         self._have_topics_changed = True
         self.coordinators.topics_changed()
         self._be_poked()
+        self._is_stale = False
 
     def _be_poked(self) -> None:
         if not self._is_poked:

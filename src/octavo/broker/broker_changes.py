@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.broker_settings import BROKER_SETTINGS, BrokerSettings, is_read_only
-from octavo.broker.config import is_unsafe
 from octavo.broker.config_changes import Changes, Operation, changed_list
 from octavo.broker.kafka_settings import KAFKA_SETTINGS
 from octavo.broker.kafka_words import read_node_id, value_problem
+from octavo.broker.kept_settings import KEPT_SETTINGS
 from octavo.broker.refused import Refused
+from octavo.broker.refused_settings import is_unsafe
 from octavo.broker.setting import SettingType
 from octavo.broker.wire.messages import Struct
 from octavo.errors import ErrorCode, InvalidConfig
@@ -75,7 +76,8 @@ def check_broker_config(broker: Broker, name: str, config: Mapping[str, str]) ->
         if prefixed is not None and is_unsafe(prefixed[1]):
             _refuse(f"{each} cannot be set: it would protect the broker, and that is not done here")
         known = BROKER_SETTINGS.get(each)
-        problem = None if known is None else value_problem(each, known.kind, value)
+        kind = KEPT_SETTINGS.get(each) if known is None else known.kind
+        problem = None if kind is None else value_problem(each, kind, value)
         if problem is not None:
             _refuse(problem)
     if _BUFFER in config and int(config[_BUFFER]) < _LEAST_BUFFER:

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from octavo.broker.config import BROKER_OPTIONS, BrokerConfig
 from octavo.broker.kafka_settings import KAFKA_SETTINGS
+from octavo.broker.kept_settings import KEPT_SETTINGS
 from octavo.broker.setting import Setting, SettingType, Source, Synonym, shown, type_of
 from octavo.log.config.broker_defaults import STAND_INS, topic_values
 from octavo.log.config.log_config import TOPIC_OPTIONS
@@ -42,6 +43,8 @@ _DYNAMIC_OPTIONS: Final = {
     "max.connection.creation.rate",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.backoff.ms",
+    "group.consumer.assignment.interval.ms",
+    "transaction.partition.verification.enable",
 }
 # Settings that topics inherit, where a broker's differs from that of a topic: kind, default, whether it is dynamic.
 _OF_TOPICS: Final[dict[str, tuple[Kind, str | None, bool]]] = {
@@ -61,41 +64,6 @@ _PLACES: Final = (
     BrokerSetting("listeners", Text(), SettingType.LIST, None, is_dynamic=False),
     BrokerSetting("advertised.listeners", Text(), SettingType.LIST, None, is_dynamic=False),
     BrokerSetting("log.dirs", Text(), SettingType.LIST, None, is_dynamic=False),
-)
-
-# What Kafka can change while it runs, and what has no effect here.
-_KEPT: Final = frozenset(
-    [
-        "background.threads",
-        "config.providers",
-        "cordoned.log.dirs",
-        "follower.fetch.last.tiered.offset.enable",
-        "group.consumer.assignment.interval.ms",
-        "group.coordinator.cached.buffer.max.bytes",
-        "group.share.assignment.interval.ms",
-        "group.streams.assignment.interval.ms",
-        "log.cleaner.io.buffer.load.factor",
-        "log.cleaner.io.buffer.size",
-        "log.cleaner.io.max.bytes.per.second",
-        "log.cleaner.threads",
-        "metric.reporters",
-        "num.io.threads",
-        "num.network.threads",
-        "num.recovery.threads.per.data.dir",
-        "num.replica.fetchers",
-        "producer.id.expiration.ms",
-        "remote.fetch.max.wait.ms",
-        "remote.list.offsets.request.timeout.ms",
-        "remote.log.index.file.cache.total.size.bytes",
-        "remote.log.manager.copier.thread.pool.size",
-        "remote.log.manager.copy.max.bytes.per.second",
-        "remote.log.manager.expiration.thread.pool.size",
-        "remote.log.manager.fetch.max.bytes.per.second",
-        "remote.log.manager.follower.thread.pool.size",
-        "remote.log.reader.threads",
-        "share.coordinator.cached.buffer.max.bytes",
-        "transaction.partition.verification.enable",
-    ]
 )
 
 
@@ -124,7 +92,7 @@ def is_read_only(name: str) -> bool:
     known = BROKER_SETTINGS.get(name)
     if known is not None:
         return not known.is_dynamic
-    return name in KAFKA_SETTINGS and name not in _KEPT
+    return name in KAFKA_SETTINGS and name not in KEPT_SETTINGS
 
 
 class BrokerSettings:

@@ -2,8 +2,8 @@
 
 A file of settings is that of an Apache Kafka (`server.properties`). Its settings are of four kinds:
 
-    honoured          fields of `BrokerConfig`, the defaults of topics (`log.retention.ms`), and those that say where
-                      the broker is (`listeners`, `advertised.listeners`, `log.dirs`)
+    honoured          fields of `BrokerConfig`, the defaults of topics (`log.retention.ms`), and those that say who and
+                      where the broker is (`listeners`, `log.dirs`, `node.id`)
     without effect    Kafka has them, and they mean nothing here: there is a warning
     refused           Kafka has them, and ignoring them would be unsafe
     unknown           an error, which suggests the nearest
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
+from octavo.broker.refused_settings import is_unsafe, why_refused
 from octavo.coordinator.groups.config import MIGRATION_POLICIES, GroupConfig
 from octavo.coordinator.transactions.config import TransactionConfig
 from octavo.errors import InvalidConfig
@@ -48,8 +49,8 @@ class BrokerConfig:
     max_connections_per_ip_overrides: str = option("", Text())
     max_connection_creation_rate: int = option(MAX_INT32, int32(0))
     queued_max_request_bytes: int = option(-1, int64())
-    socket_send_buffer_bytes: int = option(-1, int32(-1))  # Kafka's default is 102400; the kernel knows better
-    socket_receive_buffer_bytes: int = option(-1, int32(-1))
+    socket_send_buffer_bytes: int = option(102_400, int32(-1))
+    socket_receive_buffer_bytes: int = option(-1, int32(-1))  # Kafka's default is 102400; the kernel knows better
 
     # Groups.
     offset_metadata_max_bytes: int = option(4096, int32())
@@ -127,25 +128,17 @@ BROKER_OPTIONS: Final = Options(BrokerConfig, "broker")
 # Settings that are read elsewhere.
 LISTENERS: Final = "listeners"
 ADVERTISED: Final = "advertised.listeners"
+PROTOCOLS: Final = "listener.security.protocol.map"
+CONTROLLER_LISTENERS: Final = "controller.listener.names"
+ROLES: Final = "process.roles"
+NODE_IDS: Final = ("node.id", "broker.id")
 LOG_DIRS: Final = ("log.dirs", "log.dir")
-_PLACES: Final = {LISTENERS, ADVERTISED, *LOG_DIRS}
+METADATA_DIR: Final = "metadata.log.dir"
+_PLACES: Final = {LISTENERS, ADVERTISED, PROTOCOLS, CONTROLLER_LISTENERS, ROLES, *NODE_IDS, *LOG_DIRS, METADATA_DIR}
+_GENERATED: Final = "-1"  # the default of broker.id
+_QUORUM: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 _OF_TOPICS: Final = {name for names in STAND_INS.values() for name in names}
-
-_UNSAFE: Final = "it would protect the broker, and that is not done here"
-_REFUSED: Final = {
-    "sasl.": _UNSAFE,
-    "ssl.": _UNSAFE,
-    "authorizer.class.name": _UNSAFE,
-    "super.users": _UNSAFE,
-    "principal.builder.class": _UNSAFE,
-    "delegation.token.": _UNSAFE,
-    "security.": _UNSAFE,
-    "connections.max.reauth.ms": _UNSAFE,
-    "create.topic.policy.class.name": "policies in Java cannot be asked",
-    "alter.config.policy.class.name": "policies in Java cannot be asked",
-    "client.quota.callback.class": "quotas are not enforced here",
-}
-_REMOTE: Final = "remote.log.storage.system.enable"
+HONOURED: Final = frozenset({*BROKER_OPTIONS.names, *_PLACES, *_OF_TOPICS})
 
 
 class Settings(NamedTuple):
@@ -158,40 +151,55 @@ class Settings(NamedTuple):
 
 def read_settings(properties: Mapping[str, str]) -> Settings:
     """Sort settings by their kinds. Raises `InvalidConfig`."""
+    _check_alone(properties)
     honoured, warnings = {}, []
     for name, value in properties.items():
         if name in BROKER_OPTIONS.names:
             honoured[name] = value
-        elif name not in _PLACES and name not in _OF_TOPICS:
+        elif name not in HONOURED:
             warning = _judge(name, value)
             if warning is not None:
                 warnings.append(warning)
     return Settings(BrokerConfig(**BROKER_OPTIONS.read(honoured)), dict(properties), warnings)
 
 
+def read_node_id(properties: Mapping[str, str]) -> int | None:
+    """Return the id of the node; None if the settings leave it open. Raises `InvalidConfig`."""
+    given = {name: properties[name].strip() for name in NODE_IDS if properties.get(name, "").strip()}
+    for name, value in given.items():
+        if name == NODE_IDS[1] and value == _GENERATED:
+            continue
+        if not (value.isascii() and value.isdecimal()) or int(value) > MAX_INT32:
+            raise InvalidConfig(name, value, f"it must be a whole number from 0 to {MAX_INT32}")
+    ids = {int(value) for value in given.values() if value != _GENERATED}
+    if len(ids) > 1:
+        raise InvalidConfig(NODE_IDS[0], given[NODE_IDS[0]], f"{NODE_IDS[1]} is {given[NODE_IDS[1]]}")
+    return next(iter(ids), None)
+
+
+def _check_alone(properties: Mapping[str, str]) -> None:
+    """Check that the settings are those of a cluster of one node. Raises `InvalidConfig`."""
+    roles = sorted(role.strip() for role in properties.get(ROLES, "broker,controller").split(","))
+    if roles != ["broker", "controller"]:
+        raise InvalidConfig(
+            ROLES,
+            properties[ROLES],
+            "only a node that is a cluster of its own is served, with the roles broker,controller",
+        )
+    for name in _QUORUM:
+        if "," in properties.get(name, "").strip(", "):
+            raise InvalidConfig(name, properties[name], "only a cluster of one node is served")
+
+
 def _judge(name: str, value: str) -> str | None:
     """Return a warning for a setting that has no effect. Raises `InvalidConfig` for one that is refused or unknown."""
     from octavo.broker.kafka_settings import KAFKA_SETTINGS, PREFIXES
 
-    why = _why_refused(name)
+    why = why_refused(name, value)
     if why is not None:
-        raise InvalidConfig(name, value, why)
-    if name == _REMOTE and value.strip().lower() != "false":
-        raise InvalidConfig(name, value, "there is no remote storage here")
-    if name in KAFKA_SETTINGS or name.startswith(PREFIXES):
+        raise InvalidConfig(name, None, why)  # its value may be a password
+    if name in KAFKA_SETTINGS or name.startswith(PREFIXES) or is_unsafe(name):
         return f"{name} has no effect"
-    near = nearest_name(name, {*KAFKA_SETTINGS, *BROKER_OPTIONS.names, *_OF_TOPICS, *_PLACES})
+    near = nearest_name(name, KAFKA_SETTINGS | HONOURED)
     hint = "" if near is None else f"; is {near} meant?"
-    raise InvalidConfig(name, value, f"Kafka has no broker configuration of this name{hint}")
-
-
-def is_unsafe(name: str) -> bool:
-    """Return whether a setting would protect the broker, so that it must not be ignored."""
-    return _why_refused(name) == _UNSAFE
-
-
-def _why_refused(name: str) -> str | None:
-    for refused, why in _REFUSED.items():
-        if name == refused or (refused.endswith(".") and name.startswith(refused)):
-            return why
-    return None
+    raise InvalidConfig(name, None, f"Kafka has no broker configuration of this name{hint}")

@@ -3,7 +3,7 @@
 A request for a group goes to the coordinator of its partition of `__consumer_offsets`, and one for a transactional id
 to that of its partition of `__transaction_state`. The answer is there at once, or when something else has happened
 (`Parked`): a member that joins waits for the others. Time passes for all coordinators by `tick`, which the thread of
-the handlers calls.
+the handlers calls. What makes that thread pause is left to others: it is undone, and done again there.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
+from octavo.broker.at_once import at_once_or_later, is_done_at_once
 from octavo.broker.config import BrokerConfig
 from octavo.broker.troubles import Troubles, storage_error
 from octavo.coordinator.groups.group_shard import GroupShard
@@ -26,13 +28,13 @@ from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 
 if TYPE_CHECKING:
     from octavo.log.coordinator.host import Host
+    from octavo.log.coordinator.hosts import Hosts
 
 A = TypeVar("A")
 S = TypeVar("S", bound=Shard)
 
 _MS: Final = 1000
-_LATER_S: Final = 0.05  # until a coordinator is asked again that another thread writes to
-_FAILED_S: Final = 1.0  # and one whose records could not be written
+_FAILED_S: Final = 1.0  # until a coordinator is asked again whose records could not be written
 _TROUBLE: Final = "the state of groups and transactions could not be written"
 
 # What clients are told if the records of a coordinator cannot be written.
@@ -57,11 +59,12 @@ class Coordinators:
         self._troubles: Final = troubles
         self._wake: Final = wake
         self._groups: Final = directory.coordinator.group_hosts
-        self.group_config: Final = config.groups
+        self.group_config = config.groups
         self._groups.configure(self.group_config)
         self.transactions: Final = directory.coordinator.transaction_hosts
         self.transactions.configure(config.transactions)
         self._has_topics_changed = False
+        self._late: Final[set[Host[Any]]] = set()  # those for which another thread has time pass
         self._not_before = 0.0  # `tick` has nothing to do until then, by `time.monotonic`
 
     # ---------------------------------------------------------------------------------------------------- coordinators
@@ -69,6 +72,11 @@ class Coordinators:
     def topics_changed(self) -> None:
         """Have `tick` see whether an internal topic was deleted. Any thread may call this."""
         self._has_topics_changed = True
+
+    def adopt(self, config: BrokerConfig) -> None:
+        """Have settings that were changed while the broker runs. Any thread may call this."""
+        self.group_config = config.groups
+        self._groups.adopt(self.group_config)
 
     def load(self) -> None:
         """Load what there is, so that time passes for it, and end what was decided. It may take long."""
@@ -114,7 +122,7 @@ class Coordinators:
         write: makes the parts of that answer
         refuse: makes such an answer of an error, if there is no coordinator or its records cannot be written
         """
-        return self._start(self._groups.find_host(group_id), action, write, refuse)
+        return self._start(lambda: self._groups.find_host(group_id), action, write, refuse)
 
     def run_transaction(
         self,
@@ -126,26 +134,26 @@ class Coordinators:
         """Have something happen to a transactional id. The arguments are as those of `run`."""
         if not transactional_id:
             return write(refuse(ErrorCode.INVALID_REQUEST))
-        return self._start(self.transactions.find_host(transactional_id), action, write, refuse)
+        return self._start(lambda: self.transactions.find_host(transactional_id), action, write, refuse)
 
     def _start(
         self,
-        host: Host[S] | None,
+        find: Callable[[], Host[S] | None],
         action: Callable[[S, Ticket], object],
         write: Callable[[Any], Parts],
         refuse: Callable[[ErrorCode], object],
     ) -> Answer:
-        if host is None:
-            return write(refuse(ErrorCode.NOT_COORDINATOR))
-
         def work() -> Parts | Parked:
+            host = find()
+            if host is None:
+                return write(refuse(ErrorCode.NOT_COORDINATOR))
             parked = Parked(self._wake, write)
             code = self._run(host, lambda shard: action(shard, parked.give))
             if code is not ErrorCode.NONE:
                 return write(refuse(code))
             return parked.retry(False) or parked
 
-        return work() if host.is_ready else Later(work)
+        return at_once_or_later(work)
 
     def run_each(
         self,
@@ -154,23 +162,20 @@ class Coordinators:
         write: Callable[[list[A]], Parts],
     ) -> Parts | Later:
         """Have something happen to several groups, by their ids, one after the other; else as `run`."""
-        planned = [(group_id, self._groups.find_host(group_id), action) for group_id, action in actions]
 
-        def one(group_id: str, host: Host[GroupShard] | None, action: Callable[[GroupShard], A]) -> A:
+        def one(group_id: str, action: Callable[[GroupShard], A]) -> A:
             answers: list[A] = []
             code = ErrorCode.NOT_COORDINATOR
+            host = self._groups.find_host(group_id)
             if host is not None:
                 code = self._run(host, lambda shard: answers.append(action(shard)))
             return answers[0] if code is ErrorCode.NONE else refuse(group_id, code)
 
-        def work() -> Parts:
-            return write([one(*each) for each in planned])
-
-        return work() if all(host is None or host.is_ready for _, host, _ in planned) else Later(work)
+        return _each(one, list(actions), write)
 
     def ask_all(self, question: Callable[[GroupShard], list[A]], write: Callable[[list[A]], Parts]) -> Parts | Later:
         """Ask the coordinators of all groups. Raises `OctavoError` and `OSError`."""
-        return _ask(self._groups.hosts, question, write)
+        return _ask(self._groups, question, write)
 
     def run_transactions(
         self,
@@ -182,34 +187,26 @@ class Coordinators:
 
         refuse: makes an answer of an error, for the action with that number
         """
-        planned = [(self.transactions.find_host(key) if key else None, action) for key, action in actions]
 
-        def one(number: int, host: Host[TransactionShard] | None, action: Callable[[TransactionShard], A]) -> A:
+        def one(number: int, key: str, action: Callable[[TransactionShard], A]) -> A:
             answers: list[A] = []
-            code = ErrorCode.NOT_COORDINATOR if actions[number][0] else ErrorCode.INVALID_REQUEST
+            code = ErrorCode.NOT_COORDINATOR if key else ErrorCode.INVALID_REQUEST
+            host = self.transactions.find_host(key) if key else None
             if host is not None:
                 code = self._run(host, lambda shard: answers.append(action(shard)))
             return answers[0] if code is ErrorCode.NONE else refuse(number, code)
 
-        def work() -> Parts:
-            return write([one(number, *each) for number, each in enumerate(planned)])
-
-        return work() if all(host is None or host.is_ready for host, _ in planned) else Later(work)
+        return _each(one, [(number, *each) for number, each in enumerate(actions)], write)
 
     def ask_all_transactions(
         self, question: Callable[[TransactionShard], list[A]], write: Callable[[list[A]], Parts]
     ) -> Parts | Later:
         """Ask the coordinators of all transactional ids. Raises `OctavoError` and `OSError`."""
-        return _ask(self.transactions.hosts, question, write)
+        return _ask(self.transactions, question, write)
 
     def find_group_partition(self, group_id: str) -> TopicPartition | None:
         """Return the partition of `__consumer_offsets` for a group; None if the topic does not exist yet."""
         return None if self.is_topic_missing(CONSUMER_OFFSETS) else self._groups.partition_for(group_id)
-
-    def is_group_ready(self, group_id: str) -> bool:
-        """Return whether the coordinator of a group can be asked without waiting."""
-        host = self._groups.find_host(group_id)
-        return host is None or host.is_ready
 
     def commit(self, request: CommitRequest) -> CommitAnswer:
         """Commit offsets of a group."""
@@ -245,37 +242,63 @@ class Coordinators:
         """When `tick` has something to do, by `time.monotonic`."""
         next_ms = math.inf
         for host in self._running:
-            if host.next_ms is not None and host.next_ms < next_ms:
+            if host.next_ms is not None and host.next_ms < next_ms and host not in self._late:
                 next_ms = host.next_ms
         return max(next_ms / _MS, self._not_before)
 
-    def tick(self) -> None:
-        """Have everything happen whose time has come."""
+    def tick(self) -> list[Callable[[], None]]:
+        """Have everything happen whose time has come. Return what other threads have to do."""
+        left: list[Callable[[], None]] = []
         if self._has_topics_changed:
             self._has_topics_changed = False
-            self._groups.drop_old()
-            self.transactions.drop_old()
+            if not is_done_at_once(self._drop_old):
+                left.append(self._drop_old)
         now = time.monotonic()
         if now < self.next_deadline:
-            return
+            return left
         self._not_before = 0.0
         for host in self._running:
-            if host.next_ms is None or host.next_ms / _MS > now:
+            if host.next_ms is None or host.next_ms / _MS > now or host in self._late:
                 continue
-            if not host.is_ready:
-                self._not_before = max(self._not_before, now + _LATER_S)
-                continue
-            try:
-                host.tick()
-            except (OctavoError, OSError) as error:
-                self._troubles.failed(_TROUBLE, error)
-                self._not_before = now + _FAILED_S
+            if not is_done_at_once(partial(self._tick, host)):
+                self._late.add(host)
+                left.append(partial(self._catch_up, host))
+        return left
+
+    def _drop_old(self) -> None:
+        self._groups.drop_old()
+        self.transactions.drop_old()
+
+    def _tick(self, host: Host[Any]) -> None:
+        try:
+            host.tick()
+        except (OctavoError, OSError) as error:
+            self._troubles.failed(_TROUBLE, error)
+            self._not_before = time.monotonic() + _FAILED_S
+
+    def _catch_up(self, host: Host[Any]) -> None:
+        try:
+            self._tick(host)
+        except Exception:
+            self._not_before = time.monotonic() + _FAILED_S
+            raise
+        finally:
+            self._late.discard(host)
 
 
-def _ask(
-    hosts: Sequence[Host[S]], question: Callable[[S], list[A]], write: Callable[[list[A]], Parts]
+def _each(
+    one: Callable[..., A], several: Sequence[tuple[Any, ...]], write: Callable[[list[A]], Parts]
 ) -> Parts | Later:
-    def work() -> Parts:
-        return write([each for host in hosts for each in host.ask(question)])
+    """Do several things one after the other. What was done before another thread takes over is not done again."""
+    answers: list[A] = []
 
-    return work() if all(host.is_ready for host in hosts) else Later(work)
+    def work() -> Parts:
+        while len(answers) < len(several):
+            answers.append(one(*several[len(answers)]))
+        return write(answers)
+
+    return at_once_or_later(work)
+
+
+def _ask(hosts: Hosts[S], question: Callable[[S], list[A]], write: Callable[[list[A]], Parts]) -> Parts | Later:
+    return at_once_or_later(lambda: write([each for host in hosts.hosts for each in host.ask(question)]))

@@ -87,9 +87,10 @@ def check_group(name: str, config: Mapping[str, str]) -> None:
     """Check what a group is to have. Raises `Refused`."""
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    unknown = next((each for each in config if each not in _GROUP), None)
+    if unknown is not None:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {unknown}")
     for each, value in config.items():
-        if each not in _GROUP:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {each}")
         problem = value_problem(each, _GROUP[each][0], value)
         if problem is not None:
             raise Refused(ErrorCode.INVALID_CONFIG, problem)

@@ -70,5 +70,5 @@ class Notices:
                 self._tell(said.last if said.held == 1 else f"{said.last} (and {said.held - 1} more like this)")
 
     def _tell(self, message: str) -> None:
-        with contextlib.suppress(Exception):  # a closed stderr is no reason to stop serving
+        with contextlib.suppress(Exception, SystemExit):  # a closed stderr is no reason to stop serving
             self._say(message)

@@ -13,3 +13,9 @@ class Refused(Signal):
         super().__init__(code, message)
         self.code = code
         self.message = message
+
+
+def check_time(timeout_ms: int) -> None:
+    """Refuse a change that has no time at all: Kafka's controller does not begin with it. Raises `Refused`."""
+    if timeout_ms <= 0:
+        raise Refused(ErrorCode.REQUEST_TIMED_OUT, None)

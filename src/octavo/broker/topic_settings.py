@@ -3,15 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from octavo.broker.broker_settings import BrokerSettings
-from octavo.broker.kafka_words import NO_TIERS, config_problem
+from octavo.broker.kafka_words import NO_TIERS, config_problem, value_problem
 from octavo.broker.refused import Refused
 from octavo.broker.setting import Setting, Source, Synonym, shown, type_of
 from octavo.errors import ErrorCode, InvalidConfig
 from octavo.log.config.broker_defaults import STAND_INS
 from octavo.log.config.log_config import TOPIC_OPTIONS, LogConfig
 from octavo.log.config.options import Option
+
+# Kafka checks values in the order in which it defines the settings, and tells the first that is wrong.
+_CHECKED: Final = (
+    "segment.bytes",
+    "segment.ms",
+    "segment.jitter.ms",
+    "segment.index.bytes",
+    "flush.messages",
+    "flush.ms",
+    "retention.bytes",
+    "retention.ms",
+    "max.message.bytes",
+    "index.interval.bytes",
+    "delete.retention.ms",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+    "file.delete.delay.ms",
+    "min.cleanable.dirty.ratio",
+    "cleanup.policy",
+    "unclean.leader.election.enable",
+    "min.insync.replicas",
+    "compression.type",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.zstd.level",
+    "preallocate",
+    "message.timestamp.type",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.after.max.ms",
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+    "remote.storage.enable",
+    "local.retention.ms",
+    "local.retention.bytes",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+)
 
 
 def topic_settings(
@@ -44,7 +82,11 @@ def check_topic_config(config: Mapping[str, str]) -> None:
         checked = LogConfig.from_properties(config)
     except InvalidConfig as error:
         unknown = next((each for each in config if each not in TOPIC_OPTIONS.names), None)  # names come before values
-        problem = config_problem(error) if unknown is None else f"Unknown topic config name: {unknown}"
+        if unknown is not None:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {unknown}") from None
+        given = (each for each in _CHECKED if each in config)
+        problems = (value_problem(each, TOPIC_OPTIONS.kind(each), config[each]) for each in given)
+        problem = next(filter(None, problems), None) or config_problem(error)
         raise Refused(ErrorCode.INVALID_CONFIG, problem) from None
     if checked.remote_storage_enable:
         raise Refused(ErrorCode.INVALID_CONFIG, NO_TIERS)

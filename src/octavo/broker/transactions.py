@@ -37,12 +37,6 @@ def fenced_before(version: int, since: int, code: ErrorCode) -> ErrorCode:
     return ErrorCode.INVALID_PRODUCER_EPOCH if is_old else code
 
 
-def is_coordinator_ready(broker: Broker, transactional_id: str) -> bool:
-    """Return whether a coordinator can be asked without waiting."""
-    host = broker.coordinators.transactions.find_host(transactional_id)
-    return host is None or host.is_ready
-
-
 def is_open(log: Log, producer: Producer) -> bool:
     """Return whether a producer has a transaction open in a log, so that its partition was verified before."""
     entry = log.producers.entries.get(producer.id)
@@ -56,6 +50,8 @@ def verified(
     """Ask whether partitions are part of a transaction, which does not end in the body of the `with`.
 
     adds: they are added to it
+
+    Raises `MustWait` if the thread has an `ALLOWANCE`, and the coordinator cannot be asked at once.
     """
     host = broker.coordinators.transactions.find_host(transactional_id) if transactional_id else None
     if not broker.config.transaction_partition_verification_enable and not adds:

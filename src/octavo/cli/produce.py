@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
             tell(f"{sender.sent} records were sent before this:")
             raise
     if not arguments.quiet:
-        tell(f"{sender.sent} records sent to {arguments.topic}")
+        tell(f"{sender.sent} {'record' if sender.sent == 1 else 'records'} sent to {arguments.topic}")
     return FINE
 
 

@@ -7,14 +7,19 @@ import contextlib
 import signal
 import sys
 import threading
-from typing import Final
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
-from octavo.cli.exits import FINE
-from octavo.errors import InvalidInput
+from octavo.cli.exits import COULD_NOT_RUN, FINE
+from octavo.errors import BadDirectory, InvalidInput, OthersDecide
+
+if TYPE_CHECKING:
+    from octavo.log.recovery_report import Progress
 
 _DESCRIPTION: Final = """\
-Serves a data directory to Kafka clients, as a broker of a cluster of one. Clients produce, fetch and administer topics.
-Consumer groups and transactions are not served yet.
+Serves a data directory to Kafka clients, as a broker of a cluster of one. Clients produce, fetch, administer
+topics, consume in groups, and use transactions.
 
 The directory is the one that Apache Kafka would keep: the other commands and Spark read it while clients write, and
 `octavo handover` lets Kafka take it over. The broker listens on the loopback interface unless told otherwise: it does
@@ -30,6 +35,10 @@ examples:
 
 It stops at SIGINT and SIGTERM, and marks the directory as cleanly shut down. Exit codes: 0 stopped, 2 could not run.
 """
+
+_LOOK_S: Final = 1.0
+_TELL_S: Final = 2.0
+_SWITCH_S: Final = 0.0005  # how long another thread may compute before the one that serves gets its turn
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,20 +68,53 @@ def run(arguments: argparse.Namespace) -> int:
 
     config = _read(arguments.config) if arguments.config is not None else {}
     _raise_limit()
+    sys.setswitchinterval(_SWITCH_S)
     stop = threading.Event()
     before = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with serve(arguments.data, listen=arguments.listen, config=config, say=to_stderr) as server:
+        recovery = _Recovery(stop, to_stderr)
+        with serve(
+            arguments.data, listen=arguments.listen, config=config, say=to_stderr, on_progress=recovery.go_on
+        ) as server:
             for warning in server.warnings:
                 to_stderr(warning)
             folders = ", ".join(map(str, server.directory.folders))
             print(f"serving {folders} at {server.bootstrap_servers}", flush=True)
-            stop.wait()
+            while not stop.wait(_LOOK_S):  # a signal that another thread was given does not end a wait
+                if not server.is_serving:  # it has said why
+                    return COULD_NOT_RUN
             to_stderr("stopping")
+    except OthersDecide as error:  # whose message is for programmers
+        raise BadDirectory(error.path, f"{error.problem}. It can be read, but not served") from None
+    except _StoppedEarly:
+        to_stderr("stopped before the directory was open; it will be checked again")
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
     return FINE
+
+
+class _StoppedEarly(Exception):
+    """A signal came while the directory was being opened."""
+
+
+class _Recovery:
+    """Tells of a directory that is being checked after a crash, and ends that at a signal."""
+
+    def __init__(self, stop: threading.Event, say: Callable[[str], None]) -> None:
+        self._stop = stop
+        self._say = say
+        self._told_at: float | None = None
+
+    def go_on(self, progress: Progress) -> None:
+        """Tell how far it is, now and then. Raises `_StoppedEarly`."""
+        if self._stop.is_set():
+            raise _StoppedEarly
+        now = time.monotonic()
+        if self._told_at is None or now - self._told_at >= _TELL_S:
+            self._told_at = now
+            done, total = progress.bytes_done, progress.bytes_total
+            self._say(f"checking {progress.partition} after a crash: {done:,} of {total:,} bytes")
 
 
 def _raise_limit() -> None:

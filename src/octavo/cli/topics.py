@@ -163,7 +163,7 @@ def _describe(cluster: Cluster, topic: Any) -> None:
     """Print a topic as kafka-topics prints it."""
     from octavo.broker.wire.api_keys import DESCRIBE_CONFIGS
     from octavo.client.connection import check
-    from octavo.log.files.meta_properties import write_uuid
+    from octavo.records.uuid_text import write_uuid
 
     answer = cluster.any().ask(
         DESCRIBE_CONFIGS,

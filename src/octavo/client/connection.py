@@ -11,7 +11,7 @@ from octavo.broker.wire.api_keys import API_VERSIONS, APIS
 from octavo.broker.wire.frames import SIZE
 from octavo.broker.wire.messages import Content, Struct, read_response, write_request
 from octavo.broker.wire.primitives import skip_tagged
-from octavo.errors import BrokerUnreachable, MalformedRequest, RequestFailed
+from octavo.errors import BrokerUnreachable, ErrorCode, MalformedRequest, RequestFailed
 
 _HEADER: Final = struct.Struct(">hhi")
 _CORRELATION: Final = struct.Struct(">i")
@@ -47,7 +47,10 @@ class BrokerConnection:
         first, last = self._versions.get(api_key, (0, -1))
         version = min(last, api.last if newest is None else min(newest, api.last))
         if version < max(first, api.first):
-            raise RequestFailed(35, f"the broker at {self.address} does not serve {api.name} in a version known here")
+            raise RequestFailed(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the broker at {self.address} does not serve {api.name} in a version known here",
+            )
         return version
 
     def serves(self, api_key: int) -> bool:
@@ -131,9 +134,9 @@ def words(answer: Any) -> str:
 
 def code_name(code: int) -> str:
     """Return Kafka's name of an error code."""
-    from kio.schema.errors import ErrorCode
+    from kio.schema.errors import ErrorCode as EveryErrorCode
 
     try:
-        return ErrorCode(code).name.upper()
+        return EveryErrorCode(code).name.upper()
     except ValueError:
         return f"error {code}"

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from octavo.broker.wire.api_keys import INIT_PRODUCER_ID, PRODUCE
 from octavo.client.cluster import Cluster, TopicLeaders
 from octavo.client.connection import check, words
-from octavo.errors import BrokerUnreachable, ErrorCode, RecordTooLarge, RequestFailed
+from octavo.errors import BrokerUnreachable, ErrorCode, InvalidInput, RequestFailed
 from octavo.records.builder import BatchBuilder
 from octavo.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Codec
 from octavo.records.partition import partition_for_key
@@ -17,7 +17,7 @@ from octavo.records.record import Header
 from octavo.records.sequence import increment_sequence
 
 _LARGEST_BATCH: Final = 512 << 10
-_LARGEST_REQUEST: Final = 1 << 20  # of one record; `max.request.size` of Kafka's producer
+_LARGEST_RECORD: Final = 100 << 20  # what a request of Kafka can have; the topic allows less
 _WAIT_MS: Final = 30_000
 ALL: Final = -1
 
@@ -74,10 +74,10 @@ class Sender:
         timestamp_ms: int,
         partition: int | None = None,
     ) -> None:
-        """Add a record; batches that are full are sent. Raises what `flush` raises, and `RecordTooLarge`."""
+        """Add a record; batches that are full are sent. Raises what `flush` raises, and `InvalidInput`."""
         size = len(key or b"") + len(value or b"")
-        if size > _LARGEST_REQUEST:
-            raise RecordTooLarge(size, _LARGEST_REQUEST, "a record")
+        if size > _LARGEST_RECORD:
+            raise InvalidInput(f"a record of {size:,} bytes is larger than any request to a broker")
         number = self._choose(key) if partition is None else partition
         if number not in self._topic.leaders:
             raise RequestFailed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {self._name} has no partition {number}")

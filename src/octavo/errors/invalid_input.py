@@ -16,7 +16,10 @@ class WrongCall(InvalidInput, TypeError):
 
 
 class InvalidConfig(InvalidInput):
-    """There is no configuration `name`, or it does not accept `value`; `allowed` says what is accepted."""
+    """There is no configuration `name`, or it does not accept `value`; `allowed` says what is accepted.
+
+    `value` is None if it does not matter, or must not be told.
+    """
 
     code = ErrorCode.INVALID_CONFIG
 
@@ -27,7 +30,8 @@ class InvalidConfig(InvalidInput):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        return f"{self.name} cannot be {self.value!r}: {self.allowed}"
+        said = self.name if self.value is None else f"{self.name} cannot be {self.value!r}"
+        return f"{said}: {self.allowed}"
 
 
 class RecordTooLarge(InvalidInput):

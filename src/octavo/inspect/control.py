@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final, assert_never
 
-from octavo.log.files.meta_properties import write_uuid
 from octavo.records.control import (
     Control,
     EndTransactionMarker,
@@ -20,6 +19,7 @@ from octavo.records.control import (
     read_control,
 )
 from octavo.records.record import Record
+from octavo.records.uuid_text import write_uuid
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 

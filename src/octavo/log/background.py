@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from octavo.errors import Closed, FormatError, OctavoError
-from octavo.log.clock import Clock, wall_clock_ms
+from octavo.log.clock import Clock, Deadline, wall_clock_ms
 from octavo.log.compaction.compacting import MAP_MEMORY
 from octavo.log.compaction.scheduling import clean, filthiest
 from octavo.log.compaction.stats import CompactionStats
@@ -83,11 +83,15 @@ class Background:
         self._clock = clock
         self._retention_check_interval_ms = retention_check_interval_ms
         self._checkpoint_interval_ms = checkpoint_interval_ms
-        self._next_retention_ms = self._next_producers_ms = clock() + initial_delay_ms
-        self._next_checkpoint_ms = clock() + (initial_delay_ms if checkpoint_delay_ms is None else checkpoint_delay_ms)
+        now_ms = clock()
+        self._next_retention = Deadline(now_ms, initial_delay_ms)
+        self._next_producers = Deadline(now_ms, initial_delay_ms)
+        self._next_checkpoints = Deadline(
+            now_ms, initial_delay_ms if checkpoint_delay_ms is None else checkpoint_delay_ms
+        )
         self._compaction_backoff_ms = compaction_backoff_ms
         self._on_failure = on_failure
-        self._next_timeouts_ms = clock() + TIMEOUT_CHECK_INTERVAL_MS
+        self._next_timeouts = Deadline(now_ms, TIMEOUT_CHECK_INTERVAL_MS)
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -127,34 +131,34 @@ class Background:
         removed = 0
         with _collecting_failures(done.failed, None):
             removed += self._directory.delete_files(now_ms)
-        retention_is_due = now_ms >= self._next_retention_ms
+        retention_is_due = self._next_retention.is_over(now_ms)
         for log in self._directory.logs:
             with _collecting_failures(done.failed, log.partition):
                 removed += self._maintain(log, now_ms, done, retention_is_due=retention_is_due)
         self._forget_producers(now_ms, done)
         if retention_is_due:
-            self._next_retention_ms = now_ms + self._retention_check_interval_ms
+            self._next_retention = Deadline(now_ms, self._retention_check_interval_ms)
         self._abort_timed_out(now_ms, done.failed)
         self._look_after_groups(done.failed)
         return done._replace(files_removed=removed)
 
     def _write_checkpoints(self, now_ms: int, failed: list[Failed]) -> bool:
         """Write the checkpoints if they are due. Files whose content has not changed are not written."""
-        if now_ms < self._next_checkpoint_ms or not self._directory.is_open:
+        if not self._next_checkpoints.is_over(now_ms) or not self._directory.is_open:
             return False
         try:
             self._directory.write_checkpoints()
         except (OctavoError, OSError) as error:
             failed.append((None, error))
             return False
-        self._next_checkpoint_ms = now_ms + self._checkpoint_interval_ms
+        self._next_checkpoints = Deadline(now_ms, self._checkpoint_interval_ms)
         return True
 
     def _abort_timed_out(self, now_ms: int, failed: list[Failed]) -> None:
         """Abort transactions that have been open too long. Readers of committed data cannot get past them."""
-        is_due = now_ms >= self._next_timeouts_ms and self._directory.is_in_charge
+        is_due = self._next_timeouts.is_over(now_ms) and self._directory.is_in_charge
         if is_due and TRANSACTION_STATE in self._directory.topics:
-            self._next_timeouts_ms = now_ms + TIMEOUT_CHECK_INTERVAL_MS
+            self._next_timeouts = Deadline(now_ms, TIMEOUT_CHECK_INTERVAL_MS)
             with _collecting_failures(failed, None):
                 self._directory.coordinator.abort_timed_out(now_ms)
 
@@ -166,7 +170,8 @@ class Background:
 
     def _maintain(self, log: Log, now_ms: int, done: BackgroundWork, *, retention_is_due: bool) -> int:
         """Run the tasks that are due for one log. Returns the number of segments whose files were removed."""
-        if now_ms - log.last_flush_ms >= log.config.flush_ms and log.recovery_point < log.end_offset:
+        since_flush_ms = abs(now_ms - log.last_flush_ms)  # below 0 if the clock was set back
+        if since_flush_ms >= log.config.flush_ms and log.recovery_point < log.end_offset:
             log.flush()
             done.flushed.append(log.partition)
         if retention_is_due and not log.is_compacting:  # retention would interrupt the compaction
@@ -174,8 +179,8 @@ class Background:
         return log.delete_files(now_ms)
 
     def _forget_producers(self, now_ms: int, done: BackgroundWork) -> None:
-        if now_ms >= self._next_producers_ms:
-            self._next_producers_ms = now_ms + PRODUCER_CHECK_INTERVAL_MS
+        if self._next_producers.is_over(now_ms):
+            self._next_producers = Deadline(now_ms, PRODUCER_CHECK_INTERVAL_MS)
             for log in self._directory.logs:
                 done.forgotten.extend((log.partition, producer) for producer in log.expire_producers(now_ms))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import FormatError, InvalidInput, OffsetOutOfRange, PolicyViolation
+from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.compaction.compacting import MAP_MEMORY, Compaction
 from octavo.log.compaction.plan import CompactionPlan
@@ -32,7 +33,7 @@ from octavo.log.writing.log_state import LogState
 from octavo.log.writing.rolling import roll_at_end
 from octavo.log.writing.truncation import start_anew, truncate
 from octavo.log.writing.unfinished import NOT_UNDOABLE, SETTLED
-from octavo.records.layout import NO_OFFSET, Buffer
+from octavo.records.layout import MAX_INT64, NO_OFFSET, Buffer
 
 if TYPE_CHECKING:
     from octavo.log.watched.watched_log import WatchedLog
@@ -115,14 +116,17 @@ class Log(ReadableLog):
         """The topic and the number of the partition."""
         return self._state.partition
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether another thread is changing the log, so that an append would have to wait, perhaps for the disk."""
-        lock = self._state.lock
-        if lock.acquire(blocking=False):
-            lock.release()
-            return False
-        return True
+    def would_wait(self) -> bool:
+        """Return whether an append would wait for the disk.
+
+        Whether it would wait because it begins a segment, or because another thread changes the log, only the append
+        finds out: it raises `MustWait`.
+        """
+        state = self._state
+        latest = state.epochs.latest
+        if latest is None or latest.epoch != state.leader_epoch:  # then the first append puts it on the disk
+            return True
+        return state.config.flush_messages < MAX_INT64
 
     @property
     def is_open(self) -> bool:
@@ -199,12 +203,16 @@ class Log(ReadableLog):
         and either all of them are appended or none. None is appended if an idempotent producer has sent them before.
         Raises `AppendRefused`, with Kafka's error code, `LogError` if the log has a `failure`, and `OSError`. After an
         `OSError` nothing was appended, with one exception: if the flush after an append failed (`flush.messages`), the
-        log has a `failure`.
+        log has a `failure`. A thread with an `ALLOWANCE` does not wait for others: `MustWait` is raised.
         """
         state = self._state
-        with state.lock:
+        if not state.lock.acquire(blocking=ALLOWANCE.left is None):
+            raise MustWait
+        try:
             state.check_ready()
             return self._appender.append(batches, origin, state.clock() if now_ms is None else now_ms)
+        finally:
+            state.lock.release()
 
     def append_as_follower(self, batches: Buffer, *, covers_gaps: bool = False) -> Appended:
         """Append batches that a leader wrote, with the offsets and epochs that it assigned. Raises as `append` does.
@@ -385,7 +393,7 @@ class Log(ReadableLog):
             state.segments.leave(gone, one_by_one=not is_recorded)
             state.publish(stay, state.view.start_offset, view.end_offset, view.high_watermark, view.generation)
             state.change.unfinished = SETTLED
-            state.segments.put_away_leaving(state.removal_ms(now_ms))
+            state.segments.put_away_leaving(state.removal(now_ms))
             return [segment.base_offset for segment in gone]
 
     def delete_files(self, now_ms: int | None = None) -> int:
@@ -398,7 +406,7 @@ class Log(ReadableLog):
         with state.lock:
             state.check_ready()
             now_ms = state.clock() if now_ms is None else now_ms
-            segments.put_away_leaving(state.removal_ms(now_ms))
+            segments.put_away_leaving(state.removal(now_ms))
             due = segments.due(now_ms)
             if due:
                 state.owner.check_lock()

@@ -17,5 +17,8 @@ class DirectoryObserver(Protocol):
     def log_changed(self, log: Log) -> None:
         """Readers may see more, or less: an append, a high watermark, a decided transaction, a new start or epoch."""
 
+    def metadata_changing(self) -> None:
+        """Metadata are about to change. If an exception such as an interrupt comes, this may be all that is told."""
+
     def metadata_changed(self) -> None:
         """A topic may have been created, changed or deleted; settings or quotas may have changed."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from octavo.log.names import TopicPartition
+
+_MOST: Final = 3  # partitions of which `tell_found` tells
+_WIDTH: Final = 300  # characters for each of them
 
 
 class Cut(NamedTuple):
@@ -74,3 +78,22 @@ class Progress(NamedTuple):
 
 
 OnProgress = Callable[[Progress], None]  # called with the progress of checking a partition
+
+
+def tell_found(reports: Sequence[RecoveryReport], ignored: Sequence[IgnoredFile]) -> list[str]:
+    """Return a few sentences on what opening a directory found, for an operator; none if all was as it should be.
+
+    ignored: the checkpoints of the directory that could not be used
+    """
+    sentences = [f"{found.file} could not be used, and is written anew: {found.reason}" for found in ignored]
+    checked = [report for report in reports if not report.was_clean]
+    if checked:
+        size = sum(report.bytes_checked for report in checked)
+        sentences.append(
+            f"the directory had not been closed cleanly: {len(checked)} partition(s) were checked, {size:,} bytes"
+        )
+    harmed = [report for report in reports if report.cuts or report.damaged or report.ignored]
+    sentences += [textwrap.shorten(str(report), _WIDTH, placeholder=" ...") for report in harmed[:_MOST]]
+    if len(harmed) > _MOST:
+        sentences.append(f"{len(harmed) - _MOST} more partition(s) were cut off, or have files that could not be used")
+    return sentences

@@ -28,6 +28,7 @@ _ACCEPTS_PER_TURN: Final = 64
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _RESERVE: Final = 64  # descriptors for files
 _PATIENCE_S: Final = 1.0  # with descriptors, which others than connections may free
+_MAPPED: Final = "::ffff:"  # an IPv4 address at a socket for both kinds
 _BURST_S: Final = 10  # Kafka measures rates over so long
 
 
@@ -49,11 +50,13 @@ class Acceptor:
         get_config: Callable[[], BrokerConfig],
         notices: Notices,
         connect: Callable[[socket.socket, str, Listener], None],
+        do_elsewhere: Callable[[Callable[[], None]], object],
     ) -> None:
-        """Begin to listen. Raises `InvalidConfig` for limits of unknown hosts.
+        """Begin to listen.
 
         get_config: returns the limits, which may change
         connect: takes a new connection over: its socket, the address of the client, and the listener
+        do_elsewhere: has another thread do something
         """
         config = get_config()
         self._listeners: Final = {each.socket.fileno(): each for each in listeners}
@@ -61,13 +64,16 @@ class Acceptor:
         self._get_config: Final = get_config
         self._notices: Final = notices
         self._connect: Final = connect
+        self._do_elsewhere: Final = do_elsewhere
         self._peers: Final[Counter[str]] = Counter()
-        self._overridden = (config, _by_address(config))
+        self._looked_up = config  # whose overrides hold, or are being looked up
+        self._overridden: dict[str, int] = {}  # by address
         self._count = 0
         self._is_paused = False
         self._paused_until = 0.0
         self._tokens = float(_BURST_S * config.max_connection_creation_rate)
         self._counted_at = time.monotonic()
+        self._look_up(config)
         for descriptor in self._listeners:
             epoll.register(descriptor, select.EPOLLIN)
 
@@ -87,7 +93,7 @@ class Acceptor:
                     return
                 continue  # the client is gone already
             self._tokens -= 1
-            self._admit(client, str(address[0]), listener)
+            self._admit(client, str(address[0]).removeprefix(_MAPPED), listener)
 
     @property
     def _config(self) -> BrokerConfig:
@@ -95,15 +101,27 @@ class Acceptor:
 
     @property
     def _overrides(self) -> dict[str, int]:
-        """The numbers of connections that single addresses may have."""
+        """The numbers of connections that single addresses may have.
+
+        While the names of hosts are looked up, which can take many seconds, those of before hold.
+        """
         config = self._config
-        if self._overridden[0] is not config:
+        if self._looked_up is not config:
+            self._looked_up = config
             try:
-                self._overridden = (config, _by_address(config))
-            except InvalidConfig as error:
-                self._notices.say("overrides", str(error))
-                self._overridden = (config, self._overridden[1])  # those of before
-        return self._overridden[1]
+                self._overridden = overrides_by_address(config, socket.AI_NUMERICHOST)
+            except InvalidConfig:
+                self._do_elsewhere(lambda: self._look_up(config))
+        return self._overridden
+
+    def _look_up(self, config: BrokerConfig) -> None:
+        try:
+            found = overrides_by_address(config)
+        except InvalidConfig as error:  # of settings in the metadata, which must not keep the broker from its work
+            self._notices.say("overrides", str(error))  # those of before hold
+            return
+        if self._looked_up is config:
+            self._overridden = found
 
     def _may_accept(self) -> bool:
         if self._is_paused:
@@ -158,7 +176,8 @@ class Acceptor:
             self._resume()
 
     def check(self, now: float) -> None:
-        """Try again after a pause. Call this now and then."""
+        """Try again after a pause, and follow the limits. Call this now and then."""
+        _ = self._overrides
         if self._is_paused and now >= self._paused_until and self._count < self._config.max_connections:
             self._resume()
 
@@ -181,13 +200,17 @@ class Acceptor:
             listener.socket.close()
 
 
-def _by_address(config: BrokerConfig) -> dict[str, int]:
-    return {_address(host): most for host, most in config.overrides_per_ip.items()}
+def overrides_by_address(config: BrokerConfig, flags: int = 0) -> dict[str, int]:
+    """Return the numbers of connections that single addresses may have. Raises `InvalidConfig` for unknown hosts.
+
+    flags: for `getaddrinfo`
+    """
+    return {_address(host, flags): most for host, most in config.overrides_per_ip.items()}
 
 
-def _address(host: str) -> str:
+def _address(host: str, flags: int) -> str:
     """Return the address of a host, which may be given by its name. Raises `InvalidConfig`."""
     try:
-        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)[0][4][0])
+    except (OSError, UnicodeError):  # the latter if it cannot be a name, such as one with an empty part
         raise InvalidConfig("max.connections.per.ip.overrides", host, "it is no address and no known host") from None

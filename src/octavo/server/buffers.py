@@ -46,7 +46,7 @@ class BufferPool:
 
 
 class RequestMemory:
-    """The bytes that requests may take which have not arrived as a whole, over all connections.
+    """The bytes that requests may take which have not arrived as a whole, or wait for their answers.
 
     As with Kafka's `queued.max.request.bytes`, a request counts with the size that it announces, and is let in as long
     as there is any room: so the sum may pass the limit by one request. For one thread.
@@ -71,6 +71,10 @@ class RequestMemory:
             return False
         self._used += size
         return True
+
+    def hold(self, size: int) -> None:
+        """Count a request that has arrived, whether there is room or not."""
+        self._used += size
 
     def give_back(self, size: int) -> None:
         """Count a request no more."""

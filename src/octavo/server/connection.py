@@ -47,6 +47,7 @@ class Connection:
         "events",
         "has_ended",
         "has_turn",
+        "held",
         "is_busy",
         "is_closed",
         "lacks_memory",
@@ -78,6 +79,7 @@ class Connection:
         self.has_turn = False  # requests have arrived that are taken in the next turn
         self.has_ended = False  # the client sends nothing more
         self.lacks_memory = False  # the next request has to wait until others have arrived as a whole
+        self.held = 0  # bytes of a large request whose answer is awaited
         self.reserved_at = 0.0  # when memory was reserved for the next request
         self.is_closed = False
         self.events = 0  # what epoll was last told
@@ -234,14 +236,18 @@ class Connection:
             while out and budget > 0:
                 first = out[0]
                 if isinstance(first, FileSlice):
-                    budget -= self._send_slice(first, budget)
+                    wanted = min(first.size, budget)
+                    budget -= wanted
+                    if self._send_slice(first, wanted) < wanted:
+                        return  # no more fits: trying once more would only tell the same
                 elif not (self._send_one(first) if len(out) == 1 else self._send_bytes()):
                     return
         except BlockingIOError:
             return
 
-    def _send_slice(self, part: FileSlice, budget: int) -> int:
-        sent = os.sendfile(self.descriptor, part.descriptor, part.position, min(part.size, budget))
+    def _send_slice(self, part: FileSlice, wanted: int) -> int:
+        """Send so many bytes of a file, or as many as the socket takes. Returns their number."""
+        sent = os.sendfile(self.descriptor, part.descriptor, part.position, wanted)
         if not sent:
             raise ConnectionRefused("a segment is shorter than the answer that was made from it")
         self._unsent -= sent

@@ -16,15 +16,15 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
-from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
+from octavo.broker.answers import Answer, Later, Parked, Parts, Wait, Work
 from octavo.broker.broker import Broker
 from octavo.errors import ConnectionRefused
 from octavo.server.acceptor import Acceptor, Listener
-from octavo.server.buffers import BufferPool, RequestMemory
+from octavo.server.buffers import SMALLEST, BufferPool, RequestMemory
 from octavo.server.connection import Connection
 from octavo.server.statistics import ServerStatistics
 
@@ -36,16 +36,16 @@ _LAST_TURN_S: Final = 0.05
 _TURN_S: Final = 0.002  # for the requests of one connection, before others get their turn
 _SLOW_S: Final = 30  # for a request to arrive, while others wait for memory
 _MAX_FAILURES: Final = 100  # turns that fail one after the other
+_PAUSE_AFTER_FAILURE_S: Final = 0.05
 _FEW: Final = 64
 
 
 class Reactor:
     """Serves the connections of some listeners. Call `run` in a thread of its own, and `stop` from any other."""
 
-    def __init__(self, broker: Broker, listeners: Sequence[Listener], workers: Executor) -> None:
+    def __init__(self, broker: Broker, listeners: Sequence[Listener], workers: Mapping[Work, Executor]) -> None:
         config = broker.config
         self._broker: Final = broker
-        self._config: Final = config
         self._workers: Final = workers
         self._notices: Final = broker.notices
         self._connections: Final[dict[int, Connection]] = {}
@@ -62,7 +62,9 @@ class Reactor:
         self._epoll: Final = select.epoll()
         self._wakeup: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wakeup, select.EPOLLIN)
-        self._acceptor: Final = Acceptor(listeners, self._epoll, lambda: broker.config, self._notices, self._connect)
+        self._acceptor: Final = Acceptor(
+            listeners, self._epoll, lambda: broker.config, self._notices, self._connect, workers[Work.QUERY].submit
+        )
         self._longest_turn_s = self._longest_request_s = 0.0
         self._longest_api_key = -1
         self._is_stopping = False
@@ -119,7 +121,8 @@ class Reactor:
                     self._notices.say("turn", f"a turn of the reactor failed: {error!r}")
                     if failures == _MAX_FAILURES:
                         self._broker.say("the broker stops serving, because it fails again and again")
-                        raise
+                        break
+                    time.sleep(_PAUSE_AFTER_FAILURE_S)  # what is missing, such as memory, may come back
             self._wind_up()
         finally:
             for connection in list(self._connections.values()):
@@ -175,7 +178,8 @@ class Reactor:
             self._calls.popleft()()
         now = time.monotonic()
         self._expire(now)
-        self._broker.coordinators.tick()
+        for work in self._broker.coordinators.tick():
+            self._workers[Work.COORDINATE].submit(self._do_elsewhere, work)
         self._retry_woken()  # last: requests that were answered until now may have appended
         if self._lacking:
             self._share_memory()
@@ -210,11 +214,11 @@ class Reactor:
     # -------------------------------------------------------------------------------------------------- connections
 
     def _connect(self, client: socket.socket, peer: str, listener: Listener) -> None:
-        now, most = time.monotonic(), self._config.socket_request_max_bytes
+        now, most = time.monotonic(), self._broker.config.socket_request_max_bytes
         connection = Connection(client, peer, listener.advertised, self._pool, self._memory, most, now)
-        self._connections[connection.descriptor] = connection
         connection.events = select.EPOLLIN
         self._epoll.register(connection.descriptor, connection.events)
+        self._connections[connection.descriptor] = connection  # from here on nothing can fail, and it is counted
 
     def _serve(self, connection: Connection, event: int) -> None:
         connection.used_at = time.monotonic()
@@ -245,7 +249,7 @@ class Reactor:
                 self._notices.say("request", f"a request from {connection.peer} failed: {error!r}")
                 self._close(connection)
                 return
-            self._answer(connection, answer)
+            self._answer(connection, answer, len(frame))
             end = time.monotonic()
             if end - begin > self._longest_request_s:
                 self._longest_request_s, self._longest_api_key = end - begin, int.from_bytes(frame[:2], "big")
@@ -265,20 +269,31 @@ class Reactor:
         connection.keep_rest()
         self._flush(connection)
 
-    def _answer(self, connection: Connection, answer: Answer) -> None:
+    def _answer(self, connection: Connection, answer: Answer, size: int) -> None:
+        """Do with an answer what has to be done. `size`: that of the request."""
         if answer is None:
             return
         if isinstance(answer, list):
             connection.answer(answer)
-        elif isinstance(answer, Wait):
-            connection.is_busy, connection.waits_for = True, answer
-            self._number += 1
-            heapq.heappush(self._deadlines, (answer.deadline, self._number, answer))
-            self._waiting[answer] = connection
-            self._broker.watch(answer)
+            return
+        if size > SMALLEST:
+            self._memory.hold(size)
+            connection.held = size
+        if isinstance(answer, Wait):
+            self._await(connection, answer)
         else:
             connection.is_busy = True
             self._work(connection, answer)
+
+    def _await(self, connection: Connection, answer: Wait) -> None:
+        connection.is_busy, connection.waits_for = True, answer
+        if self._is_stopping:
+            self._close(connection)
+            return
+        self._number += 1
+        heapq.heappush(self._deadlines, (answer.deadline, self._number, answer))
+        self._waiting[answer] = connection
+        self._broker.watch(answer)
 
     def _work(self, connection: Connection, later: Later) -> None:
         def work() -> None:
@@ -286,21 +301,30 @@ class Reactor:
                 parts = later.work()
             except ConnectionRefused as error:
                 self._notices.say("refused", f"the connection from {connection.peer} was closed: {error}")
-                self.call(lambda: self._close(connection))
+                self.call(lambda: self._give_up(connection))
             except Exception as error:  # the client would wait for ever
                 self._notices.say("request", f"a request from {connection.peer} failed: {error!r}")
-                self.call(lambda: self._close(connection))
+                self.call(lambda: self._give_up(connection))
             else:
                 self.call(lambda: self._guard(connection, self._finish, connection, parts))
 
-        self._workers.submit(work)
+        self._workers[later.kind].submit(work)
+
+    def _do_elsewhere(self, work: Callable[[], None]) -> None:
+        """Do something in another thread, and have the reactor's look what is to be done next."""
+        try:
+            work()
+        except Exception as error:
+            self._notices.say("work", f"something that was left to another thread failed: {error!r}")
+        self._poke()
 
     def _finish(self, connection: Connection, parts: Parts | Parked | None) -> None:
         """Send an answer that was awaited, and go on with the requests that have arrived meanwhile."""
-        if connection.is_closed:
+        if isinstance(parts, Parked) and not connection.is_closed:
+            self._await(connection, parts)  # the request is kept, and counted, until that is over
             return
-        if isinstance(parts, Parked):
-            self._answer(connection, parts)
+        self._release(connection)
+        if connection.is_closed or isinstance(parts, Parked):
             return
         connection.is_busy, connection.waits_for = False, None
         if parts is not None:
@@ -309,6 +333,16 @@ class Reactor:
             self._take_requests(connection)
             connection.keep_rest()
         self._flush(connection)
+
+    def _give_up(self, connection: Connection) -> None:
+        """Close a connection for which another thread has found no answer."""
+        self._release(connection)
+        self._close(connection)
+
+    def _release(self, connection: Connection) -> None:
+        """Count a request no more whose answer was awaited."""
+        self._memory.give_back(connection.held)
+        connection.held = 0
 
     def _flush(self, connection: Connection) -> None:
         """Send what can be sent, and have epoll tell what the connection waits for now."""
@@ -340,6 +374,7 @@ class Reactor:
         if connection.waits_for is not None:
             self._waiting.pop(connection.waits_for, None)
             self._broker.forget(connection.waits_for)
+            self._release(connection)  # what another thread works on is kept until that is done
         del self._connections[connection.descriptor]
         self._lacking.pop(connection, None)
         with contextlib.suppress(OSError):
@@ -361,7 +396,7 @@ class Reactor:
     def _check(self, now: float) -> None:
         """Close what was idle for too long, the oldest first, and say what was held back."""
         self._next_check = now + _CHECK_S
-        limit_s = self._config.connections_max_idle_ms / 1000
+        limit_s = self._broker.config.connections_max_idle_ms / 1000
         if limit_s >= 0:
             idle = [each for each in self._connections.values() if now - each.used_at > limit_s]
             for connection in sorted(idle, key=lambda each: each.used_at):

@@ -11,34 +11,27 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
+from octavo.broker.answers import Work
 from octavo.broker.broker import Broker
-from octavo.broker.config import ADVERTISED, LISTENERS, LOG_DIRS, Settings, read_settings
+from octavo.broker.config import METADATA_DIR, Settings, read_node_id, read_settings
+from octavo.broker.listeners import ALL_INTERFACES, Address, read_addresses
 from octavo.broker.wire.api_keys import API_VERSIONS, METADATA
 from octavo.broker.wire.messages import is_flexible
-from octavo.errors import InvalidConfig, InvalidInput
 from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
-from octavo.server.acceptor import Listener
+from octavo.log.recovery_report import OnProgress, tell_found
+from octavo.server.acceptor import Listener, overrides_by_address
+from octavo.server.folders import check_metadata, named_folders
 from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
 from octavo.server.stderr import to_stderr
 
-LOOPBACK: Final = "127.0.0.1"
-_ALL_INTERFACES: Final = ("0.0.0.0", "::")
-_PLAINTEXT: Final = "PLAINTEXT"
-_WORKERS: Final = 2
+_WORKERS: Final = 2  # threads for each kind of work
+_WORKER: Final = "octavo-worker"
 _CHECKPOINT_INTERVAL_MS: Final = 400  # so that a reader of the directory lags less than a second
-
-
-class Address(NamedTuple):
-    """Where a broker listens, and what clients are told."""
-
-    host: str
-    port: int
-    advertised: tuple[str, int] | None = None  # None: where it listens
 
 
 class Server:
@@ -56,11 +49,15 @@ class Server:
         """Do not call this; use `serve`."""
         config = settings.config
         self.directory: Final = directory
-        self.warnings: Final = settings.warnings  # settings that have no effect
+        self.warnings: Final = settings.warnings  # of settings that have no effect
         self._temporary: Final = temporary
         self._listeners: Final = listeners
-        self._workers: Final = ThreadPoolExecutor(_WORKERS, thread_name_prefix="octavo-worker")
+        self._workers: Final = {
+            kind: ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"{_WORKER}-{kind.value}") for kind in Work
+        }
         self.broker: Final = Broker(directory, config, say=say or to_stderr, properties=settings.properties)
+        for sentence in tell_found(directory.reports, directory.ignored):
+            self.broker.say(sentence)
         self._reactor: Final = Reactor(self.broker, self._listeners, self._workers)
         self._background: Final = Background(
             directory,
@@ -75,14 +72,20 @@ class Server:
         )
         self._background.start()
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
-        self._workers.submit(_load)
-        self._workers.submit(self.broker.coordinators.load)
+        self._workers[Work.APPEND].submit(_load)
+        self._workers[Work.COORDINATE].submit(self.broker.coordinators.load)
+        self._closing: Final = threading.RLock()  # held by the one who closes
         self._is_closed = False
 
     @property
     def bootstrap_servers(self) -> str:
         """The addresses of the broker, as clients want them."""
         return ",".join(f"{_bracketed(host)}:{port}" for host, port in (each.advertised for each in self._listeners))
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether requests are answered. If not, the server was closed, or has failed again and again."""
+        return self._thread.is_alive()
 
     def statistics(self) -> ServerStatistics:
         """Return the number of connections and of waiting requests, and the longest pauses since the last call."""
@@ -91,18 +94,27 @@ class Server:
     def close(self) -> None:
         """Stop serving, and close the directory, with the mark of a clean shutdown.
 
-        Requests that are being worked on are answered. Fetches that wait for records are not, as in Kafka: their
-        connections are closed. In a fork of the process that serves, the server goes on.
+        Requests that are being worked on are answered, if that does not take long; those that still wait for a thread
+        then are dropped. Fetches that wait for records are not answered, as in Kafka: their connections are closed. In
+        a fork of the process that serves, the server goes on. If this is interrupted, call it again; if another thread
+        is at it, this waits for it.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
         if self.directory.is_elsewhere:
             self.directory.close()
-            return
+        elif threading.current_thread() is self._thread or threading.current_thread().name.startswith(_WORKER):
+            threading.Thread(target=self.close, name="octavo-closing").start()  # a thread cannot wait for its own end
+        else:
+            with self._closing:
+                if not self._is_closed:
+                    self._close()
+                    self._is_closed = True
+
+    def _close(self) -> None:
+        """Stop and close everything. If this is interrupted, it can be called again."""
         self._reactor.stop()
         self._thread.join()
-        self._workers.shutdown()
+        for workers in self._workers.values():
+            workers.shutdown(cancel_futures=True)
         self._background.stop_soon()
         try:
             self.directory.close()
@@ -133,6 +145,7 @@ def serve(
     listen: str | None = None,
     config: Mapping[str, str] | None = None,
     say: Callable[[str], object] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Server:
     """Serve a data directory to Kafka clients, in threads of this process.
 
@@ -141,19 +154,27 @@ def serve(
         `Server.bootstrap_servers` tells which
     config: settings by the names that Kafka has for them (`server.properties`)
     say: called with a sentence when something happens that an operator has to know; without it, that goes to stderr
+    on_progress: called with the progress of checking a partition, after an unclean shutdown. What it raises ends the
+        start
 
     Raises `InvalidConfig` and `InvalidInput`, what `DataDirectory.open` raises, and `OSError` if the address cannot be
     used.
     """
     settings = read_settings({} if config is None else config)
-    addresses = _addresses(listen, settings.properties)
-    folders, temporary = _folders(data, settings.properties)
+    overrides_by_address(settings.config)
+    addresses, warnings = read_addresses(listen, settings.properties)
+    settings.warnings.extend(warnings)
+    node_id = read_node_id(settings.properties)
+    folders, temporary = _folders(data, settings)
+    check_metadata(folders)
     # Listen first: opening a directory after a crash may take long, and clients that come meanwhile wait their turn.
     listeners: list[Listener] = []
     try:
         listeners += _listen(addresses, settings.config.socket_listen_backlog_size)
         # Without settings the directory knows best; with them they are those of a broker.
-        directory = DataDirectory.open(folders, broker_config=settings.properties or None)
+        directory = DataDirectory.open(
+            folders, broker_config=settings.properties or None, node_id=node_id, on_progress=on_progress
+        )
         try:
             return Server(directory, listeners, settings, say=say, temporary=temporary)
         except BaseException:
@@ -167,47 +188,17 @@ def serve(
         raise
 
 
-def _folders(data: str | os.PathLike[str] | None, properties: Mapping[str, str]) -> tuple[list[Path], Path | None]:
+def _folders(data: str | os.PathLike[str] | None, settings: Settings) -> tuple[list[Path], Path | None]:
+    """Return the folders to serve, and the one that is temporary."""
     if data is not None:
+        if METADATA_DIR in settings.properties:
+            settings.warnings.append(f"{METADATA_DIR} has no effect: the directory is given")
         return [Path(data)], None
-    named = next((properties[name] for name in LOG_DIRS if name in properties), None)
-    if named is not None:
-        return [Path(each.strip()) for each in named.split(",")], None
+    named = named_folders(settings.properties)
+    if named:
+        return named, None
     temporary = Path(tempfile.mkdtemp(prefix="octavo-"))
     return [temporary / "data"], temporary
-
-
-def _addresses(listen: str | None, properties: Mapping[str, str]) -> list[Address]:
-    if listen is not None:
-        return [Address(*parse_address(listen))]
-    named = properties.get(LISTENERS)
-    if named is None:
-        return [Address(LOOPBACK, 0)]
-    advertised = dict(_endpoints(ADVERTISED, properties.get(ADVERTISED, "")))
-    return [Address(*place, advertised.get(name)) for name, place in _endpoints(LISTENERS, named)]
-
-
-def _endpoints(setting: str, text: str) -> list[tuple[str, tuple[str, int]]]:
-    """Parse `PLAINTEXT://HOST:PORT,...`; without a host it is all interfaces. Raises `InvalidConfig`."""
-    endpoints = []
-    for each in filter(None, (part.strip() for part in text.split(","))):
-        name, separator, place = each.partition("://")
-        if not separator or name.upper() != _PLAINTEXT:
-            raise InvalidConfig(setting, text, f"only {_PLAINTEXT}://HOST:PORT is served")
-        try:
-            endpoints.append((name, parse_address(place if not place.startswith(":") else f"0.0.0.0{place}")))
-        except InvalidInput as error:
-            raise InvalidConfig(setting, text, str(error)) from None
-    return endpoints
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Return the host and port of `HOST:PORT`, `[IPv6]:PORT` or `PORT` alone. Raises `InvalidInput`."""
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]") or LOOPBACK
-    if not port.isdecimal() or int(port) > 0xFFFF:
-        raise InvalidInput(f"{text!r} is no address: it must be HOST:PORT, like {LOOPBACK}:9092")
-    return host, int(port)
 
 
 def _bracketed(host: str) -> str:
@@ -220,14 +211,17 @@ def _listen(addresses: Sequence[Address], backlog: int) -> list[Listener]:
         for host, port, advertised in addresses:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             try:
-                listening = socket.create_server((host, port), family=family, backlog=backlog)
+                is_dual = host == "::" and socket.has_dualstack_ipv6()  # all interfaces, as Java takes it
+                listening = socket.create_server((host, port), family=family, backlog=backlog, dualstack_ipv6=is_dual)
             except OSError as error:
                 why = (error.strerror or str(error)).partition(" (while")[0]
                 raise OSError(f"cannot listen at {_bracketed(host)}:{port}: {why}") from error
             listening.setblocking(False)
             # Clients come back to what they are told, and nobody can connect to all interfaces.
-            told = socket.gethostname() if host in _ALL_INTERFACES else host
-            listeners.append(Listener(listening, advertised or (told, listening.getsockname()[1])))
+            told, told_port = advertised or (host, listening.getsockname()[1])
+            if told is None or told in ALL_INTERFACES:
+                told = socket.gethostname()
+            listeners.append(Listener(listening, (told, told_port)))
     except BaseException:
         for listener in listeners:
             listener.socket.close()

@@ -17,7 +17,8 @@ DIFFERENCES: Final = (
     "with INVALID_REQUEST. Kafka 4.3 does not answer at all.",
     "A fetch by an id of zeros is answered with UNKNOWN_TOPIC_ID for its partitions. Kafka fails as a whole, with "
     "UNKNOWN_SERVER_ERROR, if others stand beside it.",
-    "Messages of errors do not print Java objects, where Kafka's do.",
+    "Messages of errors do not print Java objects, where Kafka's do. If several settings have unknown names, they tell "
+    "the first, and Kafka's any.",
     "Of the cluster's features only `metadata.version` and `group.version` are told. `min.insync.replicas` has no "
     "default of the cluster.",
     "DescribeConfigs tells of a broker the settings that are honoured, gives no documentation, and finds no loggers. "
@@ -34,6 +35,7 @@ DIFFERENCES: Final = (
     "`queued.max.request.bytes` is a quarter of the machine's memory unless it is set. Kafka has no limit then.",
     "A request other than Produce has at most 2 MiB, and an array of a request at most 20,000 items. The connection is "
     "closed otherwise.",
+    "A batch that decompresses to more than 256 MiB is refused with MESSAGE_TOO_LARGE. Kafka has no such limit.",
     "All fetch sessions together remember at most 500,000 partitions. A client that gets no session sends full "
     "requests.",
     "Socket buffers are left to the kernel unless they are set.",
@@ -45,6 +47,7 @@ _TOLD_IN_ANOTHER_WAY: Final = {"supported_features", "finalized_features", "api_
 _OF_THE_METADATA_LOG: Final = {"leader_epoch", "high_watermark", "current_voters"}
 _OF_KAFKA_ALONE: Final = "min.insync.replicas"
 _OBJECT: Final = re.compile(r" (Partial)?DefaultRecord\(.*?\)\. ")
+_UNKNOWN_NAME: Final = re.compile(r"^(Unknown \w+ config name: ).*")
 _BROKERS: Final = (4, 8)  # resources: a broker, its loggers
 
 
@@ -70,7 +73,7 @@ def without_what_is_meant(answer: Any) -> Any:
             if key not in _TOLD_IN_ANOTHER_WAY and not ("current_voters" in answer and key in _OF_THE_METADATA_LOG)
         }
     if isinstance(answer, str):
-        return _OBJECT.sub(". ", answer)
+        return _UNKNOWN_NAME.sub(r"\1", _OBJECT.sub(". ", answer))
     return [without_what_is_meant(each) for each in answer] if isinstance(answer, list) else answer
 
 

@@ -160,3 +160,31 @@ def test_a_task_that_fails_again_and_again_is_told_once(tmp_path: Path, monkeypa
         background.stop()
         tried = "work in the background failed, and is tried again"
         assert told == [f"{tried}: no room", f"{tried}: no disk"]
+
+
+def test_a_clock_that_is_set_back_puts_nothing_off(tmp_path: Path) -> None:
+    hour_ms = 3_600_000
+    with DataDirectory.open(tmp_path, clock=lambda: TIME_MS) as data:
+        data.create_topic("gone", config={"file.delete.delay.ms": "60000"})
+        data.create_topic(
+            "events", config=SMALL | {"flush.ms": "100", "retention.bytes": "0", "file.delete.delay.ms": "60000"}
+        )
+        log = data.log("events", 0)
+        background = Background(data, clock=lambda: TIME_MS, initial_delay_ms=1000, checkpoint_interval_ms=200)
+        for number in range(20):
+            log.append(make_batch(first=number))
+        data.delete_topic("gone")
+        before = background.run_once(TIME_MS + 1000)
+        assert before.checkpoints_written
+        assert before.deleted
+        for number in range(20):
+            log.append(make_batch(first=number))
+        back_ms = TIME_MS - hour_ms
+        assert background.run_once(back_ms).flushed == [("events", 0)]
+        assert not background.run_once(back_ms + 199).checkpoints_written
+        assert background.run_once(back_ms + 200).checkpoints_written
+        assert background.run_once(back_ms + 58_999).files_removed == 0
+        assert background.run_once(back_ms + 59_000).files_removed == 1  # the deleted topic
+        assert background.run_once(back_ms + 60_000).files_removed == len(before.deleted)
+        assert background.run_once(back_ms + 299_999).deleted == []
+        assert background.run_once(back_ms + 300_000).deleted

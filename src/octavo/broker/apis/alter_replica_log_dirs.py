@@ -6,8 +6,9 @@ flexible.
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Parts
 from octavo.broker.request import Request
@@ -17,6 +18,11 @@ from octavo.errors import ErrorCode
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
+
+
+# Kafka copies a replica into a folder whose name also has an id and a suffix, and looks at that first.
+_LONGEST_FOLDER: Final = 255
+_ADDED: Final = len(f"-.{uuid.UUID(int=0).hex}-future")
 
 
 def alter_replica_log_dirs(broker: Broker, request: Request) -> Parts:
@@ -40,6 +46,8 @@ def alter_replica_log_dirs(broker: Broker, request: Request) -> Parts:
 
 
 def _error(broker: Broker, topic: str, number: int, folder: Path | None) -> int:
+    if len(f"{topic}{number}") + _ADDED > _LONGEST_FOLDER:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     if folder is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
     led = broker.led_log(topic, number)

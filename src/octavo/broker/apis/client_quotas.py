@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from octavo.broker.answers import Later, Parts
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
+from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode, OctavoError
@@ -165,8 +166,8 @@ def _alter(broker: Broker, asked: Struct) -> dict[QuotaEntity, _Outcome]:
         try:
             broker.change_cluster(records)
         except (OctavoError, OSError) as error:
-            broker.say(f"quotas could not be changed: {error}")
-            return dict.fromkeys(outcomes, _Outcome(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+            broker.troubles.failed("quotas could not be changed", error)
+            return dict.fromkeys(outcomes, _Outcome(storage_error(error), reason(error)))
     return outcomes
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
+from octavo.broker.refused import check_time
 from octavo.broker.request import Request
 from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import CREATE_PARTITIONS
@@ -24,6 +25,7 @@ _MAX_PARTITIONS: Final = 10_000  # that one request adds
 def create_partitions(broker: Broker, request: Request) -> Later:
     """Answer a CreatePartitions request."""
     asked, version = request.read(), request.version
+    check_time(asked.timeout_ms)
 
     def work() -> Parts:
         counts = Counter(topic.name for topic in asked.topics)

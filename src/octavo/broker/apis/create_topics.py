@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
 from octavo.broker.kafka_words import name_problem
-from octavo.broker.refused import Refused
+from octavo.broker.refused import Refused, check_time
 from octavo.broker.request import Request
 from octavo.broker.topic_settings import check_topic_config, topic_settings
 from octavo.broker.troubles import reason, storage_error
@@ -30,19 +31,21 @@ _MAX_PARTITIONS: Final = 10_000  # of all topics in one request
 def create_topics(broker: Broker, request: Request) -> Later:
     """Answer a CreateTopics request."""
     asked, version = request.read(), request.version
+    check_time(asked.timeout_ms)
 
     def work() -> Parts:
         counts = Counter(topic.name for topic in asked.topics)
         several = {each.name: each for each in asked.topics}.values()
-        is_too_much = sum(_partitions(broker, each) for each in several) > _MAX_PARTITIONS
-        if is_too_much:
+        wanted = sum(_partitions(broker, each) for each in several if counts[each.name] == 1)
+        if wanted > _MAX_PARTITIONS:
             raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        before = broker.image.topics  # names collide with these alone, as in Kafka
         topics = []
         for each in several:
             try:
                 if counts[each.name] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                topics.append(_one(broker, each, only_check=asked.validate_only))
+                topics.append(_one(broker, each, before, only_check=asked.validate_only))
             except Refused as refused:
                 topics.append(_failed(each, refused))
         return [write_response(CREATE_TOPICS, version, {"throttle_time_ms": 0, "topics": topics})]
@@ -56,9 +59,9 @@ def _partitions(broker: Broker, asked: Struct) -> int:
     return broker.config.num_partitions if asked.num_partitions == _DEFAULT else max(0, asked.num_partitions)
 
 
-def _one(broker: Broker, asked: Struct, *, only_check: bool) -> dict[str, Any]:
+def _one(broker: Broker, asked: Struct, before: Iterable[str], *, only_check: bool) -> dict[str, Any]:
     name: str = asked.name
-    _check_name(broker, name)
+    _check_name(broker, name, before)
     config = _config(asked)
     _check_partitions(broker, asked)
     count = _partitions(broker, asked)
@@ -92,7 +95,7 @@ def _one(broker: Broker, asked: Struct, *, only_check: bool) -> dict[str, Any]:
     }
 
 
-def _check_name(broker: Broker, name: str) -> None:
+def _check_name(broker: Broker, name: str, before: Iterable[str]) -> None:
     problem = name_problem(name)
     if problem is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
@@ -102,17 +105,17 @@ def _check_name(broker: Broker, name: str) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if "." in name or "_" in name:
         alike = name.replace(".", "_")
-        collides = next((each for each in broker.image.topics if each.replace(".", "_") == alike), None)
+        collides = next((each for each in before if each.replace(".", "_") == alike), None)
         if collides is not None:
             why = f"Topic '{name}' collides with existing topic: {collides}"
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, why)
 
 
 def _config(asked: Struct) -> dict[str, str]:
+    nulls = dict.fromkeys(each.name for each in asked.configs if each.value is None)
+    if nulls:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
     config = {each.name: each.value for each in asked.configs}
-    for name, value in config.items():
-        if value is None:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
     check_topic_config(config)
     return config
 

@@ -9,6 +9,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
+from octavo.broker.cluster_image import TopicImage
+from octavo.broker.refused import check_time
 from octavo.broker.request import Request
 from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import DELETE_TOPICS
@@ -30,19 +32,37 @@ def delete_topics(broker: Broker, request: Request) -> Later:
         topics = [Struct(name=name, topic_id=_NO_ID) for name in asked.topic_names]
     else:
         topics = list(asked.topics)
+    counts = Counter((each.name, each.topic_id) for each in topics)
+    if 1 in counts.values():  # otherwise there is nothing to do
+        check_time(asked.timeout_ms)
 
     def work() -> Parts:
-        counts = Counter((each.name, each.topic_id) for each in topics)
         # A topic that is named twice is answered once; what names none, or one in two ways, each time.
         named = {
             (each.name, each.topic_id): each for each in topics if (each.name is None) != (each.topic_id == _NO_ID)
         }
         others = [each for each in topics if (each.name, each.topic_id) not in named]
-        responses = [_one(broker, version, each, is_twice=counts[key] > 1) for key, each in named.items()]
+        responses = [_named_both_ways(topic) for topic in _taken_out(broker, named)]
+        responses += [_one(broker, version, each, is_twice=counts[key] > 1) for key, each in named.items()]
         responses += [_one(broker, version, each, is_twice=False) for each in others]
         return [write_response(DELETE_TOPICS, version, {"throttle_time_ms": 0, "responses": responses})]
 
     return Later(work)
+
+
+def _taken_out(broker: Broker, named: dict[tuple[str | None, bytes], Struct]) -> list[TopicImage]:
+    """Take topics out that are named by their name and by their id, and return them."""
+    topics = broker.image.topics
+    found = [topics[name] for name, _ in named if name is not None and name in topics]
+    both = [topic for topic in found if (None, topic.id) in named]
+    for topic in both:
+        del named[topic.name, _NO_ID], named[None, topic.id]
+    return both
+
+
+def _named_both_ways(topic: TopicImage) -> dict[str, Any]:
+    why = "The provided topic name maps to an ID that was already supplied."
+    return _result(topic.name, topic.id, ErrorCode.INVALID_REQUEST, why)
 
 
 def _one(broker: Broker, version: int, asked: Struct, *, is_twice: bool) -> dict[str, Any]:

@@ -6,9 +6,9 @@ documentation (there is none here), 4 is flexible.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from octavo.broker.answers import Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.config_resources import ResourceType
 from octavo.broker.group_settings import client_metrics_settings, group_settings
 from octavo.broker.kafka_words import MALFORMED, name_problem, read_node_id
@@ -23,15 +23,23 @@ from octavo.errors import ErrorCode
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
+_FEW: Final = 5  # resources, of which each takes half a millisecond
 
-def describe_configs(broker: Broker, request: Request) -> Parts:
-    """Answer a DescribeConfigs request."""
-    asked = request.read()
+
+def describe_configs(broker: Broker, request: Request) -> Parts | Later:
+    """Answer a DescribeConfigs request. Another thread does it if it is about many resources."""
+    asked, version = request.read(), request.version
+    if len(asked.resources) > _FEW:
+        return Later(lambda: _answer(broker, version, asked), Work.QUERY)
+    return _answer(broker, version, asked)
+
+
+def _answer(broker: Broker, version: int, asked: Struct) -> Parts:
     if all(each.resource_type in set(ResourceType) for each in asked.resources):
         results = [_resource(broker, each, asked) for each in asked.resources]
     else:  # Kafka answers none of them then
         results = [_result(each, ErrorCode.INVALID_REQUEST, MALFORMED) for each in asked.resources]
-    return [write_response(DESCRIBE_CONFIGS, request.version, {"throttle_time_ms": 0, "results": results})]
+    return [write_response(DESCRIBE_CONFIGS, version, {"throttle_time_ms": 0, "results": results})]
 
 
 def _resource(broker: Broker, wanted: Struct, asked: Struct) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from octavo.broker.answers import Later, Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DESCRIBE_LOG_DIRS
 from octavo.broker.wire.messages import write_response
@@ -37,7 +37,7 @@ def describe_log_dirs(broker: Broker, request: Request) -> Later:
         content = {"throttle_time_ms": 0, "error_code": 0, "results": results}
         return [write_response(DESCRIBE_LOG_DIRS, version, content)]
 
-    return Later(work)
+    return Later(work, Work.QUERY)
 
 
 def _folder(folder: Path, logs: Iterable[Log]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from octavo.broker.answers import Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.kafka_words import name_problem
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DESCRIBE_PRODUCERS
@@ -15,14 +15,18 @@ if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
 
-def describe_producers(broker: Broker, request: Request) -> Parts:
-    """Answer a DescribeProducers request."""
-    asked = request.read()
-    topics = [
-        {"name": topic.name, "partitions": [_one(broker, topic.name, number) for number in topic.partition_indexes]}
-        for topic in asked.topics
-    ]
-    return [write_response(DESCRIBE_PRODUCERS, request.version, {"throttle_time_ms": 0, "topics": topics})]
+def describe_producers(broker: Broker, request: Request) -> Later:
+    """Answer a DescribeProducers request, in another thread: it may have to wait for those who change the logs."""
+    asked, version = request.read(), request.version
+
+    def work() -> Parts:
+        topics = [
+            {"name": topic.name, "partitions": [_one(broker, topic.name, number) for number in topic.partition_indexes]}
+            for topic in asked.topics
+        ]
+        return [write_response(DESCRIBE_PRODUCERS, version, {"throttle_time_ms": 0, "topics": topics})]
+
+    return Later(work, Work.QUERY)
 
 
 def _one(broker: Broker, name: str, number: int) -> dict[str, Any]:

@@ -24,9 +24,13 @@ def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
     topics = broker.image.topics
     names = sorted({topic.name for topic in asked.topics}) if asked.topics else sorted(topics)
     cursor = asked.cursor
+    if cursor is None and "" in names:  # Kafka takes it for the topic of the cursor, and fails
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     if cursor is not None and asked.topics and cursor.topic_name not in names:
         raise Refused(ErrorCode.INVALID_REQUEST, None)
     if cursor is not None:
+        if cursor.partition_index < 0:
+            raise Refused(ErrorCode.INVALID_REQUEST, None)
         names = [name for name in names if name >= cursor.topic_name]
     left = max(1, min(asked.response_partition_limit, broker.config.max_request_partition_size_limit))
     found: list[dict[str, Any]] = []

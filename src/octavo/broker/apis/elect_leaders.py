@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Parts
+from octavo.broker.refused import check_time
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import ELECT_LEADERS
 from octavo.broker.wire.messages import write_response
@@ -23,6 +24,8 @@ def elect_leaders(broker: Broker, request: Request) -> Parts:
     """Answer an ElectLeaders request."""
     asked = request.read()
     names_none = asked.topic_partitions is not None and not asked.topic_partitions
+    if asked.election_type in _ELECTIONS and not names_none:
+        check_time(asked.timeout_ms)
     error = 0 if asked.election_type in _ELECTIONS or names_none else ErrorCode.INVALID_REQUEST
     content: dict[str, Any] = {"throttle_time_ms": 0, "error_code": error, "replica_election_results": []}
     if asked.topic_partitions is None and error:

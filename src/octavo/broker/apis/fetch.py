@@ -40,6 +40,7 @@ def fetch(broker: Broker, request: Request) -> Parts | Wait:
     asked = read_fetch(request.body, request.version)
     session: Session | None = None
     is_full = True
+    wanted: Iterable[PartitionFetch]
     if asked.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         broker.sessions.close(asked.session_id)
         wanted = _named(asked)
@@ -51,9 +52,8 @@ def fetch(broker: Broker, request: Request) -> Parts | Wait:
         if isinstance(found, int):
             return write_fetch(request.version, [], error_code=found)
         if found.partitions:
-            session, is_full = found, False
-            wanted = session.partitions.values()
-        else:  # everything was forgotten; what the same request names is told once more
+            session, is_full, wanted = found, False, found.partitions.values()
+        else:  # a session of nothing is closed, and the request is answered without one
             broker.sessions.close(found.id)
             wanted = _named(asked)
         isolation = _isolation(broker, asked, wanted)
@@ -61,7 +61,7 @@ def fetch(broker: Broker, request: Request) -> Parts | Wait:
 
 
 def _named(asked: FetchRequest) -> Iterable[PartitionFetch]:
-    """Return the partitions that a request names, each once."""
+    """Return the partitions that a request names itself. If it names one twice, the last counts."""
     return {(each.topic, each.partition): each for each in asked.partitions}.values()
 
 

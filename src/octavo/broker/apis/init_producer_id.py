@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from octavo.broker.answers import Answer, Later, Parts
+from octavo.broker.answers import Answer, Later, Parts, Work
 from octavo.broker.request import Request
 from octavo.broker.transactions import fenced_before
 from octavo.broker.wire.api_keys import INIT_PRODUCER_ID
@@ -42,7 +42,7 @@ def init_producer_id(broker: Broker, request: Request) -> Answer:
             broker.troubles.failed("no producer id could be allocated", error)
             return _answer(version, error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
-    return Later(allocate)
+    return Later(allocate, Work.QUERY)
 
 
 def _init(broker: Broker, asked: Struct, version: int) -> Answer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from octavo.broker.answers import Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.failures import error_code
 from octavo.broker.leader_epochs import epoch_of_start
 from octavo.broker.refused import Refused
@@ -32,20 +32,31 @@ _SINCE: Final = {_LARGEST: 7, _EARLIEST_LOCAL: 8, -5: 9, -6: 11}  # the first ve
 ISOLATIONS: Final = {0: Isolation.HIGH_WATERMARK, 1: Isolation.READ_COMMITTED}
 
 
-def list_offsets(broker: Broker, request: Request) -> Parts:
-    """Answer a ListOffsets request."""
-    asked = request.read()
+def list_offsets(broker: Broker, request: Request) -> Parts | Later:
+    """Answer a ListOffsets request. Another thread does it if batches have to be read and decompressed."""
+    asked, version = request.read(), request.version
+    isolation = isolation_for(asked.isolation_level)
+    if any(_is_looked_up(each.timestamp) for topic in asked.topics for each in topic.partitions):
+        return Later(lambda: _answer(broker, version, asked, isolation), Work.QUERY)
+    return _answer(broker, version, asked, isolation)
+
+
+def _is_looked_up(timestamp_ms: int) -> bool:
+    """Return whether the offset for a timestamp is found in the records."""
+    return timestamp_ms >= 0 or timestamp_ms == _LARGEST
+
+
+def _answer(broker: Broker, version: int, asked: Struct, isolation: Isolation) -> Parts:
     named = [(topic.name, each.partition_index) for topic in asked.topics for each in topic.partitions]
     twice = {each for each, count in Counter(named).items() if count > 1} if len(set(named)) < len(named) else ()
-    isolation = isolation_for(asked.isolation_level)
     several = {(topic.name, each.partition_index): each for topic in asked.topics for each in topic.partitions}
     found: dict[str, list[dict[str, Any]]] = {}
     for key, each in several.items():
         refused = _failed(each, ErrorCode.INVALID_REQUEST) if key in twice else None
-        result = refused or _one(broker, request.version, key[0], each, isolation)
+        result = refused or _one(broker, version, key[0], each, isolation)
         found.setdefault(key[0], []).append(result)
     topics = [{"name": name, "partitions": partitions} for name, partitions in found.items()]
-    return [write_response(LIST_OFFSETS, request.version, {"throttle_time_ms": 0, "topics": topics})]
+    return [write_response(LIST_OFFSETS, version, {"throttle_time_ms": 0, "topics": topics})]
 
 
 def isolation_for(level: int) -> Isolation:

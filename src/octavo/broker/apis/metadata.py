@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
-from octavo.broker.cluster_image import ClusterImage, PartitionImage, TopicImage
+from octavo.broker.cluster_image import INTERNAL_TOPICS, ClusterImage, PartitionImage, TopicImage
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import METADATA
@@ -151,7 +151,7 @@ def _missing(wanted: Struct, error: int, asked: Struct) -> dict[str, Any]:
         "error_code": error,
         "name": wanted.name,
         "topic_id": wanted.topic_id,
-        "is_internal": False,
+        "is_internal": wanted.name in INTERNAL_TOPICS,
         "partitions": [],
         "topic_authorized_operations": TOPIC_OPERATIONS if tells_operations else NOT_ASKED,
     }

@@ -8,22 +8,32 @@ is named twice, only its last records count, as in Kafka, and the answer has the
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
-from octavo.broker.answers import Later, Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.kafka_words import record_problem
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
-from octavo.broker.transactions import ADDS_FROM, is_coordinator_ready, is_open, told_to_producer, verified
+from octavo.broker.transactions import ADDS_FROM, is_open, told_to_producer, verified
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
 from octavo.coordinator.shard import Producer
 from octavo.coordinator.transactions.requests import Partition
 from octavo.errors import AppendRefused, ConnectionRefused, ErrorCode, LogError, RecordError
-from octavo.log.append.readiness import is_quick, prepare, settle
+from octavo.log.append.readiness import (
+    ALLOWANCE,
+    MustCompress,
+    MustWait,
+    TakesLong,
+    is_quick,
+    prepare,
+    quickly_inflated,
+    settle,
+)
 from octavo.log.log import Log
 from octavo.records import Codec
-from octavo.records.layout import MAX_INT64
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -55,39 +65,52 @@ _WITHOUT_START: Final = (
 
 Key = tuple[str | bytes, int]  # the name or the id of a topic, and a partition
 Results = dict[str | bytes, list[PartitionResult]]  # by topic
+Appended = dict[Key, PartitionResult]
+_LONG: Final = threading.Lock()  # held while much is decompressed, so that the memory is that of one request
 
 
 def produce(broker: Broker, request: Request) -> Parts | Later | None:
     """Answer a Produce request. Another thread does it if it takes long.
 
-    That is so if an append flushes, if something has to be loaded first, and if retention or compaction holds a log.
+    That is so if an append flushes or begins an epoch, if something has to be loaded first, if retention or compaction
+    holds a log, if the coordinator of a transaction cannot be asked at once, and if much is decompressed, or anything
+    compressed.
     """
     asked = read_produce(request.body, request.version)  # if it is malformed, that is said at once
-    is_ready = asked.transactional_id is None or is_coordinator_ready(broker, asked.transactional_id)
-    if is_ready and is_quick(len(request.body)) and not any(_waits(broker, each) for each in asked.partitions):
-        return _produce(broker, request.version, asked)
-    version, body = request.version, bytes(request.body)
+    appended: Appended = {}
+    is_long = False
+    if is_quick(len(request.body)) and not any(_waits(broker, each) for each in asked.partitions):
+        ALLOWANCE.left = quickly_inflated(len(request.body))
+        try:
+            return _produce(broker, request.version, asked, appended)
+        except TakesLong as reason:
+            is_long = not isinstance(reason, MustCompress | MustWait)
+        finally:
+            ALLOWANCE.left = None
+    kept = request.kept()
 
     def work() -> Parts | None:
         prepare()
         try:
-            return _produce(broker, version, read_produce(memoryview(body), version))
+            with _LONG if is_long else nullcontext():
+                return _produce(broker, kept.version, read_produce(kept.body, kept.version), appended)
         finally:
             settle()
 
-    return Later(work)
+    return Later(work, Work.APPEND, kept)
 
 
 def _waits(broker: Broker, wanted: PartitionProduce) -> bool:
-    """Return whether an append to the partition may wait for the disk, or for another thread."""
+    """Return whether an append to the partition may wait for the disk."""
     found = broker.led_log(wanted.topic, wanted.partition)
-    return not isinstance(found, int) and (found.log.is_busy or found.log.config.flush_messages < MAX_INT64)
+    return not isinstance(found, int) and found.log.would_wait()
 
 
-def _produce(broker: Broker, version: int, asked: ProduceRequest) -> Parts | None:
+def _produce(broker: Broker, version: int, asked: ProduceRequest, appended: Appended) -> Parts | None:
+    """Append what is not in `appended` yet, and return the answer."""
     results = _append_usual(broker, asked) if version >= _ZSTD_FROM else None
     if results is None:
-        results = _append_all(broker, version, asked)
+        results = _append_all(broker, version, asked, appended)
     if asked.acks == 0:
         failed = next((each for several in results.values() for each in several if each.error_code), None)
         if failed is not None:
@@ -104,16 +127,16 @@ def _append_usual(broker: Broker, asked: ProduceRequest) -> Results | None:
         return None
     [only] = asked.partitions
     records = only.records
-    if records is None or len(records) < _PRODUCER_ID_AT + 8 or records[_MAGIC_AT] != _MAGIC:
+    if records is None or len(records) <= _ATTRIBUTES_AT + 1 or records[_MAGIC_AT] != _MAGIC:
         return None
     if _LENGTH.unpack_from(records, _LENGTH_AT)[0] != len(records) - _OVERHEAD or _is_transactional(records):
         return None
     return {only.topic: [_append(broker, only)]}
 
 
-def _append_all(broker: Broker, version: int, asked: ProduceRequest) -> Results:
-    _check_first_batches(asked)
-    is_forbidden = asked.transactional_id is None and any(_is_transactional(each.records) for each in asked.partitions)
+def _append_all(broker: Broker, version: int, asked: ProduceRequest, appended: Appended) -> Results:
+    has_transaction = any(_is_transactional(each.records) for each in asked.partitions)
+    is_forbidden = has_transaction and asked.transactional_id is None
     may_append = asked.acks in _ACKS
     valid: dict[Key, PartitionProduce] = {}
     refused: dict[Key, PartitionResult] = {}
@@ -123,13 +146,15 @@ def _append_all(broker: Broker, version: int, asked: ProduceRequest) -> Results:
             refused[each.topic, each.partition] = PartitionResult(each.partition, code)
         else:
             valid[each.topic, each.partition] = each
+    missing = {key: each for key, each in valid.items() if key not in appended}
     if not may_append:
         code = ErrorCode.INVALID_REQUIRED_ACKS
-        appended = {key: PartitionResult(each.partition, code) for key, each in valid.items()}
-    elif asked.transactional_id is None or not any(_has_identity(each.records) for each in valid.values()):
-        appended = {key: _append(broker, each) for key, each in valid.items()}
+        appended.update((key, PartitionResult(each.partition, code)) for key, each in missing.items())
+    elif asked.transactional_id is not None and any(_has_identity(each.records) for each in missing.values()):
+        _append_verified(broker, version, asked.transactional_id, missing, appended)
     else:
-        appended = _append_verified(broker, version, asked.transactional_id, valid)
+        for key, each in missing.items():
+            appended[key] = _append(broker, each)
     results: Results = {}
     for (topic, _), result in (appended | refused).items():
         results.setdefault(topic, []).append(result)
@@ -137,8 +162,8 @@ def _append_all(broker: Broker, version: int, asked: ProduceRequest) -> Results:
 
 
 def _append_verified(
-    broker: Broker, version: int, transactional_id: str, wanted: dict[Key, PartitionProduce]
-) -> dict[Key, PartitionResult]:
+    broker: Broker, version: int, transactional_id: str, wanted: dict[Key, PartitionProduce], appended: Appended
+) -> None:
     """Append what is part of a transaction, which does not end before that is done."""
     places: dict[Key, Partition] = {}
     producers: set[Producer] = set()
@@ -150,21 +175,22 @@ def _append_verified(
             if not is_open(found.log, producer):
                 places[key] = (found.topic.name, each.partition)
     if not places:
-        return {key: _append(broker, each) for key, each in wanted.items()}
+        for key, each in wanted.items():
+            appended[key] = _append(broker, each)
+        return
     if len(producers) > 1:
         code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        return {key: PartitionResult(each.partition, code) for key, each in wanted.items()}
+        appended.update((key, PartitionResult(each.partition, code)) for key, each in wanted.items())
+        return
     with verified(broker, transactional_id, producers.pop(), list(places.values()), adds=version >= ADDS_FROM) as codes:
-        results = {}
         for key, each in wanted.items():
             told, why = told_to_producer(version, codes[places[key]]) if key in places else (ErrorCode.NONE, None)
             if told is not ErrorCode.NONE:
-                results[key] = PartitionResult(each.partition, told, error_message=why)
+                appended[key] = PartitionResult(each.partition, told, error_message=why)
             elif key in places and version >= ADDS_FROM and _begins_late(broker, each):
-                results[key] = PartitionResult(each.partition, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+                appended[key] = PartitionResult(each.partition, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
             else:
-                results[key] = _append(broker, each)
-        return results
+                appended[key] = _append(broker, each)
 
 
 def _begins_late(broker: Broker, wanted: PartitionProduce) -> bool:
@@ -177,20 +203,15 @@ def _begins_late(broker: Broker, wanted: PartitionProduce) -> bool:
 
 def _has_identity(records: memoryview | None) -> bool:
     """Return whether the first batch is part of a transaction, and of which producer's."""
-    return records is not None and _is_transactional(records) and records[_PRODUCER_ID_AT] < 0x80
+    if records is None or len(records) < _PRODUCER_ID_AT + _PRODUCER.size:
+        return False
+    return _is_transactional(records) and records[_PRODUCER_ID_AT] < 0x80
 
 
 def _identity(records: memoryview) -> tuple[Producer, int]:
     """Return the producer of the first batch, and its first sequence number."""
     producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_ID_AT)
     return Producer(producer_id, epoch), sequence
-
-
-def _check_first_batches(asked: ProduceRequest) -> None:
-    """Raise `Refused`, for the whole request, if what a partition begins with is no batch."""
-    for each in asked.partitions:
-        if each.records is not None:
-            _batch_size(each.records, 0)
 
 
 def _batch_size(records: memoryview, begin: int) -> int:
@@ -212,10 +233,10 @@ def _batch_size(records: memoryview, begin: int) -> int:
 
 
 def _is_transactional(records: memoryview | None) -> bool:
-    """Return whether the first batch says that it is part of a transaction, which old formats cannot."""
-    if records is None or len(records) < _PRODUCER_ID_AT + 8 or records[_MAGIC_AT] != _MAGIC:
+    """Return whether the first batch is part of a transaction. Raises `Refused` if it is no batch."""
+    if records is None or not _batch_size(records, 0):
         return False
-    return bool(records[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL)
+    return records[_MAGIC_AT] == _MAGIC and bool(records[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL)
 
 
 def _of_records(errors: Sequence[RecordError]) -> str:
@@ -228,23 +249,32 @@ def _of_records(errors: Sequence[RecordError]) -> str:
 
 
 def _problem(broker: Broker, version: int, wanted: PartitionProduce) -> int:
-    """Return the error of records that do not get as far as the log, or 0."""
+    """Return the error of records that do not get as far as the log, or 0.
+
+    Raises `Refused`, for the whole request, if the codec is none: in old versions Kafka does not expect that here.
+    """
     found = broker.led_log(wanted.topic, wanted.partition)
     if isinstance(found, int):
         return found
-    records = wanted.records
+    try:
+        return _batch_problem(version, wanted.records)
+    except Refused as refused:
+        if refused.code != ErrorCode.CORRUPT_MESSAGE:
+            raise
+        return refused.code
+
+
+def _batch_problem(version: int, records: memoryview | None) -> int:
     size = 0 if records is None else _batch_size(records, 0)
     if records is None or not size or records[_MAGIC_AT] != _MAGIC:
         return ErrorCode.INVALID_RECORD
-    if version < _ZSTD_FROM and records[_ATTRIBUTES_AT + 1] & _CODEC == Codec.ZSTD:
-        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if size == len(records):
-        return 0
-    try:
-        is_one = not _batch_size(records, size)
-    except Refused as refused:
-        return refused.code
-    return 0 if is_one else ErrorCode.INVALID_RECORD
+    if version < _ZSTD_FROM:
+        codec = records[_ATTRIBUTES_AT + 1] & _CODEC
+        if codec > max(Codec):
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec}")
+        if codec == Codec.ZSTD:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    return ErrorCode.INVALID_RECORD if _batch_size(records, size) else 0
 
 
 def _append(broker: Broker, wanted: PartitionProduce) -> PartitionResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from octavo.broker.answers import Parts
+from octavo.broker.refused import check_time
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS
 from octavo.broker.wire.messages import Struct, write_response
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 def alter_partition_reassignments(broker: Broker, request: Request) -> Parts:
     """Answer an AlterPartitionReassignments request."""
     asked = request.read()
+    if asked.topics:
+        check_time(asked.timeout_ms)
     responses = [
         {"name": topic.name, "partitions": [_one(broker, topic.name, each) for each in topic.partitions]}
         for topic in asked.topics
@@ -24,7 +27,7 @@ def alter_partition_reassignments(broker: Broker, request: Request) -> Parts:
     content: dict[str, Any] = {"throttle_time_ms": 0, "error_code": 0, "error_message": None, "responses": responses}
     if not asked.topics:
         content["error_message"] = ""  # as in Kafka
-    content["allow_replication_factor_change"] = asked.allow_replication_factor_change
+    content["allow_replication_factor_change"] = asked.allow_replication_factor_change or not asked.topics
     return [write_response(ALTER_PARTITION_REASSIGNMENTS, request.version, content)]
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from octavo.broker.answers import Answer, Later, Parts
+from octavo.broker.answers import Answer, Parts
+from octavo.broker.at_once import at_once_or_later
 from octavo.broker.request import Request
-from octavo.broker.transactions import is_coordinator_ready, is_open, verified
+from octavo.broker.transactions import is_open, verified
 from octavo.broker.wire.api_keys import TXN_OFFSET_COMMIT
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest, CommittedOffset
@@ -63,10 +64,7 @@ def txn_offset_commit(broker: Broker, request: Request) -> Answer:
     def work() -> Parts:
         return write(_commit(broker, asked.transactional_id, commit, version))
 
-    is_ready = broker.coordinators.is_group_ready(asked.group_id) and is_coordinator_ready(
-        broker, asked.transactional_id
-    )
-    return work() if is_ready else Later(work)
+    return at_once_or_later(work)
 
 
 def _offset(broker: Broker, name: str, asked: Struct) -> CommittedOffset | None:

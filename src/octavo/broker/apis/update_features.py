@@ -12,6 +12,7 @@ from octavo.broker.answers import Later, Parts
 from octavo.broker.apis.api_versions import SUPPORTED_FEATURES
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
+from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import UPDATE_FEATURES
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode, OctavoError
@@ -65,8 +66,8 @@ def _update(broker: Broker, asked: Struct, version: int) -> None:
     try:
         broker.change_cluster(records)
     except (OctavoError, OSError) as error:
-        broker.say(f"features could not be updated: {error}")
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+        broker.troubles.failed("features could not be updated", error)
+        raise Refused(storage_error(error), reason(error)) from None
 
 
 def _problem(broker: Broker, feature: str, level: int, kind: int) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from octavo.broker.answers import Later, Parts
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
+from octavo.broker.troubles import reason, storage_error
 from octavo.broker.wire.api_keys import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode, OctavoError
@@ -73,53 +74,68 @@ def alter_user_scram_credentials(broker: Broker, request: Request) -> Later:
 
 
 def _alter(broker: Broker, asked: Struct) -> dict[str, tuple[int, str | None]]:
-    records: dict[str, MetadataRecord] = {}
+    valid: dict[str, Struct] = {}
     errors: dict[str, tuple[int, str | None]] = {}
     for each in (*asked.deletions, *asked.upsertions):
         user = each.name
         if user in errors:
             continue
         try:
-            if records.pop(user, None) is not None:
+            if valid.pop(user, None) is not None:
                 why = "A user credential cannot be altered twice in the same request"
                 raise Refused(ErrorCode.DUPLICATE_RESOURCE, why)
-            records[user] = _record(broker, each)
+            _check(broker, each)
+            valid[user] = each
         except Refused as refused:
             errors[user] = (refused.code, refused.message)
+    records: dict[str, MetadataRecord] = {}
+    for user, each in valid.items():
+        if _is_deletion(each):
+            records[user] = RemoveUserScramCredentialRecord(name=user, mechanism=each.mechanism)
+        elif each.salted_password:
+            records[user] = _credential(each)
+        else:  # Java has no such key, and finds that out when everything else has been checked
+            errors[user] = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
     try:
         broker.change_cluster(list(records.values()))
     except (OctavoError, OSError) as error:
-        broker.say(f"credentials could not be changed: {error}")
-        errors |= dict.fromkeys(records, (ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+        broker.troubles.failed("credentials could not be changed", error)
+        errors |= dict.fromkeys(records, (storage_error(error), reason(error)))
     done: dict[str, tuple[int, str | None]] = dict.fromkeys(records, (0, None))
     return done | errors
 
 
-def _record(broker: Broker, asked: Struct) -> MetadataRecord:
-    """Return the record of a change. Raises `Refused`."""
+def _is_deletion(asked: Struct) -> bool:
+    return not hasattr(asked, "salted_password")
+
+
+def _check(broker: Broker, asked: Struct) -> None:
+    """Raise `Refused` if a change is not valid."""
     mechanism = _MECHANISMS.get(asked.mechanism)
     if not asked.name:
         raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if mechanism is None:
         raise Refused(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    if not hasattr(asked, "salted_password"):
+    if _is_deletion(asked):
         if (asked.name, asked.mechanism) not in broker.image.credentials:
             why = "Attempt to delete a user credential that does not exist"
             raise Refused(ErrorCode.RESOURCE_NOT_FOUND, why)
-        return RemoveUserScramCredentialRecord(name=asked.name, mechanism=asked.mechanism)
+        return
     if asked.iterations < mechanism.fewest_iterations:
         raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if asked.iterations > _MOST_ITERATIONS:
         raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
-    password = bytes(asked.salted_password)
-    if not password:  # Java has no such key
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    client_key = hmac.digest(password, b"Client Key", mechanism.hash)
+
+
+def _credential(asked: Struct) -> UserScramCredentialRecord:
+    """Return what is kept of a password."""
+    digest, password = _MECHANISMS[asked.mechanism].hash, bytes(asked.salted_password)
+    client_key = hmac.digest(password, b"Client Key", digest)
     return UserScramCredentialRecord(
         name=asked.name,
         mechanism=asked.mechanism,
         salt=bytes(asked.salt),
-        stored_key=hashlib.new(mechanism.hash, client_key).digest(),
-        server_key=hmac.digest(password, b"Server Key", mechanism.hash),
+        stored_key=hashlib.new(digest, client_key).digest(),
+        server_key=hmac.digest(password, b"Server Key", digest),
         iterations=asked.iterations,
     )

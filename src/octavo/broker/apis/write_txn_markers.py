@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from octavo.broker.answers import Later, Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.request import Request
 from octavo.broker.troubles import storage_error
 from octavo.broker.wire.api_keys import WRITE_TXN_MARKERS
@@ -34,7 +34,7 @@ def write_txn_markers(broker: Broker, request: Request) -> Later:
         content = {"markers": [{"producer_id": each, "topics": _topics(codes)} for each, codes in results.items()]}
         return [write_response(WRITE_TXN_MARKERS, version, content)]
 
-    return Later(work)
+    return Later(work, Work.COORDINATE)
 
 
 def _write(broker: Broker, marker: Struct, place: TopicPartition) -> ErrorCode:

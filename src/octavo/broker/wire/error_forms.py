@@ -21,6 +21,7 @@ _WITHOUT_ITEMS: Final = {FETCH: 13, DESCRIBE_LOG_DIRS: 0}
 # What requests and responses call the same thing.
 _PARTITION: Final = ("partition_index", "partition", "index", "partition_id")
 _REPEATED: Final = frozenset({"name", "topic", "topic_id", "resource_type", "resource_name", "session_id"})
+_EMPTY: Final = frozenset({"configs"})  # settings are told only if all went well
 _OFFSETS_AND_TIMES: Final = ("int64", "datetime_i64")
 _UNKNOWN: Final = -1
 
@@ -65,6 +66,8 @@ def _mirrored(declared: Any, asked: Any, items: Iterable[Any], code: ErrorCode, 
             content[name] = code
         elif name == "error_message":
             content[name] = message
+        elif name in _EMPTY:
+            content[name] = []
         elif each is repeating:
             structure = type_of(each.type)[0]
             content[name] = [_mirrored(structure, item, _items(item), code, message) for item in items]

@@ -370,6 +370,3 @@ def _maybe(read_content: Read, write_content: Write) -> tuple[Read, Write]:
             write_content(parts, content)
 
     return read, write
-
-
-Handler = Callable[..., Any]

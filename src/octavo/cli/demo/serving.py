@@ -42,7 +42,8 @@ class Clicks:
 
         self.folder: Final = folder
         self._server: Final[Server] = serve(folder, config={"num.partitions": "3"})
-        self._address: Final = {"bootstrap.servers": self._server.bootstrap_servers}
+        # At the end the broker goes first, which librdkafka would tell on stderr.
+        self._address: Final = {"bootstrap.servers": self._server.bootstrap_servers, "log_level": 0}
         self._producer: Final = Producer({**self._address, "linger.ms": 5})
         self._is_over: Final = threading.Event()
         self._thread: threading.Thread | None = None

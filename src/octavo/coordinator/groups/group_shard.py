@@ -42,15 +42,26 @@ class GroupShard(Shard):
     offsets: what groups have committed
     """
 
-    def __init__(self, config: GroupConfig, new_id: Callable[[], str], topics: Topics | None = None) -> None:
-        """`new_id` returns ids that nobody has had, for members. Without `topics`, nothing can be assigned."""
+    def __init__(
+        self, config: Callable[[], GroupConfig], new_id: Callable[[], str], topics: Topics | None = None
+    ) -> None:
+        """Begin without groups. Without `topics`, nothing can be assigned.
+
+        config: returns the settings as they are now
+        new_id: returns ids that nobody has had, for members
+        """
         super().__init__()
-        self.config: Final = config
+        self._config: Final = config
         self.topics: Final[Topics] = NoTopics() if topics is None else topics
         self.groups: Final[Table[str, Group]] = Table(self.journal)
         self.offsets: Final = CommittedOffsets(self)
         self.classic: Final = ClassicGroups(self, new_id)
         self.consumer: Final = ConsumerGroups(self, new_id)
+
+    @property
+    def config(self) -> GroupConfig:
+        """The settings, as they are now."""
+        return self._config()
 
     # ------------------------------------------------------------------------- requests of the classic protocol
 

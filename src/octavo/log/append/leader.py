@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from octavo.errors import AppendRefused, FormatError
+from octavo.errors import AppendRefused, FormatError, LimitExceeded
+from octavo.log.append.readiness import ALLOWANCE, TakesLong
 from octavo.log.append.refusals import JUMPING, MAX_LISTED, MIXED, records_refused, refused, undecodable
 from octavo.log.append.rewriting import Rewriter, target_codec
 from octavo.log.config.log_config import LogConfig
@@ -81,6 +82,7 @@ class AppendRules:
         Compressed records are decompressed before anything else is known of the batch, which saves a kernel call. If
         that fails, the kernel looks for other errors first. If it finds none, the records are `wanted`: this is called
         again, and a failure raises `AppendRefused`. Records are also `wanted` if they are plain but must be compressed.
+        Raises `TakesLong` if they are longer than the thread's `ALLOWANCE`.
         """
         outcome, size, _ = scan.entry_extent(view, position, len(view))
         if outcome != scan.MORE or view[position + MAGIC_AT] != CURRENT_MAGIC:
@@ -93,12 +95,21 @@ class AppendRules:
             return NO_BYTES, validate.AS_IT_IS
         inflater = SCRATCH.inflater
         inflater.clear()
+        left, limit = ALLOWANCE.left, inflater.limit
+        if left is not None:
+            inflater.limit = min(left, limit)
         try:
             _, end = inflater.add(codec, records)
         except FormatError as error:
+            if left is not None and left < limit and isinstance(error, LimitExceeded):
+                raise TakesLong from error
             if wanted:
                 raise undecodable(error, position) from error
             return NO_BYTES, validate.AS_IT_IS
+        finally:
+            inflater.limit = limit
+        if left is not None:
+            ALLOWANCE.left = left - end
         if end > _KEPT:
             SCRATCH.inflater = Inflater()
         return np.frombuffer(inflater.buffer, np.uint8), validate.IN_PLAIN

@@ -1,18 +1,48 @@
-"""Whether appends are as fast as they will be, or something has to be loaded first: `is_quick`, `prepare`, `settle`.
+"""What a thread that must not pause has to know of appends: `is_quick`, `prepare`, `settle` and `Allowance`.
 
 The first append of a process imports NumPy, and a quarter of a megabyte later kernels are loaded. Until that is done,
-and while kernels are being compiled, a thread that must not pause leaves appends to other threads.
+and while kernels are being compiled, a thread that must not pause leaves appends to other threads. Later it leaves
+those to them whose records turn out to be long: a few kilobytes can be decompressed to hundreds of megabytes. And it
+leaves those to them that have to be compressed, which can take a second for a megabyte, and those before which a
+segment has to be written to the disk.
 """
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from typing import Final
 
+from octavo.errors.root import Signal
+
+_QUICKLY_INFLATED: Final = 4 << 20  # bytes of decompressed records that are checked without a noticeable pause
 _QUICKLY_INTERPRETED: Final = 32 << 10  # bytes; interpreted kernels take up to 20 ms for so many
 
 _is_prepared = False
 _is_loaded = False  # nothing is left to be loaded
 _is_settled = False
+
+
+class TakesLong(Signal):
+    """The thread has an allowance, and an append takes longer than that. None of its records was appended."""
+
+
+class MustCompress(TakesLong):
+    """The topic wants another codec than the records have."""
+
+
+class MustWait(TakesLong):
+    """Another thread changes the log, or the append waits for the disk, such as one that begins a segment."""
+
+
+class Allowance(threading.local):
+    """How many bytes of decompressed records the current thread may still check before `TakesLong` is raised."""
+
+    left: int | None = None  # None: as many as there are
+
+
+ALLOWANCE: Final = Allowance()
 
 
 def is_quick(size: int) -> bool:
@@ -25,16 +55,48 @@ def is_quick(size: int) -> bool:
     from octavo.records.kernels import is_loaded, must_load, validate
 
     _is_loaded = is_loaded(validate.validate)
-    return _is_loaded or (size <= _QUICKLY_INTERPRETED and not must_load(size))
+    return _is_loaded or (size <= _QUICKLY_INTERPRETED and not must_load(_QUICKLY_INTERPRETED))
+
+
+def quickly_inflated(size: int) -> int:
+    """Return to how many bytes an append of so many, which `is_quick`, may be decompressed without a pause."""
+    return _QUICKLY_INFLATED if _is_loaded else _QUICKLY_INTERPRETED - size
+
+
+@contextlib.contextmanager
+def without_pause() -> Iterator[None]:
+    """Have `TakesLong` raised in the body of a `with` where the current thread would pause."""
+    ALLOWANCE.left = quickly_inflated(0)
+    try:
+        yield
+    finally:
+        ALLOWANCE.left = None
 
 
 def prepare() -> None:
-    """Import what every append needs. Call this in a thread that may pause."""
+    """Import what every append needs. Call this in a thread that may pause.
+
+    If the first import of NumPy is interrupted, the process can never import it again. Interrupts come in the main
+    thread, so that another one imports it.
+    """
     global _is_prepared
     if not _is_prepared:
-        import octavo.log.append.validator  # noqa: F401 # it imports all else
-
+        if threading.current_thread() is threading.main_thread():
+            importing = threading.Thread(target=_try_to_import, name="octavo-importing")
+            with contextlib.suppress(RuntimeError):  # there can be no more threads
+                importing.start()
+                importing.join()
+        _import_all()
         _is_prepared = True
+
+
+def _try_to_import() -> None:
+    with contextlib.suppress(Exception):  # whoever waits for this tries again, and is told why it fails
+        _import_all()
+
+
+def _import_all() -> None:
+    import octavo.log.append.validator  # noqa: F401 # it imports all else
 
 
 def settle() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from octavo.errors import FormatError, InvalidInput
+from octavo.log.append.readiness import ALLOWANCE, MustCompress
 from octavo.log.append.refusals import (
     MAX_LISTED,
     MIXED,
@@ -60,8 +61,11 @@ class Rewriter:
         """Return the batch with the topic's codec. `header`: the header that it would have in the log if not rewritten.
 
         `plain`: its decompressed records. `found`: what the kernel found in them. `position`: for errors only.
+        Raises `MustCompress` if the thread has an `ALLOWANCE`.
         """
         assert self.target is not None
+        if self.target is not Codec.NONE and ALLOWANCE.left is not None:
+            raise MustCompress
         _check_producer(header, position)
         attributes = header.attributes & _KEPT | self.target
         records: Buffer

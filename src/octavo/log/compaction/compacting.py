@@ -158,7 +158,7 @@ class Compaction:
                 raise
             with log.change.or_fail():
                 replace_segments(storage, folder, old, offered)
-            log.segments.remove_later(old, log.removal_ms(now_ms))
+            log.segments.remove_later(old, log.removal(now_ms))
             new = Segment(storage, folder, cleaned.base_offset, size=cleaned.size, created_ms=old[-1].created_ms)
             segments = (*now.segments[:first], new, *now.segments[first + len(old) :])
             log.publish(segments, now.start_offset, now.end_offset, now.high_watermark, now.generation)

@@ -54,9 +54,13 @@ class Groups(Hosts[GroupShard]):
         for host in self.running:
             host.resign()
 
+    def adopt(self, config: GroupConfig) -> None:
+        """Have other settings from now on, where they matter only to what happens later."""
+        self._config = config
+
     def _new_host(self, log: Log) -> Host[GroupShard]:
         def make() -> GroupShard:
-            return GroupShard(self._config, lambda: str(uuid4()), self._known)
+            return GroupShard(lambda: self._config, lambda: str(uuid4()), self._known)
 
         return Host(log, make, _read_key, wall_ms=self._data.now_ms)
 
@@ -118,7 +122,7 @@ class ReadGroups:
 
     def read(self, partition: TopicPartition, log: ReadableLog) -> None:
         """Read what was added to a partition of `__consumer_offsets` since the last call."""
-        shard = self._shards.setdefault(partition, GroupShard(GroupConfig(), str))
+        shard = self._shards.setdefault(partition, GroupShard(GroupConfig, str))
         self._next_offsets[partition] = replay(
             log, self._next_offsets.get(partition, 0), lambda batch: apply_batch(shard, batch, _read_key)
         )

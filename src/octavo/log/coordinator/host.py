@@ -1,17 +1,20 @@
 """Run the coordinator of one partition of an internal topic: `Host`.
 
 It loads the shard from the log, appends what the shard writes, and then hands over the answers. Any thread may call it.
+One with an `ALLOWANCE` never pauses: `MustWait` is raised, and nothing has happened, if the shard has to be loaded, if
+another thread is at it or at its log, if an append waits for the disk, and if something has to be done outside.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Generic, TypeVar
 
 from octavo.coordinator.shard import Now, Origin, Outcome, Producer, Shard
 from octavo.errors import OctavoError
+from octavo.log.append.readiness import ALLOWANCE, MustWait, TakesLong, is_quick
 from octavo.log.coordinator.internal_topic import replay
 from octavo.log.log import Log
 from octavo.log.origin import Origin as AppendOrigin
@@ -65,27 +68,36 @@ class Host(Generic[S]):
         Raises what `Log.append` raises; then nothing has happened. Raises what `perform` raises; then it has happened,
         but nobody is answered.
         """
-        with self._lock:
+        with self.held():
             shard = self._loaded()
             outcome = self._run(shard, lambda: action(shard), durable=durable)
         self._hand_over(outcome, durable=durable)
 
     def held(self) -> AbstractContextManager[object]:
         """Let nobody else do anything to the shard in the body of a `with`."""
-        return self._lock
+        return self._lock if ALLOWANCE.left is None else self._held_at_once()
+
+    @contextmanager
+    def _held_at_once(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise MustWait
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def ask(self, question: Callable[[S], A]) -> A:
         """Return what the shard knows, without changing it."""
-        with self._lock:
+        with self.held():
             return question(self._loaded())
 
     def tick(self) -> None:
         """Have everything happen whose time has come."""
         while True:
-            with self._lock:
-                shard = self._shard
-                if shard is None:
+            with self.held():
+                if self._next_ms is None:
                     return
+                shard = self._loaded()  # if the end of the last write is not known, from the log
                 shard.end_offset = self.log.end_offset
                 outcome = shard.tick(self._now())
                 if outcome is None:
@@ -98,11 +110,6 @@ class Host(Generic[S]):
     def next_ms(self) -> int | None:
         """When `tick` has something to do, in milliseconds of the clock; None if it never has."""
         return self._next_ms
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether a call need not wait: the state is loaded, and no other thread writes to the log."""
-        return self._shard is not None and not self.log.is_busy
 
     def load(self) -> None:
         """Load the state, unless that was done already."""
@@ -146,11 +153,11 @@ class Host(Generic[S]):
         return outcome
 
     def _write(self, shard: S, outcome: Outcome, *, durable: bool) -> None:
-        if outcome.records:
+        if outcome.records or outcome.effects:
             self._shard = None  # if an exception comes in the middle of the write, everything is loaded again
             try:
-                self.log.append(_batches(outcome, self._wall_ms()), origin=AppendOrigin.COORDINATOR)
-            except (OctavoError, OSError):
+                self._append(outcome)
+            except (OctavoError, OSError, TakesLong):
                 shard.undo(outcome.mark)
                 self._keep(shard)
                 raise
@@ -158,6 +165,16 @@ class Host(Generic[S]):
         self._keep(shard)
         if durable and outcome.is_decision:
             self.log.flush()
+
+    def _append(self, outcome: Outcome) -> None:
+        may_pause = ALLOWANCE.left is None
+        if not may_pause and (outcome.effects or self.log.would_wait()):
+            raise MustWait
+        if outcome.records:
+            batches = _batches(outcome, self._wall_ms())
+            if not may_pause and not is_quick(len(batches)):
+                raise MustWait
+            self.log.append(batches, origin=AppendOrigin.COORDINATOR)
 
     def _keep(self, shard: S) -> None:
         self._shard = shard
@@ -171,6 +188,8 @@ class Host(Generic[S]):
 
     def _loaded(self) -> S:
         if self._shard is None:
+            if ALLOWANCE.left is not None:
+                raise MustWait
             shard = self._make()
             replay(self.log, 0, lambda batch: apply_batch(shard, batch, self._read_key))
             shard.journal.keep(shard.journal.mark())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from uuid import UUID
 
 from octavo.coordinator.shard import Shard
+from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.coordinator.host import Host
 from octavo.log.coordinator.internal_topic import InternalTopic
 from octavo.log.names import TopicPartition
@@ -56,9 +57,14 @@ class Hosts(ABC, Generic[S]):
         return self._topic.id is not None or bool(self._topic.logs())
 
     def drop_old(self) -> None:
-        """Forget what ran for a topic that was deleted. Whoever waits is answered."""
+        """Forget what ran for a topic that was deleted. Whoever waits is answered.
+
+        A thread with an `ALLOWANCE` does not wait for those who run something: `MustWait` is raised.
+        """
         if self._hosts_of == self._topic.id:
             return
+        if self.running and ALLOWANCE.left is not None:
+            raise MustWait
         with self._lock:
             old, self.running = self.running, ()
             self._hosts, self._hosts_of = {}, self._topic.id

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from octavo.errors import BadDirectory, FormatError
+from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.reading.readable_log import ReadableLog
@@ -62,14 +63,24 @@ class InternalTopic:
         return [log for log in self._data.logs if log.partition.topic == self.name]
 
     def partition_for(self, key: str) -> TopicPartition:
-        """The partition for a group or a transactional id. Creates the topic if needed."""
-        with self._lock:
-            if self.name not in self._data.topics:
-                if self.logs():
-                    self._data.set_config(self.name, CONFIGS[self.name])  # adds the topic to the metadata
-                else:
-                    self._data.create_topic(self.name, PARTITIONS, CONFIGS[self.name])
+        """The partition for a group or a transactional id. Creates the topic if needed.
+
+        A thread with an `ALLOWANCE` does not wait for that: `MustWait` is raised.
+        """
+        if self.name not in self._data.topics:
+            if ALLOWANCE.left is not None:
+                raise MustWait
+            self._create()
         return TopicPartition(self.name, partition_of(key, len(self._data.topics[self.name].partitions)))
+
+    def _create(self) -> None:
+        with self._lock:
+            if self.name in self._data.topics:
+                return
+            if self.logs():
+                self._data.set_config(self.name, CONFIGS[self.name])  # adds the topic to the metadata
+            else:
+                self._data.create_topic(self.name, PARTITIONS, CONFIGS[self.name])
 
     def log_for(self, key: str) -> Log:
         """The log of the partition for a group or a transactional id."""

@@ -53,6 +53,7 @@ from octavo.errors import (
     WrongTimeout,
     WrongTransactionState,
 )
+from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.closing import Attempts
 from octavo.log.coordinator.host import Host
 from octavo.log.coordinator.hosts import Hosts
@@ -109,7 +110,12 @@ class Transactions(Hosts[TransactionShard]):
 
     def _new_shard(self) -> TransactionShard:
         level = self._data.feature_level(_FEATURE)
-        return TransactionShard(replace(self._config, transaction_version=level), self._producer_ids.next)
+        return TransactionShard(replace(self._config, transaction_version=level), self._next_producer_id)
+
+    def _next_producer_id(self) -> int:
+        if ALLOWANCE.left is not None:  # it may have to be written to the disk which are taken
+            raise MustWait
+        return self._producer_ids.next()
 
     def _recover(self, host: Host[TransactionShard]) -> None:
         """Abort what should not be open in any log, before any producer begins."""

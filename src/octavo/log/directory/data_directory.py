@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
-from octavo.errors import Closed, DirectoryLocked, InvalidInput, UnknownPartition
+from octavo.errors import BadDirectory, Closed, DirectoryLocked, InvalidInput, UnknownPartition
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.closing import Attempts, ClosedByWith
 from octavo.log.config.broker_defaults import BrokerDefaults
@@ -95,6 +95,7 @@ class DataDirectory(ClosedByWith):
         even_if_replicated: bool = ...,
         on_progress: OnProgress | None = ...,
         lock_timeout: float = ...,
+        node_id: int | None = ...,
     ) -> DataDirectory: ...
 
     @overload
@@ -113,6 +114,7 @@ class DataDirectory(ClosedByWith):
         even_if_replicated: bool = False,
         on_progress: OnProgress | None = None,
         lock_timeout: float = 0,
+        node_id: int | None = None,
     ) -> DataDirectory | WatchedDirectory:
         """Open a directory for writing, or create it. Several folders form one directory on several disks.
 
@@ -126,6 +128,7 @@ class DataDirectory(ClosedByWith):
             changed
         on_progress: called with the progress of checking a partition, after an unclean shutdown
         lock_timeout: how many seconds to wait while another process has the directory open
+        node_id: the id of the node that the directory belongs to; a new directory gets it, by default 1
 
         A commit of staged batches that was interrupted is finished; see `commit_staged`.
 
@@ -139,6 +142,7 @@ class DataDirectory(ClosedByWith):
         if read_only:
             return WatchedDirectory(several, storage)
         from octavo.log.metadata import MetadataStore
+        from octavo.log.metadata.store import FIRST_NODE
 
         folders: list[DataFolder] = []
         deadline = time.monotonic() + lock_timeout
@@ -149,6 +153,8 @@ class DataDirectory(ClosedByWith):
             find_all_partitions(several)
             share_broker_epoch(folders)
             known = MetadataStore.open(several, storage=storage, read_only=True)
+            if node_id is not None and known.node_id not in (None, node_id):
+                raise BadDirectory(several[0], f"it belongs to node {known.node_id}, not to node {node_id}")
             if not even_if_replicated:
                 known.check_charge()
             _check(folders, known, BrokerDefaults(known, broker_config), storage, may_have_gaps=may_have_gaps)
@@ -156,7 +162,8 @@ class DataDirectory(ClosedByWith):
             if has_journal:
                 _commits(several, storage).check()
             storage = folders[0].storage  # changes begin here; this storage refuses them in a forked process
-            metadata = MetadataStore.open(several, storage=storage, read_only=False)
+            new_node_id = FIRST_NODE if node_id is None else node_id
+            metadata = MetadataStore.open(several, storage=storage, read_only=False, new_node_id=new_node_id)
             defaults = BrokerDefaults(metadata, broker_config)
             directory = DataDirectory(
                 folders, metadata, defaults, storage=storage, clock=clock, on_progress=on_progress
@@ -227,11 +234,23 @@ class DataDirectory(ClosedByWith):
     def _changing(self) -> Iterator[None]:
         with self._lock:
             self._check_open()
+            observer = self._observer
+            if observer is not None:
+                observer.metadata_changing()
             try:
                 yield
             finally:  # a deletion that fails may have deleted much
-                if self._observer is not None:
+                if observer is not None:
+                    observer.metadata_changed()
+
+    def tell_again(self) -> None:
+        """Tell the observer that metadata have changed, unless another thread has the lock: then ask again later."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._is_open and self._observer is not None:
                     self._observer.metadata_changed()
+            finally:
+                self._lock.release()
 
     def observe(self, observer: DirectoryObserver) -> None:
         """Have `observer` told of every change of metadata and logs from now on. There is only one at a time."""

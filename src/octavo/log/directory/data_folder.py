@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from octavo.errors import BadDirectory, OctavoError
 from octavo.log.at_once import TOO_MANY_OPEN
 from octavo.log.checkpoints import Checkpoints, Kept
-from octavo.log.clock import Clock
+from octavo.log.clock import Clock, Deadline
 from octavo.log.closing import Attempts
 from octavo.log.config.broker_defaults import TopicConfig
 from octavo.log.files.clean_shutdown import read_broker_epoch, remove_mark, was_clean, write_mark
@@ -50,7 +50,7 @@ class DataFolder:
         self._is_open = True
         self._is_loading = False  # a log is being opened, or an exception has interrupted its opening
         self._with_gaps: Final[set[TopicPartition]] = set()  # what `check` was told
-        self._deleted: list[tuple[int, Path]] = []  # renamed folders, each with the time at which to remove it
+        self._deleted: list[tuple[Deadline, Path]] = []  # renamed folders, each with the time at which to remove it
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise BadDirectory(path, "there is no permission to read and write in this folder")
         self.lock: Final = DirectoryLock.acquire(path, storage)
@@ -68,7 +68,9 @@ class DataFolder:
         """Remove the mark of a clean shutdown, so that a crash from now on is noticed."""
         self._has_begun = True
         asides = ((path, AsideFolder.parse(path.name)) for path in sorted(self.path.iterdir()))
-        self._deleted = [(0, path) for path, aside in asides if aside is not None and aside.why is Aside.DELETE]
+        self._deleted = [
+            (Deadline(0, 0), path) for path, aside in asides if aside is not None and aside.why is Aside.DELETE
+        ]
         if not remove_mark(self.storage, self.path):
             # A process that died may have renamed files without a sync. We have read the new names, so they must last.
             self.storage.sync_folder(self.path)
@@ -243,13 +245,13 @@ class DataFolder:
         if self.partitions[partition].exists():  # if not, it was renamed, and the next opening finds it
             deleted = self.path / aside_folder_name(partition, Aside.DELETE)
             self.storage.rename(self.partitions[partition], deleted)
-            self._deleted.append((now_ms + delay_ms, deleted))
+            self._deleted.append((Deadline(now_ms, delay_ms), deleted))
 
     def remove_deleted(self, now_ms: int) -> int:
         """Remove the folders of deleted partitions whose delay has passed. Returns how many were removed."""
         attempts = Attempts()
         before = len(self._deleted)
-        for deleted in [deleted for deleted in self._deleted if deleted[0] <= now_ms]:
+        for deleted in [deleted for deleted in self._deleted if deleted[0].is_over(now_ms)]:
             with attempts:
                 self._remove_folder(deleted[1])
                 self._deleted.remove(deleted)

@@ -6,7 +6,6 @@ ZooKeeper's: `broker.id`, and an optional `cluster.id`. Both are read and writte
 
 from __future__ import annotations
 
-import base64
 import re
 import uuid
 from collections.abc import Iterable, Mapping
@@ -21,6 +20,8 @@ from octavo.log.files.small_file import read_small_file
 from octavo.log.names import META_PROPERTIES
 from octavo.log.storage import Storage
 from octavo.records.layout import MAX_INT32
+from octavo.records.uuid_text import read_uuid as read_uuid
+from octavo.records.uuid_text import write_uuid as write_uuid
 
 ZERO_ID: Final = uuid.UUID(int=0)
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
@@ -28,20 +29,7 @@ _RESERVED_DIRECTORY_IDS: Final = 100  # the first ids have meanings such as unas
 _RESERVED: Final = frozenset(uuid.UUID(int=number) for number in range(_RESERVED_DIRECTORY_IDS))
 
 _MAX_SIZE: Final = 1 << 20
-_ID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
-
-
-def write_uuid(value: uuid.UUID) -> str:
-    """Return an id as Kafka writes it: 22 characters of URL-safe base64, without padding."""
-    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
-
-
-def read_uuid(text: str) -> uuid.UUID:
-    """Parse an id written by `write_uuid` or by Kafka. Raises `InvalidInput`."""
-    if _ID_TEXT.fullmatch(text) is None:
-        raise InvalidInput(f"{text[:40]!r} is no id: 22 characters of URL-safe base64 are")
-    return uuid.UUID(bytes=base64.urlsafe_b64decode(text[:22] + "=="))
 
 
 def random_uuid() -> uuid.UUID:

@@ -47,8 +47,11 @@ FIRST_NODE: Final = 1
 class MetadataStore:
     """The topics of a directory: their ids, partitions and configurations. For one thread at a time; `close` it."""
 
-    def __init__(self, folders: Sequence[Path], *, storage: Storage, read_only: bool, clock: Clock) -> None:
+    def __init__(
+        self, folders: Sequence[Path], *, storage: Storage, read_only: bool, clock: Clock, new_node_id: int
+    ) -> None:
         """Do not call this; use `open`."""
+        self._new_node_id = new_node_id
         self._folders = tuple(folders)
         self._storage = storage
         self._read_only = read_only
@@ -68,16 +71,17 @@ class MetadataStore:
         storage: Storage,
         read_only: bool,
         clock: Clock = wall_clock_ms,
+        new_node_id: int = FIRST_NODE,
     ) -> Self:
         """Open the metadata of one data directory, in one or several existing folders.
 
         For writing, the caller must hold the locks of the folders. Folders without an identity get one, and a new
-        directory gets its metadata log. Raises `BadDirectory` and `CorruptFile` if the folders do not belong to one
-        node, or cannot be read.
+        directory gets its metadata log and `new_node_id`. Raises `BadDirectory` and `CorruptFile` if the folders do
+        not belong to one node, or cannot be read.
         """
         if not folders:
             raise InvalidInput("a data directory has at least one folder")
-        store = cls(folders, storage=storage, read_only=read_only, clock=clock)
+        store = cls(folders, storage=storage, read_only=read_only, clock=clock, new_node_id=new_node_id)
         if not read_only:
             store._complete()
         return store
@@ -328,7 +332,7 @@ class MetadataStore:
             self._log.sync()
         known = self._whose.any
         if known is None and self._log is None:
-            self._create(MetaProperties(cluster_id=write_uuid(random_uuid()), node_id=FIRST_NODE))
+            self._create(MetaProperties(cluster_id=write_uuid(random_uuid()), node_id=self._new_node_id))
         elif known is None:
             self._identify(self._voter_identity())
         elif known.version == 1:
@@ -375,7 +379,7 @@ class MetadataStore:
         if self._log is None:
             identity = MetaProperties(
                 cluster_id=write_uuid(random_uuid()) if identity.cluster_id is None else identity.cluster_id,
-                node_id=FIRST_NODE if identity.node_id is None else identity.node_id,
+                node_id=self._new_node_id if identity.node_id is None else identity.node_id,
             )
             self._create(identity, self._first_records())
         assert self.node_id is not None

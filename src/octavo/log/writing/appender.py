@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.errors import AppendRefused, ErrorCode
+from octavo.log.append.readiness import ALLOWANCE, MustWait, prepare
 from octavo.log.append.validated import Validated
 from octavo.log.config.log_config import LogConfig
 from octavo.log.origin import Origin
@@ -62,6 +63,7 @@ class Appender:
         return self._append(checked, self._log.clock(), covers_gaps=covers_gaps)
 
     def _make_validator(self) -> Validator:
+        prepare()
         from octavo.log.append.validator import Validator
 
         config = self._log.config
@@ -82,9 +84,12 @@ class Appender:
         entries = log.epochs.entries
         if not entries or not spans[0].leader_epoch == entries[-1].epoch == spans[-1].leader_epoch:
             self._note_epochs(spans)  # otherwise those in between are the same, because epochs never decrease
+        must_roll = log.limits.must_roll(view.segments[-1], size, spans, now_ms)
+        if must_roll and ALLOWANCE.left is not None and log.flushing.would_wait(base_offset):
+            raise MustWait
         change.unfinished = view.end_offset
         try:
-            if not log.limits.must_roll(view.segments[-1], size, spans, now_ms):
+            if not must_roll:
                 log.write(parts, size, spans, producers)
             elif (
                 size <= config.segment_bytes

@@ -88,20 +88,35 @@ class Flushing:
 
     # ----------------------------------------------------------------------------------------------------------- roll
 
+    def would_wait(self, base_offset: int) -> bool:
+        """Return whether `before_roll` would wait for the disk."""
+        log = self._log
+        is_recorded = log.checkpoints.has_recovery_point(log.partition)
+        return not is_recorded or self._must_flush_all(base_offset) or self._is_behind()
+
     def before_roll(self, base_offset: int) -> None:
         """Wait until a segment may begin at `base_offset`. The old one is sealed."""
         log = self._log
-        # Recovery does not look into a segment before the recovery point, so that the last index entries, which sealing
-        # has just written, would not be rebuilt.
-        is_flushed = log.segments.recovery_point >= log.view.end_offset
-        if self._may_have_gaps or base_offset > log.view.end_offset or is_flushed:
+        if self._must_flush_all(base_offset):
             self._flush(only_rolled=False)
             return
         if not log.checkpoints.has_recovery_point(log.partition):  # the background has not come to it yet
             self._record(log.segments.recovery_point)
-        count, size = log.segments.unflushed(log.view)
-        if count >= _MOST_SEGMENTS or size >= _MOST_BYTES:
+        if self._is_behind():
             self._flush(only_rolled=True)
+
+    def _must_flush_all(self, base_offset: int) -> bool:
+        """Return whether the old segment has to be on the disk before one begins at `base_offset`."""
+        log = self._log
+        # Recovery does not look into a segment before the recovery point, so that the last index entries, which sealing
+        # has just written, would not be rebuilt.
+        is_flushed = log.segments.recovery_point >= log.view.end_offset
+        return self._may_have_gaps or base_offset > log.view.end_offset or is_flushed
+
+    def _is_behind(self) -> bool:
+        """Return whether too much has rolled and is not flushed."""
+        count, size = self._log.segments.unflushed(self._log.view)
+        return count >= _MOST_SEGMENTS or size >= _MOST_BYTES
 
     def note_gap(self, base_offset: int) -> None:
         """Record that no offsets are missing before the empty segment at `base_offset`, although there are none.

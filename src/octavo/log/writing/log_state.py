@@ -18,7 +18,7 @@ from typing import Final
 
 from octavo.errors import OctavoError
 from octavo.log.checkpoints import Checkpoints, Kept
-from octavo.log.clock import Clock
+from octavo.log.clock import Clock, Deadline
 from octavo.log.config.log_config import LogConfig
 from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
@@ -171,9 +171,9 @@ class LogState:
             self.config = config
             self.config_is_known = is_known
 
-    def removal_ms(self, now_ms: int) -> int:
+    def removal(self, now_ms: int) -> Deadline:
         """Return the time at which the files of a segment that is deleted now may be removed."""
-        return now_ms + self.config.file_delete_delay_ms
+        return Deadline(now_ms, self.config.file_delete_delay_ms)
 
     def kept(self) -> Kept:
         """Return the offsets of this log for the directory's checkpoints."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from octavo.log.clock import Deadline
 from octavo.log.names import LOG, base_offset_of
 from octavo.log.segment.open_files import with_room
 from octavo.log.segment.segment import Segment
@@ -41,7 +42,7 @@ class LogSegments:
         self.unsynced_snapshot: Path | None = None  # the last one that a roll has written
         self._leaving: list[Segment] = []  # segments that have left the log, files not yet renamed
         self._one_by_one = False  # each has to be gone from the disk before the next
-        self._deleted: list[tuple[int, Segment]] = []  # renamed segments, each with the time of its removal
+        self._deleted: list[tuple[Deadline, Segment]] = []  # renamed segments, each with the time of its removal
 
     # ----------------------------------------------------------------------------------------------------------- make
 
@@ -124,38 +125,38 @@ class LogSegments:
         self._leaving += segments
         self._one_by_one |= one_by_one
 
-    def put_away_leaving(self, due_ms: int) -> None:
+    def put_away_leaving(self, removal: Deadline) -> None:
         """Rename the files of segments that have left the log, also those that could not be renamed before."""
         while self._leaving:
             segment = self._leaving[0]
             segment.put_away()
-            self._deleted.append((due_ms, segment))
+            self._deleted.append((removal, segment))
             if len(self._leaving) == 1 or self._one_by_one:
                 self.sync_folder()  # before the start offset is no longer recorded
             del self._leaving[0]
         self._one_by_one = False
 
-    def put_away(self, segment: Segment, due_ms: int) -> None:
+    def put_away(self, segment: Segment, removal: Deadline) -> None:
         """Rename the files of a segment for deletion, and sync the folder."""
         segment.put_away()
-        self._deleted.append((due_ms, segment))
+        self._deleted.append((removal, segment))
         self.sync_folder()
 
-    def remove_later(self, segments: Iterable[Segment], due_ms: int) -> None:
-        """Remove the files of these segments, which are renamed already, when `due_ms` has come."""
-        self._deleted += [(due_ms, segment) for segment in segments]
+    def remove_later(self, segments: Iterable[Segment], removal: Deadline) -> None:
+        """Remove the files of these segments, which are renamed already, when `removal` is over."""
+        self._deleted += [(removal, segment) for segment in segments]
 
     def due(self, now_ms: int) -> list[Segment]:
         """Return the segments whose files may be removed at `now_ms`."""
-        return [segment for due_ms, segment in self._deleted if due_ms <= now_ms]
+        return [segment for removal, segment in self._deleted if removal.is_over(now_ms)]
 
     def forget_removed(self, removed: Segment) -> None:
         """Note that the files of a segment that was `due` are removed."""
-        self._deleted = [(due_ms, segment) for due_ms, segment in self._deleted if segment is not removed]
+        self._deleted = [deleted for deleted in self._deleted if deleted[1] is not removed]
 
     def remove_all(self, now_ms: int) -> None:
         """Remove the files of all segments that have left the log, whatever their delay."""
-        self.put_away_leaving(now_ms)
+        self.put_away_leaving(Deadline(now_ms, 0))
         for _, segment in self._deleted:
             segment.remove_deleted()
         self._deleted.clear()

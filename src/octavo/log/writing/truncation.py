@@ -37,7 +37,7 @@ def truncate(log: LogState, offset: int, now_ms: int) -> None:
         if offset < view.start_offset:
             checkpoints.set_start_offset(log.partition, offset)
         for segment in reversed(view.segments[len(stay) :]):
-            segments.put_away(segment, log.removal_ms(now_ms))
+            segments.put_away(segment, log.removal(now_ms))
         active.truncate_to(offset, now_ms)
         active.sync()
         data_end = active.end_offset()[0]
@@ -59,7 +59,7 @@ def start_anew(log: LogState, offset: int, now_ms: int) -> None:
     with log.change.or_fail():
         log.checkpoints.set_start_offset(log.partition, offset)
         for segment in reversed(view.segments):
-            segments.put_away(segment, log.removal_ms(now_ms))
+            segments.put_away(segment, log.removal(now_ms))
         log.epochs.clear()
         log.replay.begin(offset, NO_OFFSET, now_ms)
         new = segments.create(offset, created_ms=now_ms)

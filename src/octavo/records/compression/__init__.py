@@ -95,6 +95,10 @@ class Inflater:
         """The most bytes of one buffer."""
         return self._out.limit
 
+    @limit.setter
+    def limit(self, limit: int) -> None:
+        self._out.limit = limit
+
     @property
     def end(self) -> int:
         """The end of what was added. A kernel that wrote to what `reserve` returned moves it."""

@@ -27,7 +27,7 @@ class Running:
         self.now_ms = 1_000_000
 
     def _new(self) -> GroupShard:
-        return GroupShard(self.config, lambda: str(next(self._ids)))
+        return GroupShard(lambda: self.config, lambda: str(next(self._ids)))
 
     def do(self, action: Callable[[GroupShard], Any], *, fails: bool = False) -> Any:
         answers: list[Any] = []

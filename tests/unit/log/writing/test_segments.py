@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from octavo.log.clock import Deadline
 from octavo.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
 from octavo.log.storage import DISK
 from octavo.log.view import View
@@ -26,7 +27,7 @@ def test_files_of_a_segment_that_leaves_are_renamed_and_due_for_removal(segments
     segments.leave([old])
     before = segments.has_leaving
     assert files(tmp_path) == {file_name(0, LOG), file_name(5, LOG)}
-    segments.put_away_leaving(60)
+    segments.put_away_leaving(Deadline(0, 60))
     assert (before, segments.has_leaving) == (True, False)
     assert files(tmp_path) == {file_name(0, LOG) + DELETED, file_name(5, LOG)}
     assert segments.due(59) == []
@@ -39,7 +40,7 @@ def test_files_of_a_segment_that_leaves_are_renamed_and_due_for_removal(segments
 
 def test_when_a_log_is_closed_all_that_has_left_it_is_removed(segments: LogSegments, tmp_path: Path) -> None:
     one, other = segments.create(0, created_ms=0), segments.create(5, created_ms=0)
-    segments.put_away(one, 1_000_000)
+    segments.put_away(one, Deadline(0, 1_000_000))
     segments.leave([other])
     segments.remove_all(0)
     assert files(tmp_path) == set()

@@ -71,7 +71,7 @@ class Consumers(Running):
         self.do(GroupShard.loaded)
 
     def _new(self) -> GroupShard:
-        return GroupShard(self.config, lambda: f"id{next(self._ids)}", self.topics)
+        return GroupShard(lambda: self.config, lambda: f"id{next(self._ids)}", self.topics)
 
     @property
     def group(self) -> ConsumerGroup:

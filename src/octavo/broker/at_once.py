@@ -1,0 +1,34 @@
+"""What coordinators do at once, in the thread that serves, or in another one if that thread would pause.
+
+What is left to the other one is done there from the beginning. What coordinators have done is undone by then: either
+everything that a request changes has happened, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from octavo.broker.answers import Later, Parked, Parts, Work
+from octavo.log.append.readiness import TakesLong, without_pause
+
+A = TypeVar("A", bound=Parts | Parked)
+
+
+def at_once_or_later(work: Callable[[], A]) -> A | Later:
+    """Make an answer at once if the thread need not pause for it; otherwise another thread makes it."""
+    try:
+        with without_pause():
+            return work()
+    except TakesLong:
+        return Later(work, Work.COORDINATE)
+
+
+def is_done_at_once(work: Callable[[], object]) -> bool:
+    """Do something if the thread need not pause for it. Return whether it was done."""
+    try:
+        with without_pause():
+            work()
+    except TakesLong:
+        return False
+    return True
