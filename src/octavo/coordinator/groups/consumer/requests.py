@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from octavo.errors import ErrorCode
+from octavo.errors.root import Signal
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
@@ -80,7 +81,7 @@ class DescribedConsumerGroup(NamedTuple):
     members: Sequence[DescribedMember] = ()
 
 
-class Refused(Exception):
+class Refused(Signal):
     """A request cannot be granted, for a reason that Kafka has an error for."""
 
     def __init__(self, error_code: ErrorCode, message: str) -> None:
