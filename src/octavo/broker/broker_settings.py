@@ -35,7 +35,8 @@ class BrokerSetting(NamedTuple):
     is_dynamic: bool
 
 
-_HIDDEN: Final = {"log.initial.task.delay.ms"}  # Kafka does not show it either
+# Kafka does not show them either.
+_HIDDEN: Final = {"log.initial.task.delay.ms", "group.consumer.regex.refresh.interval.ms"}
 _DYNAMIC_OPTIONS: Final = {
     "max.connections",
     "max.connections.per.ip",
