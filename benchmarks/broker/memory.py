@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from statistics import median
 from typing import Final
 
@@ -77,7 +78,7 @@ def _smallest_kafka(scale: int) -> tuple[int, float]:
         with scratch() as folder:
             try:
                 with kafka(folder / "kafka", heap_mib=heap_mib) as broker:
-                    return heap_mib, _typical(broker, lambda broker=broker: _use(broker, scale))  # type: ignore[misc]
+                    return heap_mib, _typical(broker, partial(_use, broker, scale))
             except (BrokerFailed, subprocess.CalledProcessError, OSError) as error:
                 tell(f"Kafka does not carry it with {heap_mib} MiB: {type(error).__name__}")
     raise RuntimeError("Kafka carries the load with none of the heaps")
