@@ -48,9 +48,10 @@ def measure(*, scale: int) -> list[Result]:
 def _use(broker: Served, scale: int) -> None:
     """Produce small and large batches, compressed and not, and fetch them."""
     broker.create("used", 1, NO_DELAY)
+    size = _LOAD // scale // 1024 * 1024  # whole records
     for load in (librdkafka(16), librdkafka(1024), librdkafka(1024, **{"compression.type": "zstd"})):
-        replace(load, size=_LOAD // scale).run(broker, "produce", "used")
-    replace(Load(LIBRDKAFKA, FETCH), size=3 * _LOAD // scale).run(broker, "fetch", "used")
+        replace(load, size=size).run(broker, "produce", "used")
+    replace(Load(LIBRDKAFKA, FETCH), size=3 * size).run(broker, "fetch", "used")
 
 
 def _typical(broker: Served, use: Callable[[], None]) -> float:
