@@ -112,7 +112,8 @@ def _compiled() -> Path:
     if compiler is None or library is None:
         raise KafkaUnavailable("this benchmark needs a C compiler (`cc`), and confluent-kafka's wheel for Linux.")
     source = _HERE / "librdkafka_load.c"
-    digest = hashlib.sha256(source.read_bytes() + library.name.encode()).hexdigest()[:12]
+    # The program looks for the library where it is now, so another environment needs another program.
+    digest = hashlib.sha256(source.read_bytes() + str(library).encode()).hexdigest()[:12]
     target = FOLDER / f"librdkafka_load-{digest}"
     if not target.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from statistics import median
 from typing import Final
 
@@ -47,9 +48,10 @@ def measure(*, scale: int) -> list[Result]:
 def _use(broker: Served, scale: int) -> None:
     """Produce small and large batches, compressed and not, and fetch them."""
     broker.create("used", 1, NO_DELAY)
+    size = _LOAD // scale // 1024 * 1024  # whole records
     for load in (librdkafka(16), librdkafka(1024), librdkafka(1024, **{"compression.type": "zstd"})):
-        replace(load, size=_LOAD // scale).run(broker, "produce", "used")
-    replace(Load(LIBRDKAFKA, FETCH), size=3 * _LOAD // scale).run(broker, "fetch", "used")
+        replace(load, size=size).run(broker, "produce", "used")
+    replace(Load(LIBRDKAFKA, FETCH), size=3 * size).run(broker, "fetch", "used")
 
 
 def _typical(broker: Served, use: Callable[[], None]) -> float:
@@ -77,7 +79,7 @@ def _smallest_kafka(scale: int) -> tuple[int, float]:
         with scratch() as folder:
             try:
                 with kafka(folder / "kafka", heap_mib=heap_mib) as broker:
-                    return heap_mib, _typical(broker, lambda broker=broker: _use(broker, scale))  # type: ignore[misc]
+                    return heap_mib, _typical(broker, partial(_use, broker, scale))
             except (BrokerFailed, subprocess.CalledProcessError, OSError) as error:
                 tell(f"Kafka does not carry it with {heap_mib} MiB: {type(error).__name__}")
     raise RuntimeError("Kafka carries the load with none of the heaps")

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -97,7 +98,7 @@ def _works(broker: Served, scale: int) -> list[list[Callable[[], object]]]:
     """Return what the other clients do, each one thing after the other."""
     load = replace(librdkafka(16), size=(256 << 20) // scale)
     return [
-        [lambda number=number: broker.create(f"created-{number}", 8) for number in range(20 // scale or 1)],  # type: ignore[misc]
+        [partial(broker.create, f"created-{number}", 8) for number in range(20 // scale or 1)],
         [lambda: broker.create("rolled", 1, _SEGMENT), lambda: load.run(broker, "produce", "rolled")],
         [lambda: broker.create("compacted", 1, _COMPACTED), lambda: _produce_keys(broker, scale)],
     ]

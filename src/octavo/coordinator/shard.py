@@ -14,6 +14,7 @@ waits for the others.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
@@ -58,7 +59,7 @@ class Outcome(NamedTuple):
     end: int  # of the journal, after everything
 
 
-class Shard:
+class Shard(ABC):
     """The state of a coordinator, and what is happening to it.
 
     State is kept in `Tracked` objects and `Table`s. What a record says is applied by `apply`, at the start and later
@@ -159,22 +160,22 @@ class Shard:
         """Have something be done outside once the records are committed."""
         self._effects.append(effect)
 
+    @abstractmethod
     def apply(self, key: CoordinatorKey[Any], value: CoordinatorValue | None, origin: Origin) -> None:
         """Change the state as a record says."""
-        raise NotImplementedError
 
+    @abstractmethod
     def apply_marker(self, producer: Producer, *, commit: bool) -> None:
         """Change the state as the marker at the end of a transaction says."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loaded(self) -> None:
         """Go on after all records of the log were applied."""
-        raise NotImplementedError
 
+    @abstractmethod
     def resign(self) -> None:
         """Answer everybody who waits: another coordinator has the partition now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def expired(self, key: Key) -> None:
         """Do what has to happen at the time that was set for a key."""
-        raise NotImplementedError

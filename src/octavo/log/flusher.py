@@ -26,14 +26,17 @@ class Flusher:
         os.register_at_fork(after_in_child=self._reset)
 
     def _reset(self) -> None:
-        self._changed = threading.Condition()  # its lock is re-entrant, for signal handlers
+        # Re-entrant, for signal handlers. It is entered itself, and not the condition: that does so in Python, where an
+        # interrupt could come between the lock and the block, and nobody would ever release it.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._tasks: dict[Task, None] = {}  # in order, each once
         self._threads: list[threading.Thread] = []
         self._idle = 0  # number of threads that wait for a task
 
     def run_soon(self, task: Task) -> None:
         """Run the task in a thread, unless it is waiting for one already. If no thread can be started, run it here."""
-        with self._changed:
+        with self._lock:
             self._threads = [thread for thread in self._threads if thread.is_alive()]
             if task in self._tasks and self._threads:  # if there is no thread, an exception kept it from being started
                 return
@@ -60,7 +63,7 @@ class Flusher:
 
     def _next(self) -> Task | None:
         """Wait for a task; None if none has come for a while."""
-        with self._changed:
+        with self._lock:
             self._idle += 1
             self._changed.wait_for(lambda: self._tasks, timeout=_IDLE_S)
             self._idle -= 1

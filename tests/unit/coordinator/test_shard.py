@@ -37,6 +37,15 @@ class Counting(Shard):
         self.counts[key.group] = self.counts.get(key.group, 0) + 1
         self.origins.append(origin)
 
+    def apply_marker(self, producer: Producer, *, commit: bool) -> None:
+        raise AssertionError("there are no markers here")
+
+    def loaded(self) -> None:
+        raise AssertionError("nothing is loaded here")
+
+    def resign(self) -> None:
+        raise AssertionError("nobody else takes over here")
+
     def expired(self, key: Key) -> None:
         self.count("expired")
         self.answer(self.waiting.pop("one"), "too late")

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -75,3 +80,43 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
         threads.run_soon(in_child.set)
         os._exit(0 if in_child.wait(30) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_no_interrupt_leaves_the_lock_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flusher, "_IDLE_S", 0)
+    number, is_interrupted = 0, True
+    while is_interrupted:
+        threads = Flusher()
+        is_interrupted = _interrupt(partial(threads.run_soon, int), number)
+        taken: list[bool] = []
+        other = threading.Thread(target=lambda: taken.append(threads._lock.acquire(timeout=5)))  # noqa: B023 - it ends
+        other.start()
+        other.join()
+        assert taken == [True], number
+        number += 1
+    assert number > 10
+
+
+def _interrupt(call: Callable[[], object], number: int) -> bool:
+    """Raise an exception as the function of this number begins or ends, while something is called.
+
+    Returns whether it came that far. Signals come there, and not at the line that ends a `with`.
+    """
+    left = number
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        left -= event in ("call", "return")
+        if left < 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
