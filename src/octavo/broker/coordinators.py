@@ -9,7 +9,6 @@ the handlers calls. What makes that thread pause is left to others: it is undone
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -253,7 +252,7 @@ class Coordinators:
             self._has_topics_changed = False
             if not is_done_at_once(self._drop_old):
                 left.append(self._drop_old)
-        now = time.monotonic()
+        now = self._directory.monotonic_ms() / _MS
         if now < self.next_deadline:
             return left
         self._not_before = 0.0
@@ -274,13 +273,13 @@ class Coordinators:
             host.tick()
         except (OctavoError, OSError) as error:
             self._troubles.failed(_TROUBLE, error)
-            self._not_before = time.monotonic() + _FAILED_S
+            self._not_before = self._directory.monotonic_ms() / _MS + _FAILED_S
 
     def _catch_up(self, host: Host[Any]) -> None:
         try:
             self._tick(host)
         except Exception:
-            self._not_before = time.monotonic() + _FAILED_S
+            self._not_before = self._directory.monotonic_ms() / _MS + _FAILED_S
             raise
         finally:
             self._late.discard(host)

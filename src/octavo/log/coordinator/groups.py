@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from octavo.coordinator.groups.config import GroupConfig
 from octavo.coordinator.groups.group_shard import GroupShard
@@ -60,9 +60,9 @@ class Groups(Hosts[GroupShard]):
 
     def _new_host(self, log: Log) -> Host[GroupShard]:
         def make() -> GroupShard:
-            return GroupShard(lambda: self._config, lambda: str(uuid4()), self._known)
+            return GroupShard(lambda: self._config, lambda: str(self._data.new_id()), self._known)
 
-        return Host(log, make, _read_key, wall_ms=self._data.now_ms)
+        return Host(log, make, _read_key, wall_ms=self._data.now_ms, clock_ms=self._data.monotonic_ms)
 
     # ------------------------------------------------------------------------------------- for clients in this process
 

@@ -7,7 +7,6 @@ another thread is at it or at its log, if an append waits for the disk, and if s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Generic, TypeVar
@@ -40,7 +39,7 @@ class Host(Generic[S]):
         read_key: ReadKey,
         *,
         wall_ms: Callable[[], int],
-        clock_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
+        clock_ms: Callable[[], int],
         perform: Callable[[Any, bool], None] = lambda effect, durable: None,
         recover: Callable[[], None] = lambda: None,
     ) -> None:

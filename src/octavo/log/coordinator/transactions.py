@@ -103,6 +103,7 @@ class Transactions(Hosts[TransactionShard]):
             self._new_shard,
             read_any_transaction_key,
             wall_ms=self._data.now_ms,
+            clock_ms=self._data.monotonic_ms,
             perform=lambda effect, durable: self.markers.write(host, effect, durable),
             recover=lambda: self._recover(host),
         )

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from octavo.errors import BadDirectory, Closed, DirectoryLocked, InvalidInput, UnknownPartition
-from octavo.log.clock import Clock, wall_clock_ms
+from octavo.log.clock import Clock, monotonic_ms, wall_clock_ms
 from octavo.log.closing import Attempts, ClosedByWith
 from octavo.log.config.broker_defaults import BrokerDefaults
 from octavo.log.config.log_config import LogConfig
@@ -58,6 +58,8 @@ class DataDirectory(ClosedByWith):
         *,
         storage: Storage,
         clock: Clock,
+        monotonic: Clock,
+        new_id: Callable[[], uuid.UUID],
         on_progress: OnProgress | None,
     ) -> None:
         """Do not call this; use `open`."""
@@ -65,6 +67,8 @@ class DataDirectory(ClosedByWith):
         self._metadata = metadata
         self._storage = storage
         self._clock = clock
+        self.monotonic_ms: Final = monotonic  # for what happens after some time
+        self.new_id: Final = new_id  # returns ids that nobody has had
         self._lock = make_rlock()  # held while topics are created, changed and deleted, and staged batches committed
         self._is_open = True
         self._is_in_charge = metadata.others_decide() is None
@@ -90,6 +94,8 @@ class DataDirectory(ClosedByWith):
         read_only: Literal[False] = ...,
         storage: Storage = ...,
         clock: Clock = ...,
+        monotonic: Clock = ...,
+        new_id: Callable[[], uuid.UUID] = ...,
         broker_config: Mapping[str, str] | None = ...,
         may_have_gaps: bool = ...,
         even_if_replicated: bool = ...,
@@ -109,6 +115,8 @@ class DataDirectory(ClosedByWith):
         read_only: bool = False,
         storage: Storage = DISK,
         clock: Clock = wall_clock_ms,
+        monotonic: Clock = monotonic_ms,
+        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
         broker_config: Mapping[str, str] | None = None,
         may_have_gaps: bool = False,
         even_if_replicated: bool = False,
@@ -166,7 +174,14 @@ class DataDirectory(ClosedByWith):
             metadata = MetadataStore.open(several, storage=storage, read_only=False, new_node_id=new_node_id)
             defaults = BrokerDefaults(metadata, broker_config)
             directory = DataDirectory(
-                folders, metadata, defaults, storage=storage, clock=clock, on_progress=on_progress
+                folders,
+                metadata,
+                defaults,
+                storage=storage,
+                clock=clock,
+                monotonic=monotonic,
+                new_id=new_id,
+                on_progress=on_progress,
             )
             directory._topics.open_logs()
             if has_journal and directory.is_in_charge:
