@@ -23,16 +23,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-Name = Literal["newest", "broker", "legacy"]
+Name = Literal["newest", "broker", "legacy", "streams"]
 
 HERE: Final = Path(__file__).resolve().parent
 BUILD: Final = HERE.parents[1] / "build" / "kafka"
 
-# Which folders under java/ each release adds to the sources that all share.
+# Which folders under java/ each release takes its sources from; "" for the sources that all judges share.
 _FOLDERS: Final[dict[Name, tuple[str, ...]]] = {
-    "newest": ("newest",),
-    "broker": ("storage", "broker"),
-    "legacy": ("storage", "legacy"),
+    "newest": ("", "newest"),
+    "broker": ("", "storage", "broker"),
+    "legacy": ("", "storage", "legacy"),
+    "streams": ("streams",),
 }
 
 # Tests are short: quick to start beats quick in the end.
@@ -65,16 +66,21 @@ def find(name: Name) -> Release:
     """The release called `name` in the Maven file; raises `KafkaUnavailable` if its jars are not there."""
     number = version(name)
     jars = tuple(sorted((BUILD / number).glob("*.jar")))
-    if not any(jar.name == f"kafka-clients-{number}.jar" for jar in jars):
+    needed = {f"kafka-clients-{number}.jar"}
+    if name == "streams":
+        jars += tuple(sorted((BUILD / f"streams-{number}").glob("*.jar")))
+        needed.add(f"kafka-streams-{number}.jar")
+    if not needed <= {jar.name for jar in jars}:
         raise KafkaUnavailable(f"Apache Kafka {number} is not in build/kafka: run `make kafka` to fetch it.")
     return Release(name, number, jars)
 
 
 def version(name: Name) -> str:
-    """The version of the release called `name` in the Maven file."""
+    """The version of the release called `name` in the Maven file. Kafka Streams is of the broker's."""
     pom = ElementTree.parse(HERE / "pom.xml")
-    found = pom.findtext(f"{{*}}properties/{{*}}kafka.{name}.version")
-    assert found is not None, f"pom.xml has no kafka.{name}.version"
+    of = "broker" if name == "streams" else name
+    found = pom.findtext(f"{{*}}properties/{{*}}kafka.{of}.version")
+    assert found is not None, f"pom.xml has no kafka.{of}.version"
     return found
 
 
@@ -118,7 +124,7 @@ def _compiled(release: Release) -> Path:
 def _sources(release: Release) -> dict[str, str]:
     """File name to source, with the imports as this release has its packages."""
     classes = _class_names(release)
-    folders = (HERE / "java", *(HERE / "java" / folder for folder in _FOLDERS[release.name]))
+    folders = [HERE / "java" / folder for folder in _FOLDERS[release.name]]
     files = sorted(file for folder in folders for file in folder.glob("*.java"))
     return {file.name: _move_imports(file.read_text("utf-8"), classes) for file in files}
 
