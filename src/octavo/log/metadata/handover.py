@@ -8,6 +8,7 @@ missing is repaired once the directory is locked:
                                                       in which Kafka keeps its own state, and which it compacts, are
                                                       added with `cleanup.policy=compact`
     a leader epoch or folder that is not the log's    is corrected
+    a partition that this node leads                  has no leader, as after Kafka's own shutdown: see `_resigned`
     producer ids that are in logs, but not in the     are reserved, so that they are never given out again
     metadata
     a lost `partition.metadata`                       is written
@@ -53,6 +54,7 @@ KEPT_FOR_EVER: Final = {"retention.ms": "-1"}
 COMPACTED: Final = {"cleanup.policy": "compact"}
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})  # compacted in any cluster
 _NO_EPOCH: Final = -1
+_NO_LEADER: Final = -1
 _MOST_PARTITIONS: Final = 100_000  # limit for an adopted topic; all partitions up to its last are created
 _EPOCH: Final = BATCH_HEADER.only("leader_epoch", "magic")
 
@@ -216,19 +218,36 @@ def write_lost_ids(store: MetadataStore, storage: Storage, found: Mapping[TopicP
 
 
 def _set_partitions(store: MetadataStore, found: Mapping[TopicPartition, _Found]) -> tuple[TopicPartition, ...]:
-    """Set the folder of each partition in the metadata, and raise its leader epoch to that of the log."""
+    """Set the folder of each partition in the metadata, raise its leader epoch to that of the log, and resign."""
     changes: list[PartitionState] = []
     raised = []
-    for partition, (path, _, last_epoch) in found.items():
-        state = store.topics[partition.topic].partitions[partition.partition]
-        new = _in_folder(store, state, path.parent)
-        if last_epoch > state.leader_epoch:
-            new = replace(new, leader_epoch=last_epoch)
-            raised.append(partition)
-        if new != state:
-            changes.append(replace(new, partition_epoch=state.partition_epoch + 1))
+    for topic in store.topics.values():
+        for number, state in topic.partitions.items():
+            new = state
+            partition = TopicPartition(topic.name, number)
+            if partition in found:
+                path, _, last_epoch = found[partition]
+                new = _in_folder(store, state, path.parent)
+                if last_epoch > state.leader_epoch:
+                    new = replace(new, leader_epoch=last_epoch)
+                    raised.append(partition)
+            new = _resigned(store, new)
+            if new != state:
+                changes.append(replace(new, partition_epoch=state.partition_epoch + 1))
     store.set_partitions(changes)
     return tuple(raised)
+
+
+def _resigned(store: MetadataStore, state: PartitionState) -> PartitionState:
+    """Return the state of a partition that this node no longer leads.
+
+    A broker that finds itself the leader leads until its controller sees that it has not registered yet. If it has
+    loaded a decided transaction by then, it takes the partitions for deleted, and may complete the transaction without
+    its markers.
+    """
+    if state.leader != store.node_id:
+        return state
+    return replace(state, leader=_NO_LEADER, leader_epoch=state.leader_epoch + 1)
 
 
 def _in_folder(store: MetadataStore, state: PartitionState, folder: Path) -> PartitionState:

@@ -24,6 +24,7 @@ from octavo.records import BatchBuilder
 from octavo.records.control import LeaderChange, QuorumVoter, control_batch
 
 EVENTS_0 = TopicPartition("events", 0)
+METADATA_LOG = "__cluster_metadata-0/00000000000000000000.log"
 
 
 def metadata_of(*folders: Path) -> MetadataStore:
@@ -59,11 +60,16 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_what_is_complete_is_left_as_it_is(tmp_path: Path) -> None:
+def test_what_is_complete_is_left_as_it_is_but_has_no_leader(tmp_path: Path) -> None:
     directory(tmp_path)
     before = files(tmp_path)
     done = handover([tmp_path])
-    assert files(tmp_path) == before
+    after = files(tmp_path)
+    assert [name for name in after if before.get(name) != after[name]] == [METADATA_LOG]
+    states = metadata_of(tmp_path).topics["events"].partitions.values()
+    assert [(state.leader, state.isr, state.leader_epoch) for state in states] == [(-1, (1,), 1)] * 2
+    handover([tmp_path])
+    assert files(tmp_path) == after
     assert dict(done.topics) == {"events": 2}
     assert (done.adopted, done.raised, done.missing, done.node_id) == ((), (), (), 1)
     assert done.unclean == (tmp_path,)
@@ -77,7 +83,7 @@ def test_leader_epochs_are_brought_up_to_those_of_the_logs(tmp_path: Path) -> No
     done = handover([tmp_path])
     assert done.raised == (EVENTS_0, TopicPartition("events", 1))
     states = metadata_of(tmp_path).topics["events"].partitions
-    assert [(state.leader_epoch, state.partition_epoch) for state in states.values()] == [(9, 1), (5, 1)]
+    assert [(state.leader_epoch, state.partition_epoch) for state in states.values()] == [(10, 1), (6, 1)]
     assert handover([tmp_path]).raised == ()
 
 
@@ -92,7 +98,7 @@ def test_topics_that_the_metadata_do_not_know_are_added_and_kept_for_ever(tmp_pa
     topics = metadata_of(tmp_path).topics
     assert topics["found"].id == topic_id
     assert topics["found"].config == {"retention.ms": "-1"}
-    assert topics["found"].partitions[2].leader_epoch == 3
+    assert topics["found"].partitions[2].leader_epoch == 4  # it has no leader
     assert read_topic_id(DISK, tmp_path / "nameless-0") == topics["nameless"].id
 
 

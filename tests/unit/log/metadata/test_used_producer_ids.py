@@ -91,6 +91,8 @@ def test_what_the_metadata_know_already_is_not_written_again(tmp_path: Path) -> 
     with DataDirectory.open(tmp_path) as data:
         data.create_topic("events")
         data.log("events", 0).append(of_producer(data.coordinator.init_producer_id().producer_id))
+    handover([tmp_path])
+    assert next_producer_id(tmp_path) == 1000
     with left_as_it_was(tmp_path / "__cluster_metadata-0"):
         handover([tmp_path])
     assert next_producer_id(tmp_path) == 1000
