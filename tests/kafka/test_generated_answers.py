@@ -41,16 +41,6 @@ _BEST: dict[int, set[int]] = {
     keys.ELECT_LEADERS: {0, ErrorCode.ELECTION_NOT_NEEDED},
     keys.ALTER_PARTITION_REASSIGNMENTS: {0, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS},
     keys.DESCRIBE_USER_SCRAM_CREDENTIALS: {0, ErrorCode.RESOURCE_NOT_FOUND},
-    # Nobody is a member yet. What members are answered is compared sequence by sequence.
-    keys.JOIN_GROUP: {0, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.UNKNOWN_MEMBER_ID},
-    keys.SYNC_GROUP: {0, ErrorCode.UNKNOWN_MEMBER_ID},
-    keys.HEARTBEAT: {0, ErrorCode.UNKNOWN_MEMBER_ID},
-    keys.LEAVE_GROUP: {0, ErrorCode.UNKNOWN_MEMBER_ID},
-    keys.OFFSET_COMMIT: {0, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND},
-    keys.OFFSET_DELETE: {0, ErrorCode.GROUP_ID_NOT_FOUND},
-    keys.DELETE_GROUPS: {0, ErrorCode.GROUP_ID_NOT_FOUND},
-    keys.CONSUMER_GROUP_DESCRIBE: {0, ErrorCode.GROUP_ID_NOT_FOUND},
-    keys.CONSUMER_GROUP_HEARTBEAT: {0, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID},
 }
 
 

@@ -16,8 +16,9 @@ from octavo.broker.wire.messages import read_response, write_request
 from octavo.errors import ErrorCode, MalformedRequest, OctavoError
 from octavo.records import TimestampType, read_batches
 from tests.server.conversation import CLOSED, SILENT, differences
-from tests.server.generated.cases import Case, Step, damaged
+from tests.server.generated.cases import Case, damaged
 from tests.server.generated.on_purpose import is_on_purpose, without_what_is_meant
+from tests.server.generated.step import Step
 from tests.server.generated.symbols import Known, resolved
 from tests.server.generated.values import FIXED, INTERNAL
 from tests.server.raw import RawClient, header
@@ -41,6 +42,7 @@ _OWN: Final = {
 }
 _TIME: Final = re.compile(r"-?\d{13,}")
 _NOW_FROM: Final = 1_750_000_000_000  # the times in generated records are before this
+_TIMES: Final = {"last_timestamp", "timestamp", "transaction_start_time_ms"}
 _OF_BATCHES: Final = {"length", "crc", "producer_id"}
 _LISTS: Final = {"topics", "replica_election_results", "config_resources"}
 
@@ -103,6 +105,8 @@ class Talk:
         self.known.session_id = getattr(response, "session_id", 0) or self.known.session_id
         if step.api_key == keys.INIT_PRODUCER_ID and response.error_code == 0:
             self.known.producer_id = response.producer_id
+        if step.api_key == keys.JOIN_GROUP and response.error_code == 0:
+            self.known.member_id = response.member_id
         return response
 
     def close(self) -> None:
@@ -147,8 +151,13 @@ class Plain:
             return _batches(value)
         if name == "log_append_time_ms":
             return value >= 0
-        if name in ("last_timestamp", "timestamp") and _NOW_FROM < value < 9_000_000_000_000:
+        if (
+            name in ("last_timestamp", "timestamp", "transaction_start_time_ms")
+            and _NOW_FROM < value < 9_000_000_000_000
+        ):
             return "now"
+        if name == "member_id" and value:
+            return "the member" if value == self._talk.known.member_id else value
         return _TIME.sub("(time)", value) if isinstance(value, str) else value
 
     def _is_meant(self, each: Any, sent: bytes) -> bool:
@@ -228,6 +237,9 @@ def _may_change(case: Case, step: Step, answer: Any) -> bool:
     """Return whether Kafka may give another answer a little later."""
     if isinstance(answer, dict) and answer.get("error_code") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return True
+    if step.api_key == keys.TXN_OFFSET_COMMIT and isinstance(answer, dict):  # others ask for the same transaction
+        codes = {each["error_code"] for topic in answer["topics"] for each in topic["partitions"]}
+        return bool(codes & {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE})
     return step.only_reads and any(not each.only_reads for each in case.steps)
 
 

@@ -11,26 +11,11 @@ from octavo.broker.wire import api_keys as keys
 from octavo.broker.wire.api_keys import APIS
 from tests.server.generated.batches import some_records
 from tests.server.generated.maker import Maker
+from tests.server.generated.members import WITH_OWN_TOPIC, at_home, before
+from tests.server.generated.step import Step
 from tests.server.generated.symbols import TopicId
 
 _ODDS: Final = (0.0, 0.0, 0.05, 0.1, 0.25)
-_READS: Final = {
-    keys.FETCH,
-    keys.LIST_OFFSETS,
-    keys.METADATA,
-    keys.API_VERSIONS,
-    keys.OFFSET_FOR_LEADER_EPOCH,
-    keys.DESCRIBE_CONFIGS,
-    keys.DESCRIBE_LOG_DIRS,
-    keys.DESCRIBE_CLUSTER,
-    keys.DESCRIBE_PRODUCERS,
-    keys.DESCRIBE_TOPIC_PARTITIONS,
-    keys.LIST_PARTITION_REASSIGNMENTS,
-    keys.DESCRIBE_CLIENT_QUOTAS,
-    keys.DESCRIBE_USER_SCRAM_CREDENTIALS,
-    keys.LIST_CONFIG_RESOURCES,
-    keys.DESCRIBE_QUORUM,
-}
 # Changes that all cases would see, and a request that is not the same for both brokers: their bytes are not changed.
 _WIDE: Final = {
     keys.ALTER_REPLICA_LOG_DIRS,
@@ -54,26 +39,6 @@ _OF_GROUPS: Final = {
     keys.CONSUMER_GROUP_HEARTBEAT,
     keys.CONSUMER_GROUP_DESCRIBE,
 }
-
-
-@dataclass
-class Step:
-    """One request: its content, and how its bytes are changed."""
-
-    api_key: int
-    version: int
-    content: dict[str, Any]
-    damage: tuple[str, int] | None = None  # what is done to the body, and a number for it
-    is_tried: bool = False  # the case is about this one
-
-    @property
-    def only_reads(self) -> bool:
-        """Whether asking twice is the same as asking once."""
-        return self.api_key in _READS and self.content.get("session_epoch", -1) == -1
-
-    def __str__(self) -> str:
-        damage = "" if self.damage is None else f" {self.damage}"
-        return f"{APIS[self.api_key].name} {self.version}{damage} {self.content}"
 
 
 @dataclass
@@ -108,7 +73,8 @@ def make_case(seed: int, number: int, api_key: int, version: int) -> Case:
     prepare = _PREPARATIONS.get(api_key)
     if prepare is not None:
         case.steps += prepare(maker)
-    for _ in range(rng.choice((1, 1, 2)) if len(case.steps) < 2 else 1):
+    case.steps += before(maker, api_key)
+    for _ in range(rng.choice((1, 1, 2)) if len(case.steps) < 2 and api_key != keys.JOIN_GROUP else 1):
         case.steps.append(_tried(maker, api_key, version))
     if api_key == keys.FETCH and version >= 7 and rng.random() < 0.5:
         _make_session(maker, case, version)
@@ -125,6 +91,8 @@ def _tried(maker: Maker, api_key: int, version: int) -> Step:
         content["validate_only"] = True  # others would see what is changed
     if api_key == keys.PRODUCE and content["transactional_id"] is not None and _may_be_transactional(content):
         content["transactional_id"] = None  # transactions are not served yet
+    if api_key == keys.ADD_PARTITIONS_TO_TXN and not content.get("transactions", True):
+        return _tried(maker, api_key, version)  # to no transaction at all Kafka does not answer
     if api_key == keys.UPDATE_FEATURES:  # of several errors Kafka tells that of a hash map's first
         content["feature_updates"] = content["feature_updates"][:1]
     if api_key == keys.ALTER_CONFIGS:  # to a resource that is named twice Kafka does not answer at all
@@ -135,6 +103,7 @@ def _tried(maker: Maker, api_key: int, version: int) -> Step:
         _join_or_go_on(maker, content)
     if api_key in _OF_GROUPS:
         _own_groups(maker, content)
+    at_home(maker, api_key, content)
     step = Step(api_key, version, content, is_tried=True)
     if maker.odd(0.3):
         step.damage = (maker.rng.choice(_DAMAGES[: 3 if api_key in _OWN | _WIDE else 5]), maker.rng.getrandbits(16))
@@ -277,6 +246,7 @@ _PREPARATIONS: Final = {
     keys.CREATE_PARTITIONS: _create,
     keys.ALTER_CONFIGS: _create,
     keys.INCREMENTAL_ALTER_CONFIGS: _create,
+    **dict.fromkeys(WITH_OWN_TOPIC, _create),
 }
 _FOLLOWERS: Final = {
     keys.PRODUCE: _read_back,

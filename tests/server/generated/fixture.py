@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from octavo.broker.wire import api_keys as keys
-from tests.server.generated.asking import Plain, Result, Talk, _wait_for, ask_both
+from octavo.errors import ErrorCode
+from tests.server.generated.asking import _PATIENCE_S, Plain, Result, Talk, _wait_for, ask_both
 from tests.server.generated.batches import some_records
-from tests.server.generated.cases import Case, Step
+from tests.server.generated.cases import Case
+from tests.server.generated.step import Step
 from tests.server.generated.symbols import Known, TopicId
 from tests.server.generated.values import FIXED, INTERNAL
 
@@ -19,6 +22,7 @@ SETTINGS: Final = {
     "auto.create.topics.enable": "false",
     "log.retention.ms": "-1",
     "group.initial.rebalance.delay.ms": "0",
+    "transaction.state.log.num.partitions": "1",
 }
 _CONFIGS: Final = {
     "a-compact": {"cleanup.policy": "compact"},
@@ -44,6 +48,7 @@ def prepare(talk: Talk) -> Known:
         talk, plain, Step(keys.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 30_000, "validate_only": False})
     )
     _wait_for(talk, created)
+    _wait_for_coordinators(talk)
     rng = random.Random(5)
     for name in ("a-data", "a-compact", "a-tuned", "a-trimmed"):
         for _ in range(6):
@@ -58,6 +63,24 @@ def prepare(talk: Talk) -> Known:
     talk.known.log_dir = talk.receive(asked).results[0].log_dir
     talk.close()
     return talk.known
+
+
+def _wait_for_coordinators(talk: Talk) -> None:
+    """Wait until Kafka's coordinators are loaded."""
+    group: dict[str, Any] = {"group_id": "g", "topics": [], "member_id": None, "member_epoch": -1}
+    _until_done(talk, Step(keys.OFFSET_FETCH, 9, {"groups": [group], "require_stable": False}))
+    _until_done(talk, Step(keys.FIND_COORDINATOR, 3, {"key": "t", "key_type": 1}))
+    ids = {"transactional_id": "t", "transaction_timeout_ms": 1000, "producer_id": -1, "producer_epoch": -1}
+    _until_done(talk, Step(keys.INIT_PRODUCER_ID, 4, ids))
+
+
+def _until_done(talk: Talk, step: Step) -> None:
+    until = time.monotonic() + _PATIENCE_S
+    code: int = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    while code != ErrorCode.NONE and time.monotonic() < until:
+        talk.send(step)
+        answer = talk.receive(step)
+        code = (answer.groups[0] if step.api_key == keys.OFFSET_FETCH else answer).error_code
 
 
 def _filling(rng: random.Random, name: str) -> Step:

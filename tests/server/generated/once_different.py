@@ -9,7 +9,8 @@ from typing import Any, Final
 from octavo.broker.wire import api_keys as keys
 from octavo.records import BatchBuilder
 from octavo.records.checksum import crc32c
-from tests.server.generated.cases import Case, Step
+from tests.server.generated.cases import Case
+from tests.server.generated.step import Step
 from tests.server.generated.symbols import LogDir, SessionId
 
 _TRANSACTIONAL: Final = 0x10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass
@@ -14,6 +14,7 @@ class Known:
     topic_ids: dict[str, bytes] = field(default_factory=dict)
     session_id: int = 0
     producer_id: int = 77
+    member_id: str = ""
     log_dir: str = ""
 
 
@@ -37,6 +38,28 @@ class SessionId:
 
     def __repr__(self) -> str:
         return "SessionId()"
+
+
+class ProducerId:
+    """The id of a producer that the broker has given out."""
+
+    def value(self, known: Known) -> int:
+        """Return the id."""
+        return known.producer_id
+
+    def __repr__(self) -> str:
+        return "ProducerId()"
+
+
+class MemberId:
+    """The id of the member that joined last."""
+
+    def value(self, known: Known) -> str:
+        """Return the id."""
+        return known.member_id
+
+    def __repr__(self) -> str:
+        return "MemberId()"
 
 
 class LogDir:
@@ -65,10 +88,13 @@ class Records:
         return f"Records({self.text})"
 
 
+_SYMBOLS: Final = (TopicId, SessionId, ProducerId, MemberId, LogDir, Records)
+
+
 def resolved(value: Any, known: Known) -> Any:
     """Return a content with the values that belong to one broker."""
     if isinstance(value, dict):
         return {key: resolved(each, known) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [resolved(each, known) for each in value]
-    return value.value(known) if isinstance(value, (TopicId, SessionId, LogDir, Records)) else value
+    return value.value(known) if isinstance(value, _SYMBOLS) else value

@@ -303,6 +303,7 @@ ITEMS: Final[dict[str, Choose]] = {
 LENGTHS: Final[dict[str, Choose]] = {
     "partitions": _FEW,
     "partition_indexes": _FEW,
+    "CreatePartitions.topics": of(1, odd=(0, 2)),  # there is one topic: two are the same
     "Metadata.topics": of(1, 2, 3, odd=(None, 0)),
     "DescribeLogDirs.topics": of(None, 1, 2, odd=(0,)),
     "topic_partitions": of(None, 1, 2, odd=(0,)),

@@ -6,7 +6,7 @@ whether partitions were added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from octavo.broker.answers import Answer, Parts
@@ -32,7 +32,23 @@ class _Asked(NamedTuple):
     """What is asked for one transaction."""
 
     request: AddRequest
+    topics: Sequence[Struct]
     verify_only: bool
+
+    def results(self, codes: Codes) -> list[dict[str, Any]]:
+        """Return the results as Kafka repeats what was asked: duplicates and topics without partitions, too."""
+        if self.verify_only:
+            return _distinct(codes)
+        return [
+            {
+                "name": topic.name,
+                "results_by_partition": [
+                    {"partition_index": each, "partition_error_code": codes[topic.name, each]}
+                    for each in topic.partitions
+                ],
+            }
+            for topic in self.topics
+        ]
 
 
 def add_partitions_to_txn(broker: Broker, request: Request) -> Answer:
@@ -50,13 +66,20 @@ def add_partitions_to_txn(broker: Broker, request: Request) -> Answer:
         )
         several = [_read(old, 0)]
 
+    unknown = [_refused(broker, each.request.partitions) for each in several]
+    known = [each for each, codes in zip(several, unknown, strict=True) if not codes]
+
     def action(one: _Asked) -> Callable[[TransactionShard], Codes]:
-        return lambda shard: _run(broker, version, shard, one)
+        return lambda shard: _run(version, shard, one)
 
     def write(answers: list[Codes]) -> Parts:
+        told = iter(answers)
         results = [
-            {"transactional_id": each.request.transactional_id, "topic_results": _topics(codes)}
-            for each, codes in zip(several, answers, strict=True)
+            {
+                "transactional_id": each.request.transactional_id,
+                "topic_results": _distinct(codes) if codes else each.results(next(told)),
+            }
+            for each, codes in zip(several, unknown, strict=True)
         ]
         content: dict[str, Any] = {"throttle_time_ms": 0, "error_code": ErrorCode.NONE}
         if version >= _BATCHES_FROM:
@@ -66,28 +89,29 @@ def add_partitions_to_txn(broker: Broker, request: Request) -> Answer:
         return [write_response(ADD_PARTITIONS_TO_TXN, version, content)]
 
     def refuse(number: int, code: ErrorCode) -> Codes:
-        return dict.fromkeys(several[number].request.partitions, code)
+        return dict.fromkeys(known[number].request.partitions, code)
 
     return broker.coordinators.run_transactions(
-        [(each.request.transactional_id, action(each)) for each in several], refuse, write
+        [(each.request.transactional_id, action(each)) for each in known], refuse, write
     )
 
 
 def _read(asked: Struct, version: int) -> _Asked:
     partitions = [(topic.name, partition) for topic in asked.topics for partition in topic.partitions]
     producer = Producer(asked.producer_id, asked.producer_epoch)
-    return _Asked(AddRequest(asked.transactional_id, producer, partitions, version), asked.verify_only)
+    return _Asked(AddRequest(asked.transactional_id, producer, partitions, version), asked.topics, asked.verify_only)
 
 
-def _run(broker: Broker, version: int, shard: TransactionShard, asked: _Asked) -> Codes:
-    request = asked.request
-    unknown = [each for each in request.partitions if not _exists(broker, each)]
-    if unknown:  # then none is added
-        codes = dict.fromkeys(request.partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
-        return codes | dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+def _refused(broker: Broker, partitions: Iterable[Partition]) -> Codes:
+    """Return the codes if one of the partitions does not exist: then none is added."""
+    unknown = {each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for each in partitions if not _exists(broker, each)}
+    return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | unknown if unknown else {}
+
+
+def _run(version: int, shard: TransactionShard, asked: _Asked) -> Codes:
     if asked.verify_only:
-        return shard.verify(request)
-    return dict.fromkeys(request.partitions, fenced_before(version, _FENCED_SINCE, shard.add(request)))
+        return shard.verify(asked.request)
+    return dict.fromkeys(asked.request.partitions, fenced_before(version, _FENCED_SINCE, shard.add(asked.request)))
 
 
 def _exists(broker: Broker, partition: Partition) -> bool:
@@ -95,7 +119,8 @@ def _exists(broker: Broker, partition: Partition) -> bool:
     return topic is not None and partition[1] in topic.partitions
 
 
-def _topics(codes: Codes) -> list[dict[str, Any]]:
+def _distinct(codes: Codes) -> list[dict[str, Any]]:
+    """Return the results with each topic and each partition once."""
     topics: dict[str, list[dict[str, Any]]] = {}
     for (topic, partition), code in codes.items():
         topics.setdefault(topic, []).append({"partition_index": partition, "partition_error_code": code})

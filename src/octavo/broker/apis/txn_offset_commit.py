@@ -6,16 +6,16 @@ transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
+from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Answer, Parts
+from octavo.broker.apis.offset_commit import SortedOffsets
 from octavo.broker.at_once import at_once_or_later
 from octavo.broker.request import Request
 from octavo.broker.transactions import is_open, verified
 from octavo.broker.wire.api_keys import TXN_OFFSET_COMMIT
-from octavo.broker.wire.messages import Struct, write_response
-from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest, CommittedOffset
+from octavo.broker.wire.messages import write_response
+from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
 from octavo.coordinator.shard import Producer
 from octavo.errors import ErrorCode
 
@@ -30,31 +30,21 @@ _ADDS_FROM: Final = 5
 def txn_offset_commit(broker: Broker, request: Request) -> Answer:
     """Answer a TxnOffsetCommit request."""
     asked, version = request.read(), request.version
-    places = [(topic.name, each) for topic in asked.topics for each in topic.partitions]
-    offsets = [_offset(broker, name, each) for name, each in places]
-    valid = [each for each in offsets if each is not None]
+    sorted_ = SortedOffsets(broker, asked.topics)
 
     def write(answer: CommitAnswer) -> Parts:
-        codes = iter(answer.error_codes)
-        topics: dict[str, list[dict[str, Any]]] = {}
-        for (name, each), offset in zip(places, offsets, strict=True):
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if offset is None else next(codes, answer.error_code)
-            if version < _LOADING_SINCE and code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            topics.setdefault(name, []).append({"partition_index": each.partition_index, "error_code": code})
-        content = {
-            "throttle_time_ms": 0,
-            "topics": [{"name": name, "partitions": partitions} for name, partitions in topics.items()],
-        }
+        if version < _LOADING_SINCE and answer.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            answer = CommitAnswer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        content = {"throttle_time_ms": 0, "topics": sorted_.results(answer)}
         return [write_response(TXN_OFFSET_COMMIT, version, content)]
 
-    if not valid:
+    if not sorted_.offsets:
         return write(CommitAnswer(ErrorCode.NONE))
     if not asked.group_id:
         return write(CommitAnswer(ErrorCode.INVALID_GROUP_ID))
     commit = CommitRequest(
         asked.group_id,
-        valid,
+        sorted_.offsets,
         asked.member_id,
         asked.group_instance_id,
         asked.generation_id,
@@ -65,20 +55,6 @@ def txn_offset_commit(broker: Broker, request: Request) -> Answer:
         return write(_commit(broker, asked.transactional_id, commit, version))
 
     return at_once_or_later(work)
-
-
-def _offset(broker: Broker, name: str, asked: Struct) -> CommittedOffset | None:
-    topic = broker.image.topic(name)
-    if topic is None or asked.partition_index not in topic.partitions:
-        return None
-    return CommittedOffset(
-        name,
-        asked.partition_index,
-        asked.committed_offset,
-        asked.committed_leader_epoch,
-        asked.committed_metadata or "",
-        UUID(bytes=topic.id),
-    )
 
 
 def _commit(broker: Broker, transactional_id: str, commit: CommitRequest, version: int) -> CommitAnswer:
