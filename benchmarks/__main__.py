@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help="a tenth of the data, three rounds: only to see that it runs"
     )
-    parser.add_argument("--only", nargs="+", metavar="PART", help="run only these parts (of `broker`)")
+    parser.add_argument("--only", nargs="+", metavar="PART", help="run only these parts (of `broker` and `groups`)")
     given = parser.parse_args()
     if given.repeat < 1:
         parser.error("--repeat takes a number from 1 on")

@@ -69,14 +69,28 @@ def _inspect(repeat: int, quick: bool) -> Outcome:
 def _broker_parts(only: Sequence[str]) -> Callable[[int, bool], Outcome]:
     def run(repeat: int, quick: bool) -> Outcome:
         from benchmarks import broker
-        from tests.kafka import releases
 
-        if unknown := set(only) - set(broker.PARTS):
-            raise InvalidInput(f"there is no part {min(unknown)!r}: there are {', '.join(broker.PARTS)}")
-        results = broker.run(repeat=repeat, quick=quick, only=only)
-        return Outcome(results, {"kafka": releases.find("broker").version})
+        return _parts(broker, only, repeat, quick)
 
     return run
+
+
+def _groups_parts(only: Sequence[str]) -> Callable[[int, bool], Outcome]:
+    def run(repeat: int, quick: bool) -> Outcome:
+        from benchmarks import groups
+
+        return _parts(groups, only, repeat, quick)
+
+    return run
+
+
+def _parts(benchmark: Any, only: Sequence[str], repeat: int, quick: bool) -> Outcome:
+    from tests.kafka import releases
+
+    if unknown := set(only) - set(benchmark.PARTS):
+        raise InvalidInput(f"there is no part {min(unknown)!r}: there are {', '.join(benchmark.PARTS)}")
+    results = benchmark.run(repeat=repeat, quick=quick, only=only)
+    return Outcome(results, {"kafka": releases.find("broker").version})
 
 
 def _codecs(repeat: int, quick: bool) -> Outcome:
@@ -108,6 +122,9 @@ BENCHMARKS: Final = {
     "inspect": Benchmark("dump and verify files, against reading, checksums and Apache Kafka's own tool", _inspect),
     "broker": Benchmark(
         "produce, fetch and ask a broker, against Apache Kafka's", _broker_parts(()), only=_broker_parts
+    ),
+    "groups": Benchmark(
+        "rebalance groups, commit offsets and transactions, against Apache Kafka", _groups_parts(()), only=_groups_parts
     ),
     "codecs": Benchmark("compress and decompress, by every library that could do it", _codecs),
 }

@@ -101,22 +101,30 @@ class _Kafka(Broker):
 
 
 @contextmanager
-def kafka(folder: Path, *, heap_mib: int = HEAP_MIB) -> Iterator[Served]:
+def kafka(folder: Path, *, heap_mib: int = HEAP_MIB, settings: Mapping[str, str] | None = None) -> Iterator[Served]:
     """Run Apache Kafka on a new folder. Raises `KafkaUnavailable`."""
     tell(f"Apache Kafka starts with a heap of {heap_mib:,} MiB")
     options = [f"-Xms{heap_mib}m", f"-Xmx{heap_mib}m"]
-    with _Kafka(folder, settings={**DEFAULTS, **_PATIENT}, options=options) as broker:
+    with _Kafka(folder, settings={**DEFAULTS, **_PATIENT, **(settings or {})}, options=options) as broker:
         broker.format()
         broker.start()
         yield Served("Kafka", broker.address, broker.pid)
 
 
 @contextmanager
-def octavo(folder: Path, *, program: Sequence[str] = ("-m", "octavo.cli", "serve")) -> Iterator[Served]:
+def octavo(
+    folder: Path,
+    *,
+    program: Sequence[str] = ("-m", "octavo.cli", "serve"),
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Served]:
     """Run `octavo serve` on a folder."""
-    process = subprocess.Popen(
-        [sys.executable, *program, "--data", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    command = [sys.executable, *program, "--data", str(folder)]
+    if settings:
+        file = folder.with_suffix(".properties")
+        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        command += ["--config", str(file)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split()[-1]
@@ -127,7 +135,11 @@ def octavo(folder: Path, *, program: Sequence[str] = ("-m", "octavo.cli", "serve
 
 
 @contextmanager
-def both() -> Iterator[Pair]:
+def both(settings: Mapping[str, str] | None = None) -> Iterator[Pair]:
     """Run both brokers, on folders of one disk."""
-    with scratch() as folder, kafka(folder / "kafka") as theirs, octavo(folder / "octavo") as ours:
+    with (
+        scratch() as folder,
+        kafka(folder / "kafka", settings=settings) as theirs,
+        octavo(folder / "octavo", settings=settings) as ours,
+    ):
         yield Pair(theirs, ours)
