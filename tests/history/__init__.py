@@ -27,20 +27,54 @@ Every value is sent once. So a value that is found says which send has written i
     nonmonotonic poll       a consumer was given an offset that is not after the last one (also within one poll)
     skipped                 a consumer was led past a value that is there (also within one poll)
 
-Compaction and retention remove values on purpose: `Removals` says where. Another operation (the begin and end of a
-transaction, a rebalance) becomes another class in `operations` and another search in `checker.SEARCHES`.
+Transactions are written down too. Then all consumers read committed records only.
+
+    transaction = producer.begin()
+    poll = consumer.poll(transaction=transaction)     # what is read in order to be transformed
+    poll.succeed({("events", 0): [(4, 17)]})
+    producer.send(("others", 0), value=18, transaction=transaction).succeed(offset=0)
+    transaction.send_offsets("group", {("events", 0): 5})
+    transaction.commit()                              # noted when it is asked for
+    transaction.succeed()                             # or fail() if it was aborted, or nothing at all
+    consumer.fetch_offsets("group").succeed({("events", 0): 5})
+
+    aborted read            a value of a transaction that was aborted, or that nobody has asked to commit (G1a)
+    dirty read              a value that was read before the commit of its transaction was asked for (G1b)
+    torn transaction        of a transaction whose end is unknown some values or offsets were seen, and others never
+    cycle                   transactions that each come before the other (G1c): `cycles` says what that means
+    phantom offsets         a group goes on from an offset that only aborted transactions have committed, or none
+    lost offsets            a group goes on from before an offset that is committed
+    processed twice         two committed transactions of a group were made of one record
+    processed never         a group was led past a record by a committed offset, and no transaction was made of it
+
+Of an acknowledged transaction, a value that is missing is a lost write. Writes of transactions may be interleaved (G0):
+Kafka allows that.
+
+Compaction and retention remove values on purpose: `Removals` says where. Another operation (a rebalance) becomes
+another class in `operations` and another search in `checker.SEARCHES`.
 """
 
 from tests.history.anomalies import Anomaly, Kind, Report
 from tests.history.checker import check
 from tests.history.history import Client, History
-from tests.history.operations import Assign, Operation, Outcome, Partition, Poll, Promises, Send
+from tests.history.operations import (
+    Assign,
+    FetchOffsets,
+    Operation,
+    Outcome,
+    Partition,
+    Poll,
+    Promises,
+    Send,
+    Transaction,
+)
 from tests.history.versions import Removals
 
 __all__ = [
     "Anomaly",
     "Assign",
     "Client",
+    "FetchOffsets",
     "History",
     "Kind",
     "Operation",
@@ -51,5 +85,6 @@ __all__ = [
     "Removals",
     "Report",
     "Send",
+    "Transaction",
     "check",
 ]

@@ -26,6 +26,14 @@ class Kind(Enum):
     OUT_OF_TIME = "out of time"
     NONMONOTONIC_POLL = "nonmonotonic poll"
     SKIPPED = "skipped"
+    ABORTED_READ = "aborted read"
+    DIRTY_READ = "dirty read"
+    TORN = "torn transaction"
+    CYCLE = "cycle"
+    PHANTOM_OFFSETS = "phantom offsets"
+    LOST_OFFSETS = "lost offsets"
+    PROCESSED_TWICE = "processed twice"
+    PROCESSED_NEVER = "processed never"
 
 
 class Anomaly(NamedTuple):

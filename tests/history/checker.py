@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from tests.history import reads, writes
+from tests.history import reads, transactions, writes
 from tests.history.anomalies import Anomaly, Report
 from tests.history.operations import Operation, Partition
 from tests.history.versions import PartitionVersions, Removals, collect
@@ -25,6 +25,7 @@ SEARCHES: Final[tuple[Search, ...]] = (
     _of_log(writes.order_of_sends),
     _of_log(writes.out_of_time),
     reads.order_of_polls,
+    transactions.search,
 )
 
 

@@ -6,7 +6,17 @@ import itertools
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Final
 
-from tests.history.operations import Assign, Operation, Partition, Poll, Promises, Send, Value
+from tests.history.operations import (
+    Assign,
+    FetchOffsets,
+    Operation,
+    Partition,
+    Poll,
+    Promises,
+    Send,
+    Transaction,
+    Value,
+)
 
 
 class History:
@@ -40,17 +50,37 @@ class Client:
         self._promises: Final = promises
         self._append: Final = history.append
 
-    def send(self, partition: Partition, value: Value, *, key: Hashable = None, at_ns: int | None = None) -> Send:
+    def begin(self, at_ns: int | None = None) -> Transaction:
+        """Note that a transaction begins."""
+        transaction = Transaction(self.process, at_ns)
+        self._append(transaction)
+        return transaction
+
+    def send(
+        self,
+        partition: Partition,
+        value: Value,
+        *,
+        key: Hashable = None,
+        transaction: Transaction | None = None,
+        at_ns: int | None = None,
+    ) -> Send:
         """Note that a value is about to be sent."""
-        send = Send(self.process, partition, value, self._promises, key=key, invoked_ns=at_ns)
+        send = Send(self.process, partition, value, self._promises, key=key, transaction=transaction, invoked_ns=at_ns)
         self._append(send)
         return send
 
-    def poll(self, at_ns: int | None = None) -> Poll:
-        """Note that records are about to be asked for."""
-        poll = Poll(self.process, at_ns)
+    def poll(self, at_ns: int | None = None, *, transaction: Transaction | None = None) -> Poll:
+        """Note that records are about to be asked for, perhaps to be transformed within a transaction."""
+        poll = Poll(self.process, at_ns, transaction=transaction)
         self._append(poll)
         return poll
+
+    def fetch_offsets(self, group: str, at_ns: int | None = None) -> FetchOffsets:
+        """Note that the stable offsets of a group are about to be asked for."""
+        fetch = FetchOffsets(self.process, group, at_ns)
+        self._append(fetch)
+        return fetch
 
     def assign(self, positions: Mapping[Partition, int | None], at_ns: int | None = None) -> None:
         """Note that the client reads these partitions from now on, and no others."""

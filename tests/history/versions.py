@@ -62,7 +62,8 @@ class PartitionVersions:
             value = self.read.get(offset, send.value)
             if value != send.value:
                 self.conflicts.append((offset, send.value, value))
-        known = sorted(self.read.keys() | self.acknowledged.keys())
+        lasting = [offset for offset, send in self.acknowledged.items() if send.must_be_there]
+        known = sorted(self.read.keys() | lasting)
         if is_compacted:
             for offset in known:
                 key = self._key_at(offset)
@@ -82,6 +83,10 @@ class PartitionVersions:
         if not self.is_compacted:
             return False
         return self._latest_of.get(self._key_at(offset), offset) > offset
+
+    def was_read(self, value: Value) -> bool:
+        """Return whether a consumer was given this value."""
+        return any(self.read.get(offset) == value for offset in self.offsets_of.get(value, ()))
 
     def first_known_from(self, position: int) -> int | None:
         """Return the first offset at or after `position` at which a value must be."""

@@ -17,7 +17,7 @@ def lost_and_unseen(versions: Versions) -> Iterator[Anomaly]:
     for partition, each in versions.items():
         last_read = max(each.read, default=-1)
         for send in each.sends.values():
-            if send.outcome is not Outcome.OK:
+            if not send.must_be_there:
                 continue
             offset = send.offset
             if offset is None:  # the producer was not told: it is somewhere or lost
@@ -54,6 +54,9 @@ def phantoms(versions: Versions) -> Iterator[Anomaly]:
             send = each.sends.get(value)
             if send is None:
                 yield Anomaly(Kind.PHANTOM, partition, f"{value!r} at offset {offset} was never sent here")
+            elif send.transaction is not None and send.transaction.is_aborted:
+                what = f"{value!r} at offset {offset} is of {send.transaction!r}"
+                yield Anomaly(Kind.ABORTED_READ, partition, what)
             elif send.outcome is Outcome.FAILED:
                 yield Anomaly(Kind.FAILED_BUT_THERE, partition, f"{send!r}, and it is at offset {offset}")
 
