@@ -30,7 +30,7 @@ class Commands:
     """Runs the commands in this process, for one broker."""
 
     def __init__(self, address: str, folder: Path) -> None:
-        self._address = address
+        self.address = address
         self._folder = folder
 
     def __call__(self, *words: str, given: str | bytes = "", timeout_s: float = 30) -> Told:
@@ -39,7 +39,7 @@ class Commands:
         source.write_bytes(given if isinstance(given, bytes) else given.encode())
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
         with _standard_input(source), redirect_stdout(out), redirect_stderr(err):
-            code = main([words[0], "-b", self._address, "--timeout", str(timeout_s), *words[1:]])
+            code = main([words[0], "-b", self.address, "--timeout", str(timeout_s), *words[1:]])
         out.flush()
         return Told(code, out.buffer.getvalue().decode(), err.getvalue())
 

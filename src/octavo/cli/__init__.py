@@ -26,6 +26,7 @@ from octavo.cli import (
     dump,
     explain,
     export,
+    groups,
     handover,
     import_,
     produce,
@@ -57,6 +58,7 @@ examples:
   octavo topics --create --topic orders    and --list, --describe, --delete
   octavo produce orders < orders.txt       send lines to a topic
   octavo consume orders -o -10 -e          print the last records of a topic
+  octavo groups --describe --all-groups    how far groups lag behind; resets offsets
   octavo handover /var/lib/octavo          let Apache Kafka go on with it
   octavo export /var/lib/kafka/data /lake/events
                                            make a table of topics
@@ -108,6 +110,7 @@ def _run(argv: Sequence[str] | None) -> int:
     handover.add_to(commands)
     serve.add_to(commands)
     topics.add_to(commands)
+    groups.add_to(commands)
     produce.add_to(commands)
     consume.add_to(commands)
     export.add_to(commands)

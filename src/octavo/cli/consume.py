@@ -129,7 +129,7 @@ def _tell_ends(receiver: Receiver, topic: str, told: set[int]) -> None:
 
 def _begin(receiver: Receiver, given: list[str]) -> dict[int, int] | None:
     """Have a receiver begin where the options say. Returns the offsets at which it stops; None if it does not."""
-    from octavo.client.receiving import EARLIEST, LATEST
+    from octavo.client.partition_offsets import EARLIEST, LATEST
 
     begins, stops = "beginning", None
     for each in given:

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import re
 from datetime import UTC, datetime, timedelta
+from typing import Final
+
+# As Java reads durations: days, and hours, minutes and seconds behind a T.
+_DURATION: Final = re.compile(
+    r"([-+]?)P(?=[-+T0-9])(?:([-+]?[0-9]{1,15})D)?"
+    r"(?:T(?=[-+0-9])(?:([-+]?[0-9]{1,15})H)?(?:([-+]?[0-9]{1,15})M)?(?:([-+]?[0-9]{1,15}(?:[.,][0-9]{0,9})?)S)?)?",
+    re.IGNORECASE,
+)
+_UNITS_MS: Final = (86_400_000, 3_600_000, 60_000, 1000)
 
 
 def milliseconds(text: str) -> int:
@@ -18,3 +28,17 @@ def milliseconds(text: str) -> int:
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
     return -((datetime(1970, 1, 1, tzinfo=UTC) - time) // timedelta(milliseconds=1))
+
+
+def duration_ms(text: str) -> int:
+    """Parse a duration of ISO 8601 in days, hours, minutes and seconds, like `P1DT12H`. Returns milliseconds."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration, like P7D, PT36H, PT15M or P1DT2H3M4.5S")
+    sign, *numbers = found.groups()
+    total = sum(
+        round(float(number.replace(",", ".")) * unit_ms)
+        for number, unit_ms in zip(numbers, _UNITS_MS, strict=True)
+        if number
+    )
+    return -total if sign == "-" else total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 
@@ -11,6 +11,7 @@ from octavo.broker.wire.api_keys import METADATA
 from octavo.broker.wire.messages import Struct
 from octavo.client.connection import BrokerConnection, check
 from octavo.errors import BrokerUnreachable, ErrorCode, InvalidInput, RequestFailed
+from octavo.log.names import TopicPartition
 
 _T = TypeVar("_T")
 
@@ -23,6 +24,8 @@ _PASSING: Final = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         ErrorCode.NOT_CONTROLLER,
@@ -77,7 +80,7 @@ class Cluster:
         last: BrokerUnreachable | None = None
         for host, port in [*self._bootstrap, *self._nodes.values()]:
             try:
-                return self._connect(host, port)
+                return self.connect(host, port)
             except BrokerUnreachable as error:
                 last = error
         assert last is not None
@@ -93,7 +96,21 @@ class Cluster:
         """Return a connection to a broker by its number. Raises `BrokerUnreachable`."""
         if number not in self._nodes:
             raise BrokerUnreachable(f"node {number}", "the cluster does not name such a broker")
-        return self._connect(*self._nodes[number])
+        return self.connect(*self._nodes[number])
+
+    def nodes(self) -> list[int]:
+        """Return the numbers of all brokers."""
+        self.metadata([])
+        return sorted(self._nodes)
+
+    def leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        """Return who leads the partitions of topics, as far as these exist; -1 where nobody does."""
+        return {
+            TopicPartition(topic.name, each.partition_index): each.leader_id
+            for topic in self.metadata(sorted(topics)).topics
+            if not topic.error_code
+            for each in topic.partitions
+        }
 
     def persist(self, attempt: Callable[[], _T]) -> _T:
         """Call a function again and again until it raises nothing that passes, or patience ends."""
@@ -110,7 +127,8 @@ class Cluster:
                     raise
             time.sleep(_PAUSE_S)
 
-    def _connect(self, host: str, port: int) -> BrokerConnection:
+    def connect(self, host: str, port: int) -> BrokerConnection:
+        """Return the connection to a broker. Raises `BrokerUnreachable`."""
         connection = self._connections.get((host, port))
         if connection is None:
             connection = BrokerConnection(host, port, patience_s=self._patience_s)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from octavo.broker.wire.api_keys import FETCH, LIST_OFFSETS
+from octavo.broker.wire.api_keys import FETCH
 from octavo.client.cluster import Cluster, TopicLeaders
 from octavo.client.connection import check
+from octavo.client.partition_offsets import LATEST, ask_leaders
 from octavo.errors import ErrorCode, RequestFailed
+from octavo.log.names import TopicPartition
 from octavo.records.batch import Batch
 from octavo.records.control import ControlType, read_control
 from octavo.records.reader import read_batches
 from octavo.records.record import Record
-
-EARLIEST: Final = -2
-LATEST: Final = -1
 
 _CLIENT: Final = -1  # the number of a replica that is none
 _NO_SESSION: Final = {"session_id": 0, "session_epoch": -1}
@@ -66,20 +65,11 @@ class Receiver:
         return found
 
     def _list_offsets(self, timestamp_ms: int) -> dict[int, int]:
+        leaders = {TopicPartition(self._name, each): self._topic.leaders[each] for each in self.partitions}
         found: dict[int, int] = {}
-        for leader, partitions in self._by_leader(self.partitions):
-            asked = [{"partition_index": each, "timestamp": timestamp_ms} for each in partitions]
-            answer = self._cluster.node(leader).ask(
-                LIST_OFFSETS,
-                {
-                    "replica_id": _CLIENT,
-                    "isolation_level": self._isolation,
-                    "topics": [{"name": self._name, "partitions": asked}],
-                },
-            )
-            for each in answer.topics[0].partitions:
-                self._check(each)
-                found[each.partition_index] = each.offset
+        for partition, answer in ask_leaders(self._cluster, leaders, timestamp_ms, committed=bool(self._isolation)):
+            self._check(answer)
+            found[partition.partition] = answer.offset
         return found
 
     def receive(self, wanted: Iterable[int], *, wait_ms: int) -> Iterator[Received]:

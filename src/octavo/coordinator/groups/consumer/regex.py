@@ -1,4 +1,4 @@
-"""Regular expressions to which members subscribe, in RE2's syntax: `check_regex`, `matching`."""
+"""Regular expressions to which members subscribe, in RE2's syntax: `check_regex`, `regex_problem`, `matching`."""
 
 from __future__ import annotations
 
@@ -25,16 +25,26 @@ _LOOK_BEHIND: Final = "invalid perl operator: (?<"
 
 def check_regex(regex: str) -> None:
     """Raise `Refused` if a regular expression is not valid."""
-    _compile(regex)
+    problem = regex_problem(regex)
+    if problem is not None:
+        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {problem}."
+        raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
+
+
+def regex_problem(regex: str) -> str | None:
+    """Return what is wrong with a regular expression, in the words that Kafka has for it; None if nothing is."""
+    compiled = _compile(regex)
+    return compiled if isinstance(compiled, str) else None
 
 
 def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
-    """Return the names that a regular expression matches as a whole."""
+    """Return the names that a regular expression matches as a whole; none if it is not valid."""
     compiled = _compile(regex)
-    return frozenset(name for name in names if compiled.fullmatch(name))
+    return frozenset() if isinstance(compiled, str) else frozenset(name for name in names if compiled.fullmatch(name))
 
 
 def _compile(regex: str) -> Any:
+    """Return a compiled regular expression, or what is wrong with it."""
     import re2  # here, as few groups use it
 
     options = re2.Options()
@@ -45,5 +55,4 @@ def _compile(regex: str) -> Any:
         reason = error.args[0]
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         what = "invalid named capture" if text.startswith(_LOOK_BEHIND) else text.split(":")[0]
-        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_WORDS.get(what, what)}."
-        raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from None
+        return _WORDS.get(what, what)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from octavo.coordinator.groups.consumer.changes import Changes
 from octavo.coordinator.groups.consumer.group import ConsumerGroup, ConsumerMember
 from octavo.coordinator.groups.consumer.regex import check_regex, matching
-from octavo.coordinator.groups.consumer.requests import Refused
 from octavo.schemas.consumer_offsets.consumer_groups import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
@@ -76,10 +75,7 @@ class Subscribing:
         names = list(group.topics.names())
         is_changed = False
         for regex in group.regexes:
-            try:
-                topics = matching(regex, names)
-            except Refused:  # it is in the log, and should not be
-                topics = frozenset()
+            topics = matching(regex, names)
             known = group.resolved.get(regex)
             is_changed |= topics != (frozenset() if known is None else known.topics)
             value = ConsumerGroupRegularExpressionValue(
