@@ -114,6 +114,7 @@ def test_settings_of_groups_and_transactions_that_change_while_the_broker_runs(t
         assert server.broker.coordinators.group_config.group_consumer_assignment_interval_ms == 7
         assert not server.broker.config.transaction_partition_verification_enable
         assert change(server, "1", "group.max.size", "7") == ErrorCode.INVALID_REQUEST
+        assert change(server, "", "group.consumer.assignment.interval.ms", "90000") == ErrorCode.NONE
     with serve(tmp_path / "data") as server:
         assert server.broker.coordinators.group_config.group_consumer_assignment_interval_ms == 7
 

@@ -12,16 +12,21 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from octavo.broker.setting import Source
 from octavo.broker.wire import api_keys
 from octavo.broker.wire.messages import read_response, write_request
 from octavo.errors import ErrorCode
 from octavo.records import BatchBuilder
 from octavo.server.serving import Server, serve
+from tests.server.conversation import Conversation
 from tests.server.group_client import GroupClient
+from tests.server.questions_configs import GROUP, SET, alter
+from tests.server.questions_configs import describe as describe_settings
 from tests.server.raw import RawClient, header
 
 CONFIG = {
     "group.consumer.heartbeat.interval.ms": "50",
+    "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "0",
 }
@@ -231,3 +236,31 @@ def test_members_of_both_protocols_share_a_topic(broker: Server, protocols: tupl
     first.close()
     until(lambda: len(second.assignment()) == PARTITIONS, lambda: second.poll(0.02))
     second.close()
+
+
+def test_a_group_has_settings_of_its_own(tmp_path: Path) -> None:
+    name = "consumer.heartbeat.interval.ms"
+    config = CONFIG | {"group.consumer.session.timeout.ms": "50000"}
+    with serve(tmp_path / "data", config=config) as server:
+        fill(server)
+        with Conversation(server.bootstrap_servers) as conversation:
+            for group, value, error in (
+                ("own", "700", ErrorCode.NONE),
+                ("own", "49", ErrorCode.INVALID_CONFIG),
+                ("own", "15001", ErrorCode.INVALID_CONFIG),
+            ):
+                answer = conversation.ask(*alter(GROUP, group, (name, SET, value)))
+                assert answer["responses"][0]["error_code"] == error
+        with GroupClient(server.bootstrap_servers, "own") as client:
+            joined = join(client, "m")
+            assert joined.heartbeat_interval_ms == 700
+        with GroupClient(server.bootstrap_servers, "other") as client:
+            assert join(client, "m").heartbeat_interval_ms == 50
+    with serve(tmp_path / "data", config=config) as server:
+        with GroupClient(server.bootstrap_servers, "own") as client:
+            assert beat(client, "m", joined.member_epoch).heartbeat_interval_ms == 700
+        with Conversation(server.bootstrap_servers) as conversation:
+            (told,) = conversation.ask(*describe_settings(GROUP, "own"))["results"]
+        found = {each["name"]: (each["value"], each["config_source"]) for each in told["configs"]}
+        assert found[name] == ("700", Source.GROUP)
+        assert found["consumer.session.timeout.ms"] == ("50000", Source.STATIC)

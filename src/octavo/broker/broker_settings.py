@@ -47,6 +47,7 @@ _DYNAMIC_OPTIONS: Final = {
     "group.consumer.assignment.interval.ms",
     "transaction.partition.verification.enable",
 }
+_INTERVAL: Final = "group_consumer_assignment_interval_ms"
 # Settings that topics inherit, where a broker's differs from that of a topic: kind, default, whether it is dynamic.
 _OF_TOPICS: Final[dict[str, tuple[Kind, str | None, bool]]] = {
     "log.segment.bytes": (int32(1 << 20), str(1 << 30), True),
@@ -114,7 +115,20 @@ class BrokerSettings:
     def changed(self, config: BrokerConfig) -> BrokerConfig:
         """Return a configuration with what was changed since the broker was started. Raises `InvalidConfig`."""
         changes = {name: value for name, value in self._dynamic.items() if name in _DYNAMIC_OPTIONS}
-        return replace(config, **BROKER_OPTIONS.read(changes)) if changes else config
+        if not changes:
+            return config
+        read = BROKER_OPTIONS.read(changes)
+        if _INTERVAL in read:  # unlike a value that it was started with, it need not be within its bounds
+            least, most = (
+                config.group_consumer_min_assignment_interval_ms,
+                config.group_consumer_max_assignment_interval_ms,
+            )
+            read[_INTERVAL] = min(max(read[_INTERVAL], least), most)
+        return replace(config, **read)
+
+    def static(self, name: str) -> str | None:
+        """Return what the broker was started with; None if that says nothing of a setting."""
+        return self._by_source[Source.STATIC].get(name)
 
     def synonyms(self, name: str, names: Sequence[str]) -> tuple[Synonym, ...]:
         """Return what gives a setting its value, the best first. Several settings, `names`, may do so together.

@@ -16,13 +16,13 @@ from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from octavo.broker.refused_settings import is_unsafe, why_refused
-from octavo.coordinator.groups.config import MIGRATION_POLICIES, GroupConfig
+from octavo.coordinator.groups.config import ASSIGNORS, MIGRATION_POLICIES, GroupConfig
 from octavo.coordinator.transactions.config import TransactionConfig
 from octavo.errors import InvalidConfig
 from octavo.log.config.broker_defaults import STAND_INS
 from octavo.log.config.nearest_name import nearest_name
 from octavo.log.config.options import Options, option
-from octavo.log.config.values import Switch, Text, Word, int32, int64
+from octavo.log.config.values import Ordered, Switch, Text, Word, int32, int64
 from octavo.records.layout import MAX_INT32
 
 
@@ -61,8 +61,15 @@ class BrokerConfig:
     group_initial_rebalance_delay_ms: int = option(3_000, int32())
     group_max_size: int = option(MAX_INT32, int32(1))
     group_consumer_session_timeout_ms: int = option(45_000, int32(1))
+    group_consumer_min_session_timeout_ms: int = option(45_000, int32(1))
+    group_consumer_max_session_timeout_ms: int = option(60_000, int32(1))
     group_consumer_heartbeat_interval_ms: int = option(5_000, int32(1))
+    group_consumer_min_heartbeat_interval_ms: int = option(5_000, int32(1))
+    group_consumer_max_heartbeat_interval_ms: int = option(15_000, int32(1))
     group_consumer_assignment_interval_ms: int = option(1_000, int32(0))
+    group_consumer_min_assignment_interval_ms: int = option(0, int32(0))
+    group_consumer_max_assignment_interval_ms: int = option(15_000, int32(0))
+    group_consumer_assignors: tuple[str, ...] = option(ASSIGNORS, Ordered(ASSIGNORS))
     group_consumer_max_size: int = option(MAX_INT32, int32(1))
     group_consumer_regex_refresh_interval_ms: int = option(600_000, int32(10_000))
     group_consumer_migration_policy: str = option("bidirectional", Word(MIGRATION_POLICIES))
@@ -92,6 +99,9 @@ class BrokerConfig:
                 str(self.queued_max_request_bytes),
                 "it must not be less than socket.request.max.bytes",
             )
+        for name, relation, other in self.groups.contradictions():
+            value = getattr(self, name.replace(".", "_"))
+            raise InvalidConfig(name, str(value), f"it must be {relation} {other}")
 
     @property
     def groups(self) -> GroupConfig:

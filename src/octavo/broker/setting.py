@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from octavo.log.config.values import Integer, Kind, Member, Ratio, Switch, Text, Throttled, Word, Words
+from octavo.log.config.values import Integer, Kind, Member, Ordered, Ratio, Switch, Text, Throttled, Word, Words
 
 
 class SettingType(IntEnum):
@@ -59,6 +59,7 @@ _TYPES: Final = {
     Member: SettingType.STRING,
     Text: SettingType.STRING,
     Words: SettingType.LIST,
+    Ordered: SettingType.LIST,
     Throttled: SettingType.LIST,
 }
 

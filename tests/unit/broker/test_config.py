@@ -146,3 +146,36 @@ def test_the_id_of_the_node() -> None:
     for config in ({"node.id": "-1"}, {"node.id": "x"}, {"node.id": "3000000000"}, {"node.id": "1", "broker.id": "2"}):
         with pytest.raises(InvalidConfig, match=r"^node\.id cannot be"):
             read_node_id(config)
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "sentence"),
+    [
+        ({"session.timeout.ms": "44999"}, "session.timeout.ms", "greater than or equal to group.consumer.min.session"),
+        ({"session.timeout.ms": "60001"}, "session.timeout.ms", "less than or equal to group.consumer.max.session"),
+        ({"heartbeat.interval.ms": "4999"}, "heartbeat.interval.ms", "greater than or equal to group.consumer.min.hea"),
+        ({"heartbeat.interval.ms": "15001"}, "heartbeat.interval.ms", "less than or equal to group.consumer.max.hear"),
+        ({"assignment.interval.ms": "15001"}, "assignment.interval.ms", "less than or equal to group.consumer.max.as"),
+        ({"max.session.timeout.ms": "1"}, "max.session.timeout.ms", "greater than or equal to group.consumer.min.ses"),
+        ({"min.heartbeat.interval.ms": "20000"}, "max.heartbeat.interval.ms", "greater than or equal to group.consum"),
+        (
+            {"max.heartbeat.interval.ms": "45000", "heartbeat.interval.ms": "45000"},
+            "heartbeat.interval.ms",
+            "less than group.consumer.session.timeout.ms",
+        ),
+        ({"assignors": ""}, "assignors", "one or more of uniform, range"),
+        ({"assignors": "range,range"}, "assignors", "none of them twice"),
+        ({"assignors": "org.example.Mine"}, "assignors", "one or more of uniform, range"),
+    ],
+)
+def test_settings_of_groups_that_contradict_each_other(config: dict[str, str], name: str, sentence: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        read_settings({f"group.consumer.{key}": value for key, value in config.items()})
+    assert str(refused.value).startswith(f"group.consumer.{name} ")
+    assert sentence in str(refused.value)
+
+
+def test_assignors_have_an_order() -> None:
+    assert read_settings({}).config.groups.group_consumer_assignors == ("uniform", "range")
+    ordered = read_settings({"group.consumer.assignors": "range , uniform"})
+    assert ordered.config.groups.group_consumer_assignors == ("range", "uniform")

@@ -121,7 +121,7 @@ def _check(broker: Broker, kind: int, name: str, config: Mapping[str, str]) -> N
     elif kind == ResourceType.BROKER:
         check_broker_config(broker, name, config)
     else:
-        _CHECKS[ResourceType(kind)](name, config)
+        _CHECKS[ResourceType(kind)](name, config, broker.settings)
 
 
 def _keep(broker: Broker, kind: int, name: str, changes: Changes) -> None:

@@ -83,7 +83,7 @@ def _settings(broker: Broker, wanted: Struct) -> list[Setting]:
     if kind == ResourceType.GROUP:
         if not name:
             raise Refused(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return group_settings(config, names)
+        return group_settings(config, names, broker.settings)
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     return client_metrics_settings(config, names)

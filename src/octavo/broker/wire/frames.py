@@ -21,10 +21,6 @@ SIZE: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _CORRELATION: Final = struct.Struct(">i")
 _CLIENT_ID_AT: Final = _HEADER.size
-_NOT_YET: Final = {
-    **dict.fromkeys((8, 9, 10, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69), " (consumer groups)"),
-    **dict.fromkeys((24, 25, 26, 27, 28, 65, 66), " (transactions)"),
-}
 # Such a request becomes an object for every few bytes, and nobody else is served meanwhile.
 _MAX_WITHOUT_RECORDS: Final = 2 << 20
 _CLIENT_IDS: Final = 64
@@ -52,7 +48,7 @@ def read_header(frame: memoryview) -> RequestHeader:
         raise MalformedRequest(f"a request of {len(frame)} bytes is shorter than its header") from None
     api = APIS.get(api_key)
     if api is None:
-        raise MalformedRequest(f"API {api_key}{_NOT_YET.get(api_key, '')} is not served")
+        raise MalformedRequest(f"API {api_key} is not served")
     if len(frame) > _MAX_WITHOUT_RECORDS and api_key != PRODUCE:
         raise MalformedRequest(f"{api.name} requests of {len(frame)} bytes are not served")
     client_id, position = None, _CLIENT_ID_AT

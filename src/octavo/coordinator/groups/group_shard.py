@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from octavo.coordinator.groups.classic.classic_groups import TIMERS as CLASSIC_TIMERS
@@ -43,15 +43,21 @@ class GroupShard(Shard):
     """
 
     def __init__(
-        self, config: Callable[[], GroupConfig], new_id: Callable[[], str], topics: Topics | None = None
+        self,
+        config: Callable[[], GroupConfig],
+        new_id: Callable[[], str],
+        topics: Topics | None = None,
+        own_config: Callable[[str], Mapping[str, str]] = lambda _: {},
     ) -> None:
         """Begin without groups. Without `topics`, nothing can be assigned.
 
         config: returns the settings as they are now
         new_id: returns ids that nobody has had, for members
+        own_config: returns the settings that a group has for itself, by Kafka's names
         """
         super().__init__()
         self._config: Final = config
+        self._own_config: Final = own_config
         self.topics: Final[Topics] = NoTopics() if topics is None else topics
         self.groups: Final[Table[str, Group]] = Table(self.journal)
         self.offsets: Final = CommittedOffsets(self)
@@ -62,6 +68,10 @@ class GroupShard(Shard):
     def config(self) -> GroupConfig:
         """The settings, as they are now."""
         return self._config()
+
+    def config_of(self, group_id: str) -> GroupConfig:
+        """The settings of a group, as they are now."""
+        return self._config().of_group(self._own_config(group_id))
 
     # ------------------------------------------------------------------------- requests of the classic protocol
 

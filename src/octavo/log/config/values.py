@@ -193,6 +193,23 @@ class Words:
         return ",".join(sorted(value))
 
 
+class Ordered:
+    """The kind of comma-separated lists of words from a fixed set, in an order; not empty, and no word twice."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words: Final = tuple(words)
+        self.allowed = f"one or more of {', '.join(self.words)} with commas in between, none of them twice"
+
+    def read(self, text: str) -> tuple[str, ...]:
+        return tuple(_items(text))
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, tuple) and 0 < len(value) == len(set(value)) and set(value) <= set(self.words)
+
+    def write(self, value: tuple[str, ...]) -> str:
+        return ",".join(value)
+
+
 class Throttled:
     """The kind of lists of replicas whose replication is throttled."""
 

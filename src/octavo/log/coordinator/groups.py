@@ -19,6 +19,7 @@ from octavo.log.coordinator.hosts import Hosts
 from octavo.log.coordinator.internal_topic import replay
 from octavo.log.coordinator.known_topics import KnownTopics
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
+from octavo.log.metadata.image import GROUP_RESOURCE
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.reading.readable_log import ReadableLog
 from octavo.records.layout import MAX_INT64
@@ -60,9 +61,13 @@ class Groups(Hosts[GroupShard]):
 
     def _new_host(self, log: Log) -> Host[GroupShard]:
         def make() -> GroupShard:
-            return GroupShard(lambda: self._config, lambda: str(self._data.new_id()), self._known)
+            new_id = self._data.new_id
+            return GroupShard(lambda: self._config, lambda: str(new_id()), self._known, self._own_config)
 
         return Host(log, make, _read_key, wall_ms=self._data.now_ms, clock_ms=self._data.monotonic_ms)
+
+    def _own_config(self, group_id: str) -> Mapping[str, str]:
+        return self._data.cluster.configs.get((GROUP_RESOURCE, group_id), {})
 
     # ------------------------------------------------------------------------------------- for clients in this process
 

@@ -50,6 +50,7 @@ from octavo.schemas.metadata.topics import (
 )
 
 TOPIC_RESOURCE: Final = 2  # ConfigResource.Type
+GROUP_RESOURCE: Final = 32
 METADATA_VERSION: Final = "metadata.version"
 _NO_LEADER_CHANGE: Final = -2
 _NO_RECOVERY_CHANGE: Final = -1

@@ -130,11 +130,12 @@ class Changes:
 
     def update_target(self, group: ConsumerGroup) -> None:
         """Compute the target assignment if it is of an earlier epoch, but not too often."""
-        now_ms, interval_ms = self._shard.now.wall_ms, self._shard.config.group_consumer_assignment_interval_ms
+        now_ms, config = self._shard.now.wall_ms, self._shard.config_of(group.group_id)
+        interval_ms = config.group_consumer_assignment_interval_ms
         is_recent = group.assignment_timestamp_ms and now_ms < group.assignment_timestamp_ms + interval_ms
         if group.assignment_epoch >= group.group_epoch or is_recent:
             return
-        default = self._shard.config.group_consumer_assignors[0]
+        default = config.group_consumer_assignors[0]
         for member_id, target in compute_target(group, default).items():
             if group.targets.get(member_id) != target:
                 key = ConsumerGroupTargetAssignmentMemberKey(group_id=group.group_id, member_id=member_id)

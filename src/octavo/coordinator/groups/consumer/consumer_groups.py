@@ -114,7 +114,7 @@ class ConsumerGroups:
         for group in self._shard.groups.values():
             if isinstance(group, ConsumerGroup):
                 for member in group.members.values():
-                    timeout_ms = self._shard.config.group_consumer_session_timeout_ms
+                    timeout_ms = self._shard.config_of(group.group_id).group_consumer_session_timeout_ms
                     self._changes.expect(group, member.member_id, timeout_ms)
                     self._changes.expect_revocation(group, member)
 

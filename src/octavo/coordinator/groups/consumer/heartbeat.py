@@ -89,14 +89,15 @@ class Heartbeats:
         moved = self._changes.reconcile(
             group, member.member_id, request.topic_partitions, is_subscription_changed=is_changed
         )
-        self._changes.expect(group, member.member_id, self._shard.config.group_consumer_session_timeout_ms)
+        config = self._shard.config_of(group.group_id)
+        self._changes.expect(group, member.member_id, config.group_consumer_session_timeout_ms)
         tells = is_joining or _is_full(request) or moved.assigned != member.assigned
         return ConsumerHeartbeatAnswer(
             ErrorCode.NONE,
             None,
             moved.member_id,
             moved.member_epoch,
-            self._shard.config.group_consumer_heartbeat_interval_ms,
+            config.group_consumer_heartbeat_interval_ms,
             {topic: sorted(partitions) for topic, partitions in moved.assigned.items()} if tells else None,
         )
 

@@ -67,11 +67,17 @@ class Consumers(Running):
 
     def __init__(self, topics: Known | None = None, **config: Any) -> None:
         self.topics = Known(t=4) if topics is None else topics
+        self.own_config: dict[str, dict[str, str]] = {}
         super().__init__(**{"group_initial_rebalance_delay_ms": 0, **config})
         self.do(GroupShard.loaded)
 
     def _new(self) -> GroupShard:
-        return GroupShard(lambda: self.config, lambda: f"id{next(self._ids)}", self.topics)
+        return GroupShard(
+            lambda: self.config,
+            lambda: f"id{next(self._ids)}",
+            self.topics,
+            lambda group: self.own_config.get(group, {}),
+        )
 
     @property
     def group(self) -> ConsumerGroup:
