@@ -1,37 +1,47 @@
-"""A number that changes when topics of a group do: `metadata_hash`."""
+"""A number that changes when topics of a group do: `metadata_hash`.
+
+It is Kafka's, so that a group that is handed over does not begin another epoch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import blake2b
+from functools import lru_cache
 from struct import pack
 from typing import Final
 
-from octavo.coordinator.groups.topics import Topics
+from octavo.coordinator.groups.consumer.xxh3 import xxh3_64
+from octavo.coordinator.groups.topics import Topic, Topics
 
-_SIZE: Final = 8
+_VERSION: Final = b"\0"
+_SIGN: Final = 1 << 63
+_KNOWN: Final = 4096  # topics whose hashes are kept
 
 
 def metadata_hash(names: Iterable[str], topics: Topics) -> int:
-    """Return a number for topics, their partitions and racks; 0 if none of them exists.
-
-    It is only ever compared with itself, and needs not be Kafka's.
-    """
+    """Return a number for topics, their partitions and racks; 0 if none of them exists."""
     known = [topic for name in sorted(names) if (topic := topics.by_name(name)) is not None]
     if not known:
         return 0
-    whole = blake2b(digest_size=_SIZE)
-    for topic in known:
-        whole.update(topic.topic_id.bytes)
-        whole.update(_text(topic.name))
-        whole.update(pack(">i", topic.partition_count))
-        for racks in topic.racks:
-            whole.update(pack(">i", len(racks)))
-            for rack in sorted(racks):
-                whole.update(_text(rack))
-    return int.from_bytes(whole.digest(), signed=True)
+    value = xxh3_64(b"".join(pack("<Q", _hash_of(topic)) for topic in known))
+    return (value ^ _SIGN) - _SIGN
+
+
+@lru_cache(_KNOWN)
+def _hash_of(topic: Topic) -> int:
+    parts = [_VERSION, topic.topic_id.bytes[7::-1], topic.topic_id.bytes[:7:-1], _text(topic.name)]
+    parts.append(pack("<i", topic.partition_count))
+    for number in range(topic.partition_count):
+        parts.append(pack("<i", number))
+        for rack in sorted(topic.racks[number] if number < len(topic.racks) else ()):
+            parts += pack("<i", _length(rack)), _text(rack)
+    return xxh3_64(b"".join(parts))
 
 
 def _text(text: str) -> bytes:
-    data = text.encode()
-    return pack(">i", len(data)) + data
+    return text.encode("utf-16-le", "surrogatepass") + pack("<i", _length(text))
+
+
+def _length(text: str) -> int:
+    """The length as Java has it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
