@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from octavo.broker.wire import api_keys
+from octavo.coordinator.transactions.transaction_shard import LAST_EPOCH, TransactionShard
 from octavo.errors import ErrorCode
 from octavo.log import Isolation
 from octavo.records import BatchBuilder
+from octavo.schemas.transaction_state import TransactionLogKey
 from octavo.server.serving import Server, serve
 from tests.server.group_client import GroupClient
 
@@ -188,6 +191,33 @@ def test_a_second_producer_fences_the_first(broker: Server, producer: Transactio
         assert producer.produce(b"zombie", 1, 12)[0] == OLD_EPOCH
         assert producer.end(5, commit=True) == FENCED
     assert b"zombie" not in committed(broker)
+
+
+def test_a_producer_whose_id_is_over_is_fenced_where_it_has_written(broker: Server, producer: Transactional) -> None:
+    host = broker.broker.coordinators.transactions.find_host(producer.name)
+    assert host is not None
+    producer.init()
+    producer.produce(b"zombie", 0, 12)
+    host.run(lambda shard: use_epochs_up(shard, producer.name))
+    producer.epoch = LAST_EPOCH
+    assert producer.produce(b"more of the zombie", 0, 12)[0] == ErrorCode.NONE
+    assert producer.commit_offset("group of a zombie", 1, 5) == ErrorCode.NONE
+    second = Transactional(broker.bootstrap_servers, producer.name)
+    with second.client:
+        while second.init() == WAIT:
+            pass
+        assert second.producer_id != producer.producer_id
+    assert producer.produce(b"zombie", 1, 12)[0] == OLD_EPOCH
+    assert producer.commit_offset("group of a zombie", 2, 5) == OLD_EPOCH
+    assert producer.produce(b"zombie", 0, 12, partition=1)[0] == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert producer.end(5, commit=True) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert not {b"zombie", b"more of the zombie"} & set(committed(broker))
+
+
+def use_epochs_up(shard: TransactionShard, name: str) -> None:
+    """Have the last epoch that a producer gets be that of now."""
+    value = shard.transactions[name]
+    shard.write(TransactionLogKey(transactional_id=name), replace(value, producer_epoch=LAST_EPOCH), 1)
 
 
 def test_what_is_wrong_whatever_the_state_is(producer: Transactional) -> None:

@@ -43,6 +43,12 @@ def is_open(log: Log, producer: Producer) -> bool:
     return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == producer.epoch
 
 
+def is_fenced(log: Log, producer: Producer) -> bool:
+    """Return whether a log has seen a larger epoch of a producer, so that its coordinator need not be asked."""
+    entry = log.producers.entries.get(producer.id)
+    return entry is not None and producer.epoch < entry.epoch
+
+
 @contextmanager
 def verified(
     broker: Broker, transactional_id: str, producer: Producer, partitions: Sequence[Partition], *, adds: bool

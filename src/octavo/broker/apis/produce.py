@@ -17,7 +17,7 @@ from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.kafka_words import record_problem
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
-from octavo.broker.transactions import ADDS_FROM, is_open, told_to_producer, verified
+from octavo.broker.transactions import ADDS_FROM, is_fenced, is_open, told_to_producer, verified
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
 from octavo.coordinator.shard import Producer
 from octavo.coordinator.transactions.requests import Partition
@@ -166,21 +166,26 @@ def _append_verified(
 ) -> None:
     """Append what is part of a transaction, which does not end before that is done."""
     places: dict[Key, Partition] = {}
+    fenced: Appended = {}
     producers: set[Producer] = set()
     for key, each in wanted.items():
         found = broker.led_log(each.topic, each.partition)
         if not isinstance(found, int) and each.records is not None and _has_identity(each.records):
             producer, _ = _identity(each.records)
             producers.add(producer)
-            if not is_open(found.log, producer):
+            if is_fenced(found.log, producer):
+                fenced[key] = PartitionResult(each.partition, ErrorCode.INVALID_PRODUCER_EPOCH)
+            elif not is_open(found.log, producer):
                 places[key] = (found.topic.name, each.partition)
-    if not places:
-        for key, each in wanted.items():
-            appended[key] = _append(broker, each)
-        return
     if len(producers) > 1:
         code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
         appended.update((key, PartitionResult(each.partition, code)) for key, each in wanted.items())
+        return
+    appended.update(fenced)
+    wanted = {key: each for key, each in wanted.items() if key not in fenced}
+    if not places:
+        for key, each in wanted.items():
+            appended[key] = _append(broker, each)
         return
     with verified(broker, transactional_id, producers.pop(), list(places.values()), adds=version >= ADDS_FROM) as codes:
         for key, each in wanted.items():
