@@ -48,6 +48,7 @@
     │       ├── TransactionIsEnding    the last transaction is not ended in every partition yet
     │       ├── WrongTimeout           the transaction timeout is too long or too short
     │       ├── WrongGroup             the group id is not valid
+    │       ├── MemberFenced           the consumer is no longer a member of its group
     │       └── MetadataTooLarge       the metadata of a committed offset are too long
     ├── TableError                     a table cannot do what the caller asked for; has its `path`
     │   ├── BadTable                   the table is not in a state that an export leaves behind
@@ -79,6 +80,7 @@ from octavo.errors.client_errors import (
     ConsumerError,
     CoordinatorRefused,
     DeserializationFailed,
+    MemberFenced,
     MetadataTooLarge,
     NoOffset,
     ProducerClosed,
@@ -205,6 +207,7 @@ __all__ = [
     "TransactionIsEnding",
     "WrongTimeout",
     "WrongGroup",
+    "MemberFenced",
     "MalformedRequest",
     "BrokerUnreachable",
     "RequestFailed",

@@ -124,6 +124,12 @@ class WrongGroup(CoordinatorRefused):
     code = ErrorCode.INVALID_GROUP_ID
 
 
+class MemberFenced(CoordinatorRefused):
+    """The consumer was a member of its group, and is none any more. It joins again with its next poll."""
+
+    code = ErrorCode.FENCED_MEMBER_EPOCH
+
+
 class MetadataTooLarge(CoordinatorRefused):
     """The metadata of a committed offset are too long."""
 

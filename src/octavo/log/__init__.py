@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from octavo.log.config.log_config import LogConfig
     from octavo.log.consumer import Consumer, ConsumerConfig, ConsumerRecord, OffsetReset
     from octavo.log.consumer.fetched_records import Deserializer
+    from octavo.log.consumer.membership import OnRebalance
     from octavo.log.coordinator import Coordinator, ProducerIdentity
     from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
     from octavo.log.directory.data_directory import DataDirectory
@@ -97,6 +98,7 @@ __all__ = [
     "SendFuture",
     "RecordMetadata",
     "OnDelivery",
+    "OnRebalance",
     "Serializer",
     "Partitioner",
     "Consumer",
@@ -163,6 +165,7 @@ if not TYPE_CHECKING:  # otherwise type checkers would accept any name as export
             "origin": ("Origin",),
             "producer": ("Partitioner", "Producer", "ProducerConfig", "RecordMetadata", "SendFuture"),
             "producer.future": ("OnDelivery",),
+            "consumer.membership": ("OnRebalance",),
             "producer.producer": ("Serializer",),
             "producer_state.aborted": ("AbortedRanges", "AbortedTransaction"),
             "reading.readable_log": ("ReadableLog", "TimestampOffset"),

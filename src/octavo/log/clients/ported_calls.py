@@ -19,7 +19,7 @@ C = TypeVar("C", bound=type)
 
 NO_WAIT: Final = "nothing is waited for here, leave it out"
 ONE_BY_ONE: Final = "write them without a name, one by one or in one list"
-NO_MEMBERS: Final = "partitions are not divided among the members of a group here, leave it out"
+NO_LISTENER: Final = "write on_assign=, on_revoke= and on_lost=, functions of the consumer and of partitions"
 _NO_BROKERS: Final = "there are no brokers here, leave it out"
 _NO_METRICS: Final = "there are no metrics here, leave it out"
 _TOPICS: Final = "write DataDirectory.topics"
@@ -43,10 +43,9 @@ OF_CONSUMERS: Final = {
     "get_watermark_offsets": "write beginning_offsets([partition]) and end_offsets([partition])",
     "group_metadata": "write the group.id itself, for send_offsets_to_transaction",
     "highwater": "write end_offsets([partition])",
-    "incremental_assign": "write assign(partitions), with all of them",
+    "incremental_assign": "a group gives partitions by itself; otherwise write assign(partitions), with all of them",
     "incremental_unassign": "write assign(partitions), with all that are left",
     "list_topics": _TOPICS,
-    "memberid": NO_MEMBERS,
     "metrics": _NO_METRICS,
     "partitions_for_topic": "write partitions_for(topic)",
     "set_sasl_credentials": _NO_BROKERS,

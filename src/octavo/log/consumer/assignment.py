@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from octavo.log.consumer.fetched_records import Fetched
 
-_LOOK_AGAIN_S: Final = 0.1  # how often to look for new topics and partitions
+LOOK_AGAIN_S: Final = 0.1  # how often to look for new topics and partitions
 
 
 class Assigned:
@@ -68,6 +68,7 @@ class Assignment:
         self._next_look = 0.0  # when to look for partitions again, on the monotonic clock
         self.last: Assigned | None = None  # partition that the last poll read; None if the assignment changed since
         self._topics: frozenset[str] | re.Pattern[str] | None = None  # None without a subscription
+        self._are_given = False  # the coordinator of a group says which partitions of the topics are read
         self._states: dict[TopicPartition, Assigned] = {}
         self._turns: deque[Assigned] = deque()  # in reading order; the first is read next
 
@@ -110,12 +111,16 @@ class Assignment:
             raise ConsumerError("the consumer has subscribed to topics: unsubscribe first")
         self._set(partitions)
 
-    def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> None:
-        """Read all partitions of these topics."""
+    def subscribe(self, topics: frozenset[str] | re.Pattern[str], *, are_given: bool = False) -> None:
+        """Read all partitions of these topics, or those of them that `hold` is called with if they `are_given`."""
         if self._topics is None and self._states:
             raise ConsumerError("the consumer has partitions assigned: unsubscribe first")
-        self._topics = topics
+        self._topics, self._are_given = topics, are_given
         self.look(now=True)
+
+    def hold(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions, which a group gives to this consumer."""
+        self._set(partitions)
 
     def unsubscribe(self) -> None:
         """End the subscription or the assignment."""
@@ -125,16 +130,17 @@ class Assignment:
     def look(self, *, now: bool = False) -> bool:
         """Look for the partitions of the subscribed topics, if it is time or if `now`. Return whether it looked."""
         topics = self._topics
-        if topics is None or not (now or time.monotonic() >= self._next_look):
+        if topics is None or self._are_given or not (now or time.monotonic() >= self._next_look):
             return False
-        self._next_look = time.monotonic() + _LOOK_AGAIN_S
+        self._next_look = time.monotonic() + LOOK_AGAIN_S
         if isinstance(topics, frozenset):
             self._set([partition for partition in self._existing() if partition.topic in topics])
         else:
-            self._set([partition for partition in self._existing() if self._matches(topics, partition.topic)])
+            self._set([partition for partition in self._existing() if self.matches(topics, partition.topic)])
         return True
 
-    def _matches(self, pattern: re.Pattern[str], topic: str) -> bool:
+    def matches(self, pattern: re.Pattern[str], topic: str) -> bool:
+        """Return whether a pattern that is subscribed to means a topic."""
         return pattern.fullmatch(topic) is not None and not (self._exclude_internal and is_internal_topic(topic))
 
     def _set(self, partitions: Iterable[TopicPartition]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
+from octavo.errors import MemberFenced
 from octavo.log.consumer.assignment import Assigned, Assignment
 from octavo.log.consumer.committed_offsets import GroupOffsets
 from octavo.log.consumer.consumed_logs import ConsumedLogs
@@ -46,9 +48,14 @@ class Commits:
             self.commit()
 
     def commit_if_automatic(self) -> None:
-        """Commit if auto-commit is on. Call this before the assignment changes or ends."""
+        """Commit if auto-commit is on. Call this before the assignment changes."""
         if self._is_automatic:
             self.commit()
+
+    def commit_at_end(self) -> None:
+        """Commit as `commit_if_automatic` does, but not if others have the partitions already."""
+        with suppress(MemberFenced):
+            self.commit_if_automatic()
 
     def commit(self) -> None:
         """Commit the positions that changed since the last commit. Raises `ConsumerError` without a group."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from octavo.errors import ConsumerError, InvalidConfig, OffsetOutOfRange
 from octavo.log.consumer.config import ConsumerConfig
@@ -14,6 +14,9 @@ from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.watched.watched_directory import WatchedDirectory
+
+if TYPE_CHECKING:
+    from octavo.log.coordinator.members import Member
 
 
 class Positions(Protocol):
@@ -89,6 +92,7 @@ class GroupOffsets:
         self.is_automatic: Final = wanted and is_written  # whether positions are committed without a call of `commit`
         self._group_id: Final = config.group_id
         self._positions: Final = positions_of(data)
+        self.member: Member | None = None  # what the consumer is in its group, while it subscribes to topics
 
     def starting_offset(self, partition: TopicPartition) -> OffsetAndMetadata | None:
         """The committed offset of a partition; None if there is none, or if the consumer has no group."""
@@ -97,8 +101,11 @@ class GroupOffsets:
         return self._positions.committed(self._group_id, [partition])[partition]
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit offsets. Raises `ConsumerError` without a group."""
-        self._positions.commit(self._group(), offsets)
+        """Commit offsets. Raises `ConsumerError` without a group, and `MemberFenced`."""
+        if self.member is None:
+            self._positions.commit(self._group(), offsets)
+        else:
+            self.member.commit(offsets)
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The committed offsets of partitions. Raises `ConsumerError` without a group."""

@@ -3,8 +3,9 @@
     ConsumerConfig.of({"group.id": "g", "auto.offset.reset": "earliest"})
     ConsumerConfig.of({}, group_id="g")
 
-Options about brokers, connections and group members are refused: there are none here. `client.id` and `fetch.max.bytes`
-are accepted and checked but change nothing: one partition is read at a time.
+Options about brokers and connections are refused: there are none here. Members of groups speak the consumer protocol of
+KIP-848, in which the coordinator has the settings of sessions and heartbeats. `fetch.max.bytes` is accepted and checked
+but changes nothing: one partition is read at a time.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any, Final, NamedTuple
 from octavo.errors import InvalidConfig
 from octavo.log.clients.config import NO_INTERCEPTORS, given, without_connections
 from octavo.log.config.options import Options, option
-from octavo.log.config.values import Member, Name, Switch, Text, int32
+from octavo.log.config.values import Member, Name, Switch, Text, Word, int32
 from octavo.log.view import Isolation
 
 _HERE: Final = "it is about brokers and connections, and this consumer has none"
-_ALONE: Final = "it is about the members of a group, and this consumer is alone"
+_OF_GROUPS: Final = "members speak the consumer protocol here, in which the broker has it, as group.consumer."
 _ELSEWHERE: Final = {
     **without_connections("consumer"),
     "client.rack": _HERE,
@@ -29,13 +30,9 @@ _ELSEWHERE: Final = {
     "request.timeout.ms": _HERE,
     "retry.backoff.ms": _HERE,
     "retry.backoff.max.ms": _HERE,
-    "group.instance.id": _ALONE,
-    "group.protocol": _ALONE,
-    "group.remote.assignor": _ALONE,
-    "heartbeat.interval.ms": _ALONE,
-    "max.poll.interval.ms": _ALONE,
-    "partition.assignment.strategy": _ALONE,
-    "session.timeout.ms": _ALONE,
+    "heartbeat.interval.ms": f"{_OF_GROUPS}heartbeat.interval.ms",
+    "partition.assignment.strategy": "write group.remote.assignor, uniform or range",
+    "session.timeout.ms": f"{_OF_GROUPS}session.timeout.ms",
     "allow.auto.create.topics": "a consumer makes no topics here",
     "key.deserializer": "give the consumer a function as key_deserializer",
     "value.deserializer": "give the consumer a function as value_deserializer",
@@ -105,6 +102,12 @@ class ConsumerConfig:
     auto_offset_reset: OffsetReset = option(OffsetReset(LATEST), _Resets())  # noqa: RUF009 (a field, as the others)
     enable_auto_commit: bool | None = option(None, _Perhaps())  # None: true if there is a group
     auto_commit_interval_ms: int = option(5_000, int32(0))
+
+    # What it is in its group.
+    group_instance_id: str | None = option(None, Name())
+    group_protocol: str = option("consumer", Word(("consumer",)))
+    group_remote_assignor: str | None = option(None, Name())
+    max_poll_interval_ms: int = option(300_000, int32(1))
 
     # Which records it gets.
     isolation_level: Isolation = option(  # noqa: RUF009 (a field, as the others)

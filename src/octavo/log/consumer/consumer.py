@@ -5,8 +5,9 @@
         for record in consumer:
             ...
 
-Names and behaviour are Kafka's, with one difference: the partitions of a topic are not divided among the members of a
-group. A group only keeps committed offsets. Every consumer reads all partitions that it is subscribed to, or assigned.
+Names and behaviour are Kafka's. A consumer with a `group.id` that subscribes to topics is a member of the group: it
+shares the partitions with all other members, be they in this process or clients of a broker that serves the directory.
+Without a group, a consumer reads all partitions that it is subscribed to, or assigned.
 
 Only one thread may use a consumer. Other threads may call nothing but `wakeup`.
 """
@@ -22,6 +23,7 @@ from octavo.errors import (
     FormatError,
     InvalidInput,
     LogError,
+    MemberFenced,
 )
 from octavo.log.clients.arguments import (
     OneByOne,
@@ -38,7 +40,7 @@ from octavo.log.clients.arguments import (
     times_by_partition,
 )
 from octavo.log.clients.ported_calls import (
-    NO_MEMBERS,
+    NO_LISTENER,
     NO_WAIT,
     OF_CONSUMERS,
     ONE_BY_ONE,
@@ -57,9 +59,11 @@ from octavo.log.consumer.consumed_logs import ConsumedLogs
 from octavo.log.consumer.fetched_records import Deserializer
 from octavo.log.consumer.fetcher import Fetcher
 from octavo.log.consumer.hand_out import HandOut
+from octavo.log.consumer.membership import Callbacks, Membership, OnRebalance
 from octavo.log.consumer.record import ConsumerRecord
 from octavo.log.consumer.starting_offset import StartingOffset
 from octavo.log.consumer.waiting import AT_ONCE, Waiting
+from octavo.log.coordinator.notice import Notice
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition
@@ -109,7 +113,6 @@ class Consumer(ClosedByWith):
         self._logs: Final = ConsumedLogs(data, self.config.isolation_level)
         self._start: Final = StartingOffset(self._logs, self._group, self.config.auto_offset_reset, now_ms)
         self._fetcher: Final = Fetcher(self._logs, self._start, self.config, (key_deserializer, value_deserializer))
-        self._waiting: Final = Waiting(self._assignment, self._logs, self._fetcher, self.config)
         self._hand_out: Final = HandOut(self._assignment)
         self._commits: Final = Commits(
             self._assignment,
@@ -119,7 +122,15 @@ class Consumer(ClosedByWith):
             interval_ms=self.config.auto_commit_interval_ms,
             now_ms=now_ms,
         )
+        self._membership: Final = self._make_membership()
+        self._notice: Final = Notice() if self._membership is None else self._membership.notice
+        self._waiting: Final = Waiting(self._assignment, self._membership, self._logs, self._fetcher, self.config)
         self._is_open = True
+
+    def _make_membership(self) -> Membership | None:
+        if self.config.group_id is None or not isinstance(self._data, DataDirectory):
+            return None
+        return Membership(self._data, self.config, self._assignment, self._group, self._commits)
 
     # ---------------------------------------------------------------------------------------------------- what it reads
 
@@ -130,33 +141,64 @@ class Consumer(ClosedByWith):
         self._commits.commit_if_automatic()
         self._assignment.assign(wanted)
 
-    @answering(listener=NO_MEMBERS, on_assign=NO_MEMBERS, on_revoke=NO_MEMBERS, on_lost=NO_MEMBERS)
+    @answering(listener=NO_LISTENER)
     def subscribe(
-        self, topics: Sequence[str] | re.Pattern[str] = (), *, pattern: str | re.Pattern[str] | None = None
+        self,
+        topics: Sequence[str] | re.Pattern[str] = (),
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        on_assign: OnRebalance | None = None,
+        on_revoke: OnRebalance | None = None,
+        on_lost: OnRebalance | None = None,
     ) -> None:
-        """Read all partitions of these topics, including future ones. A pattern must match a topic's whole name."""
+        """Read these topics, including future ones. A pattern must match a topic's whole name.
+
+        With a `group.id`, join the group, and read the partitions that it gives to this member. Otherwise read all.
+
+        on_assign: called with the consumer and the partitions that it gets; it may `seek`
+        on_revoke: called with those that it is about to give back; it may `commit`. If it raises an error, `poll`
+            does, and the next one calls it again
+        on_lost: called with those that others may have already, since the consumer was away for too long; without it,
+            `on_revoke` is called
+
+        They are called by the thread that uses the consumer, in `subscribe`, `poll`, `unsubscribe` and `close`. Raises
+        `CoordinatorRefused` if the group does not accept the consumer.
+        """
         self._begin()
+        callbacks = Callbacks(on_assign, on_revoke, on_lost)
+        for name, function in callbacks._asdict().items():
+            check_function(name, function, "consumer", "partitions")
         wanted = subscribed_topics(topics, pattern)
         if wanted == frozenset():
             self.unsubscribe()  # as in Kafka
             return
-        self._commits.commit_if_automatic()
-        self._assignment.subscribe(wanted)
+        self._commits.commit_at_end()
+        if self._membership is None:
+            self._assignment.subscribe(wanted)
+        else:
+            self._membership.subscribe(wanted, callbacks, self)
 
     def unsubscribe(self) -> None:
-        """End the subscription or the assignment. The consumer reads nothing then."""
+        """End the subscription or the assignment, and leave the group. The consumer reads nothing then."""
         self._begin()
-        self._commits.commit_if_automatic()
+        self._commits.commit_at_end()
+        if self._membership is not None:
+            self._membership.leave()
         self._assignment.unsubscribe()
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that the consumer reads."""
+        """The partitions that the consumer reads. `poll` changes them if it shares them with others."""
         self._assignment.look()
         return sorted(state.partition for state in self._assignment)
 
     def subscription(self) -> frozenset[str] | re.Pattern[str] | None:
         """The subscribed topics or the pattern; None without a subscription."""
         return self._assignment.subscription
+
+    def memberid(self) -> str | None:
+        """The id by which the group knows this consumer; None if it is no member."""
+        member = self._group.member
+        return None if member is None else member.member_id
 
     def partitions_for(self, topic: str) -> list[TopicPartition]:
         """The partitions of a topic, in order. Raises `UnknownPartition` if there is no such topic."""
@@ -195,7 +237,7 @@ class Consumer(ClosedByWith):
         if more or others:
             wrong_call("Consumer.poll", more, others, _OF_POLL)
         if max_records == 1:
-            if not self._commits.is_due():
+            if not self._notice.is_there and not self._commits.is_due():
                 for record in self._hand_out.single:
                     return [record]
             return self._poll_one(timeout)
@@ -205,6 +247,7 @@ class Consumer(ClosedByWith):
             last is not None
             and not self._hand_out.is_under_way
             and not self._waiting.is_woken()
+            and not self._notice.is_there
             and not self._commits.is_due()
         ):
             fetched = last.fetched  # fast path: records are nearly always there already
@@ -384,7 +427,9 @@ class Consumer(ClosedByWith):
 
     @answering(timeout=NO_WAIT, timeout_ms=NO_WAIT, autocommit="set enable.auto.commit in the configuration")
     def close(self) -> None:
-        """Close the consumer. Commit its positions, if auto-commit is on; all that `poll` returned counts as read.
+        """Close the consumer, and leave the group. Commit its positions, if auto-commit is on.
+
+        All that `poll` returned counts as read.
 
         In a fork of the process that opened the directory, nothing is committed: the parent does that.
         """
@@ -392,8 +437,10 @@ class Consumer(ClosedByWith):
             try:
                 self._hand_out.settle()
                 if not self._logs.is_elsewhere:
-                    self._commits.commit_if_automatic()
+                    self._commits.commit_at_end()
             finally:
+                if self._membership is not None and not self._logs.is_elsewhere:
+                    self._membership.leave()
                 self._is_open = False
                 self._assignment.last = None
 
@@ -403,7 +450,15 @@ class Consumer(ClosedByWith):
 
     def _begin_poll(self) -> None:
         self._begin()
-        self._commits.commit_if_due()
+        self._look()
+        try:
+            self._commits.commit_if_due()
+        except MemberFenced:
+            self._look()  # what it had is lost
+
+    def _look(self) -> None:
+        if self._membership is not None:
+            self._membership.look()
 
     def _states(self, partitions: Iterable[TopicPartition] | None) -> list[Assigned]:
         self._assignment.look()

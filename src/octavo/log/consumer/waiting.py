@@ -13,6 +13,7 @@ from octavo.log.consumer.assignment import Assigned, Assignment
 from octavo.log.consumer.config import ConsumerConfig
 from octavo.log.consumer.consumed_logs import ConsumedLogs
 from octavo.log.consumer.fetcher import Fetcher
+from octavo.log.consumer.membership import Membership
 
 AT_ONCE: Final = -FOREVER  # a deadline: do not wait, and leave `wakeup` to the next poll
 
@@ -20,8 +21,17 @@ AT_ONCE: Final = -FOREVER  # a deadline: do not wait, and leave `wakeup` to the 
 class Waiting:
     """Finds the partition to read next, and waits for one that has records."""
 
-    def __init__(self, assignment: Assignment, logs: ConsumedLogs, fetcher: Fetcher, config: ConsumerConfig) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        membership: Membership | None,
+        logs: ConsumedLogs,
+        fetcher: Fetcher,
+        config: ConsumerConfig,
+    ) -> None:
         self._assignment: Final = assignment
+        self._membership: Final = membership
+        self._look: Final = assignment.look if membership is None else membership.look
         self._logs: Final = logs
         self._fetcher: Final = fetcher
         self._min_bytes: Final = config.fetch_min_bytes
@@ -38,7 +48,8 @@ class Waiting:
             if deadline != AT_ONCE and self._woken.is_set():
                 self._woken.clear()
                 raise WokenUp("wakeup was called")
-            self._assignment.look()
+            if deadline != AT_ONCE:  # otherwise records were taken, and only these are returned
+                self._look()
             now = time.monotonic()
             if self._min_bytes > 1:
                 patience = now + self._max_wait_s if patience is None else patience
@@ -56,8 +67,9 @@ class Waiting:
                 if not state.is_paused and has(state):
                     return state
             except (UnknownPartition, BadDirectory, FileNotFoundError):
-                self._assignment.look(now=True)
-                if state.partition in self._assignment:
+                self._look(now=True)
+                if state.partition not in self._assignment:
+                    return None  # its topic was deleted
+                if self._membership is None or not self._membership.is_deleted(state.partition):
                     raise
-                return None  # its topic was deleted
         return None

@@ -50,7 +50,10 @@ class Coordinator:
         return self._transactions
 
     def tick(self) -> None:
-        """Have everything happen whose time has come in groups that are in use: offsets expire, members are missed."""
+        """Have everything happen whose time has come in groups that are in use: offsets expire, members are missed.
+
+        Where this process has members, their thread does so in time for their groups.
+        """
         for host in self._groups.running:
             host.tick()
 
@@ -129,6 +132,10 @@ class Coordinator:
     def groups(self) -> list[str]:
         """The groups that have committed offsets."""
         return self._groups.groups()
+
+    def leave_groups(self) -> None:
+        """Have all consumers in this process leave their groups, before the directory is closed."""
+        self._groups.members.leave_all()
 
     def forget_topic(self, topic: str) -> None:
         """Remove the committed offsets of all groups in a topic that was deleted."""

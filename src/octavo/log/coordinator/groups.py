@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from octavo.coordinator.groups.config import GroupConfig
+from octavo.coordinator.groups.consumer.requests import (
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    ConsumerHeartbeatAnswer,
+    ConsumerHeartbeatRequest,
+)
 from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest, CommittedOffset, FetchAnswer, FetchRequest
 from octavo.coordinator.shard import Producer
-from octavo.errors import ErrorCode, InvalidInput, MetadataTooLarge, WrongGroup
+from octavo.errors import ConsumerError, ErrorCode, InvalidInput, MetadataTooLarge, WrongGroup
 from octavo.log.coordinator.host import Host, apply_batch
 from octavo.log.coordinator.hosts import Hosts
 from octavo.log.coordinator.internal_topic import replay
 from octavo.log.coordinator.known_topics import KnownTopics
+from octavo.log.coordinator.members import CLIENT_HOST, Member, Members
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.metadata.image import GROUP_RESOURCE
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
@@ -34,6 +41,11 @@ if TYPE_CHECKING:
 
 MAX_METADATA: Final = 4096  # bytes: offset.metadata.max.bytes
 
+_FEATURE: Final = "group.version"  # from level 1 on, a cluster has the consumer protocol
+
+# Nobody waits for a group to settle here: it takes no time to compute a target.
+_EMBEDDED: Final = GroupConfig(group_consumer_assignment_interval_ms=0)
+
 # Records of groups of other kinds are not even read: they are kept for Kafka as they are.
 _KINDS: Final = key_kinds(classic_groups, consumer_groups, offsets)
 
@@ -46,8 +58,9 @@ class Groups(Hosts[GroupShard]):
 
     def __init__(self, data: DataDirectory, config: GroupConfig | None = None) -> None:
         super().__init__(data, CONSUMER_OFFSETS)
-        self._config = config or GroupConfig()
-        self._known: Final = KnownTopics(data)
+        self._config = config or _EMBEDDED
+        self.known: Final = KnownTopics(data)
+        self.members: Final = Members(lambda: data.is_open, data.monotonic_ms)  # those of this process
 
     def configure(self, config: GroupConfig) -> None:
         """Have other settings from now on. Everything is loaded again."""
@@ -61,13 +74,39 @@ class Groups(Hosts[GroupShard]):
 
     def _new_host(self, log: Log) -> Host[GroupShard]:
         def make() -> GroupShard:
-            new_id = self._data.new_id
-            return GroupShard(lambda: self._config, lambda: str(new_id()), self._known, self._own_config)
+            return GroupShard(lambda: self._config, self.new_id, self.known, self._own_config)
 
-        return Host(log, make, _read_key, wall_ms=self._data.now_ms, clock_ms=self._data.monotonic_ms)
+        host: Host[GroupShard] = Host(
+            log,
+            make,
+            _read_key,
+            wall_ms=self._data.now_ms,
+            clock_ms=self._data.monotonic_ms,
+            recover=lambda: self._remove_gone(host),
+            noticed=self._noticed,
+        )
+        return host
 
     def _own_config(self, group_id: str) -> Mapping[str, str]:
         return self._data.cluster.configs.get((GROUP_RESOURCE, group_id), {})
+
+    def new_id(self) -> str:
+        """Return an id for a member, which nobody has had."""
+        return str(self._data.new_id())
+
+    def _remove_gone(self, host: Host[GroupShard]) -> None:
+        """Remove members whose process has ended. As it had the directory alone, nobody else speaks for them."""
+        alive = self.members.ids
+        for group_id, member in host.ask(lambda shard: shard.consumer.members_at(CLIENT_HOST)):
+            if member.member_id not in alive:
+                epoch = LEAVE_EPOCH if member.instance_id is None else STATIC_LEAVE_EPOCH
+                self.heartbeat(ConsumerHeartbeatRequest(group_id, member.member_id, epoch, member.instance_id))
+
+    def _noticed(self, shard: GroupShard) -> None:
+        """Have members of this process see what has changed in their groups."""
+        if shard.consumer.has_changed:
+            shard.consumer.has_changed = False
+            self.members.poke()
 
     # ------------------------------------------------------------------------------------- for clients in this process
 
@@ -88,7 +127,18 @@ class Groups(Hosts[GroupShard]):
         producer: Producer | None = None,
     ) -> None:
         """Write committed offsets; with `producer`, as part of its transaction. Raises `UnknownPartition`."""
-        check_commit(group_id, offsets)
+        if self._commit(CommitRequest(group_id, (), producer=producer), offsets) is not ErrorCode.NONE:
+            raise WrongGroup(f"group {group_id!r} has members, who alone may commit its offsets")
+
+    def commit_as(self, member: Member, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> ErrorCode:
+        """Write offsets that a member commits. Returns why not, if the group refuses. Raises `UnknownPartition`."""
+        config = member.config
+        return self._commit(
+            CommitRequest(config.group_id, (), member.member_id, config.instance_id, member.epoch), offsets
+        )
+
+    def _commit(self, request: CommitRequest, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> ErrorCode:
+        check_commit(request.group_id, offsets)
         for partition in offsets:
             self._data.log(*partition)  # raises if missing: a later topic of that name would start from this offset
         wanted = [
@@ -98,11 +148,21 @@ class Groups(Hosts[GroupShard]):
             for partition, position in offsets.items()
         ]
         if not wanted:
-            return
-        request = CommitRequest(group_id, wanted, producer=producer)
-        answer: CommitAnswer = answer_of(self.host_for(group_id), lambda shard: shard.offsets.commit(request))
-        if answer.error_code is not ErrorCode.NONE:
-            raise WrongGroup(f"group {group_id!r} has members, who alone may commit its offsets")
+            return ErrorCode.NONE
+        whole = request._replace(offsets=wanted)
+        answer: CommitAnswer = answer_of(self.host_for(request.group_id), lambda shard: shard.offsets.commit(whole))
+        return answer.error_code
+
+    def heartbeat(self, request: ConsumerHeartbeatRequest) -> ConsumerHeartbeatAnswer:
+        """Answer a member of this process."""
+        return answer_of(self.host_for(request.group_id), lambda shard: shard.consumer.heartbeat(request))
+
+    def check_members(self) -> None:
+        """Raise `ConsumerError` if groups of this directory cannot have members of this process."""
+        if self._data.feature_level(_FEATURE) < 1:
+            raise ConsumerError(
+                f"groups have no members in a cluster whose {_FEATURE} is 0: raise it to 1, or assign() the partitions"
+            )
 
     def forget_topic(self, topic: str) -> None:
         """Remove all committed offsets in a topic that was deleted, as Kafka does."""

@@ -42,11 +42,13 @@ class Host(Generic[S]):
         clock_ms: Callable[[], int],
         perform: Callable[[Any, bool], None] = lambda effect, durable: None,
         recover: Callable[[], None] = lambda: None,
+        noticed: Callable[[S], None] = lambda shard: None,
     ) -> None:
         """Run nothing yet: the shard is loaded when it is needed.
 
         perform: does what a shard wants done outside, once its records are written; it is told what is `durable`
         recover: repairs what a crash has left outside, before anybody gets to the shard that was loaded
+        noticed: is told when something may have happened to the shard; it must not wait for anything
         """
         self.log: Final = log
         self._make: Final = make
@@ -55,6 +57,7 @@ class Host(Generic[S]):
         self._clock_ms: Final = clock_ms
         self._perform: Final = perform
         self._recover: Final = recover
+        self._noticed: Final = noticed
         self._lock: Final = make_rlock()
         self._shard: S | None = None  # loaded when first needed, and again after a write whose end is not known
         self._next_ms: int | None = None
@@ -178,6 +181,7 @@ class Host(Generic[S]):
     def _keep(self, shard: S) -> None:
         self._shard = shard
         self._next_ms = shard.timers.next_ms
+        self._noticed(shard)
 
     def _hand_over(self, outcome: Outcome, *, durable: bool = False) -> None:
         for effect in outcome.effects:

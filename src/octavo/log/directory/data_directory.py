@@ -479,6 +479,8 @@ class DataDirectory(ClosedByWith):
             for folder in self._folders:
                 folder.close()
             return
+        if self._coordinator is not None and self._is_open:  # not with the lock, which others may hold who have groups
+            self._coordinator.leave_groups()
         with self._lock:
             if self._is_closed:
                 return

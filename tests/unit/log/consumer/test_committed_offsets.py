@@ -135,7 +135,7 @@ def test_paused_partitions_give_nothing_and_lose_nothing(tmp_path: Path) -> None
 
 
 def test_a_subscription_follows_the_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("octavo.log.consumer.assignment._LOOK_AGAIN_S", 0)
+    monkeypatch.setattr("octavo.log.consumer.assignment.LOOK_AGAIN_S", 0)
     with opened(tmp_path) as data, Consumer(data, EARLIEST) as consumer, Consumer(data, EARLIEST) as by_name:
         consumer.subscribe(re.compile("t[0-9]*"))
         by_name.subscribe(["later", "t"])

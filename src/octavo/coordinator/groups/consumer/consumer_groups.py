@@ -14,6 +14,7 @@ from octavo.coordinator.groups.consumer.group import ConsumerGroup, ConsumerMemb
 from octavo.coordinator.groups.consumer.heartbeat import Heartbeats
 from octavo.coordinator.groups.consumer.migration import Migration
 from octavo.coordinator.groups.consumer.requests import (
+    STATIC_LEAVE_EPOCH,
     ConsumerHeartbeatAnswer,
     ConsumerHeartbeatRequest,
     DescribedConsumerGroup,
@@ -51,10 +52,12 @@ class ConsumerGroups:
     """The consumer groups of a shard: what happens to them by requests, in time, and by records.
 
     members: what classic members ask
+    has_changed: set by records of any group; whoever has taken notice of them clears it
     """
 
     def __init__(self, shard: GroupShard, new_id: Callable[[], str]) -> None:
         self._shard: Final = shard
+        self.has_changed = False
         self._changes: Final = Changes(shard)
         self._migration: Final = Migration(shard, self._changes)
         self._subscribing: Final = Subscribing(shard, self._changes)
@@ -87,6 +90,16 @@ class ConsumerGroups:
         if not isinstance(group, ConsumerGroup):
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         return group
+
+    def members_at(self, client_host: str) -> list[tuple[str, ConsumerMember]]:
+        """Return the members that speak from a host, each with its group's id, but no static ones that are away."""
+        return [
+            (group.group_id, member)
+            for group in self._shard.groups.values()
+            if isinstance(group, ConsumerGroup)
+            for member in group.members.values()
+            if member.client_host == client_host and member.member_epoch != STATIC_LEAVE_EPOCH
+        ]
 
     def add(self, group_id: str) -> ConsumerGroup:
         """Add a group without members."""
@@ -130,6 +143,7 @@ class ConsumerGroups:
         if value is not None and (group is None or isinstance(group, ClassicGroup)):
             group = self.add(group_id)  # the classic group only had committed offsets
         if isinstance(group, ConsumerGroup):
+            self.has_changed = True
             apply(group, key, value)
             if value is None and isinstance(key, ConsumerGroupMetadataKey):
                 del self._shard.groups[group_id]
