@@ -19,6 +19,7 @@ from octavo.server.serving import Server, serve
 
 CONFIG = {
     "group.consumer.heartbeat.interval.ms": "50",
+    "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "0",
 }
