@@ -142,6 +142,19 @@ class Broker:
             "controller.quorum.voters": f"{other.node_id}@{other.controller_address}",
         }
 
+    def ask_itself_through(self, address: str) -> str:
+        """Have its requests to itself, such as those that write markers, go to `address`; return whom they are for."""
+        (port,) = _free_ports(1)
+        inside = f"127.0.0.1:{port}"
+        others = f"PLAINTEXT://{self.address},CONTROLLER://{self.controller_address}"
+        self._settings |= {
+            "listeners": f"{others},INSIDE://{inside}",
+            "advertised.listeners": f"{others},INSIDE://{address}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,INSIDE:PLAINTEXT",
+            "inter.broker.listener.name": "INSIDE",
+        }
+        return inside
+
     def format(self, *, cluster_id: str = "b2N0YXZvIGluIGEgdGVzdA", metadata_version: str | None = None) -> None:
         """Has Kafka's own tool make the folders a node's; raises `BrokerFailed`."""
         arguments = ["format", "--cluster-id", cluster_id, "--config", str(self._write_settings())]

@@ -40,14 +40,15 @@ class TransactionState(NamedTuple):
 class JavaClients:
     """The clients of one broker."""
 
-    def __init__(self, judge: Judge, broker: Broker) -> None:
+    def __init__(self, judge: Judge, broker: Broker | str) -> None:
+        """`broker`: or the address of one, whatever it is."""
         self._judge = judge
-        self._broker = broker
+        self._address: Final = broker if isinstance(broker, str) else broker.address
         self._numbers = itertools.count()
 
     def producer(self, **config: str) -> JavaProducer:
         """A new producer; a batch holds what one `send` is given."""
-        name = f"{self._broker.address} {next(self._numbers)}"
+        name = f"{self._address} {next(self._numbers)}"
         defaults = {"linger.ms": "10000", "batch.size": "1000000", "max.block.ms": "30000"}
         self._judge.ask("producer.open", client=name, config=self._config(**defaults | config))
         return JavaProducer(self, self._judge, name, config.get("transactional.id"))
@@ -64,6 +65,14 @@ class JavaClients:
         defaults = {"group.id": group_id, "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
         told = self._judge.ask("consumer.join", topic=topic, config=self._config(**defaults | config))
         return [_seen(*record) for record in told]
+
+    def member(self, group_id: str, topic: str, **config: str) -> JavaMember:
+        """A member of a group that stays, and reads committed records from the first on."""
+        name = f"{self._address} {next(self._numbers)}"
+        defaults = {"group.id": group_id, "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+        wanted = self._config(**{**defaults, "enable.auto.commit": "false"} | config)
+        self._judge.ask("member.open", client=name, topic=topic, config=wanted)
+        return JavaMember(self._judge, name)
 
     def share(self, group_id: str, topic: str, count: int) -> None:
         """Read so many records of a topic, from its first on, as a share group."""
@@ -111,7 +120,30 @@ class JavaClients:
         return self._judge.ask(f"admin.{question}", config=self._config(), **details)
 
     def _config(self, **more: str) -> dict[str, str]:
-        return {"bootstrap.servers": self._broker.address, **more}
+        return {"bootstrap.servers": self._address, **more}
+
+
+class JavaMember:
+    """One KafkaConsumer that has subscribed to a topic."""
+
+    def __init__(self, judge: Judge, name: str) -> None:
+        self._judge: Final = judge
+        self._name: Final = name
+
+    def poll(self) -> list[tuple[int, bytes]]:
+        """Partitions and values of what it gets within a moment, committed then."""
+        return [(partition, b64decode(value)) for partition, value in self._ask("poll")]
+
+    def transform(self, producer: JavaProducer, topic: str) -> int:
+        """Write what it gets within a moment to another topic, in a transaction with the offsets; how many records."""
+        return int(self._ask("transform", producer=producer.name, topic=topic))
+
+    def close(self) -> None:
+        """End without waiting for the broker."""
+        self._ask("close")
+
+    def _ask(self, question: str, **details: Any) -> Any:
+        return self._judge.ask(f"member.{question}", client=self._name, **details)
 
 
 class JavaProducer:
@@ -120,7 +152,7 @@ class JavaProducer:
     def __init__(self, clients: JavaClients, judge: Judge, name: str, transactional_id: str | None) -> None:
         self._clients = clients
         self._judge = judge
-        self._name: Final = name
+        self.name: Final = name
         self._transactional_id = transactional_id
         self._is_open = True
 
@@ -181,7 +213,7 @@ class JavaProducer:
             self._ask("close", wait=wait)
 
     def _ask(self, question: str, **details: Any) -> Any:
-        return self._judge.ask(f"producer.{question}", client=self._name, **details)
+        return self._judge.ask(f"producer.{question}", client=self.name, **details)
 
     def __enter__(self) -> Self:
         return self

@@ -63,7 +63,11 @@ final class Clients {
     }
 
     private static KafkaProducer<byte[], byte[]> producer(JsonNode question) {
-        return PRODUCERS.get(name(question));
+        return producer(name(question));
+    }
+
+    static KafkaProducer<byte[], byte[]> producer(String name) {
+        return PRODUCERS.get(name);
     }
 
     static Map<String, Object> config(JsonNode question) {
@@ -181,7 +185,7 @@ final class Clients {
         out.writeNull();
     }
 
-    private static KafkaConsumer<byte[], byte[]> consumer(JsonNode question) {
+    static KafkaConsumer<byte[], byte[]> consumer(JsonNode question) {
         return new KafkaConsumer<>(config(question), new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 

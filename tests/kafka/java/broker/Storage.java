@@ -28,6 +28,7 @@ final class Storage {
         Metadata.register(operations);
         InternalRecords.register(operations);
         Clients.register(operations);
+        Members.register(operations);
         Administration.register(operations);
         Tools.register(operations);
     }

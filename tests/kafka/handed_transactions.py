@@ -1,0 +1,389 @@
+"""Transactional ids in every state that a hand-over may find them in: `transactions`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from octavo.broker.wire import api_keys
+from octavo.coordinator.transactions.transaction_shard import EMPTY, LAST_EPOCH, TransactionShard
+from octavo.errors import ErrorCode
+from octavo.log import DataDirectory
+from octavo.schemas.transaction_state import TransactionLogKey, TransactionLogValue
+from tests.kafka.handed_over import LONG_MS, Answers, Case, offset_of, until
+from tests.server.test_transactions import Transactional
+
+TOPIC: Final = "t"  # the one that `Transactional` writes to
+AGAIN: Final = (  # the coordinator or the partition is not ready, or markers are still to be written
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
+A_WHILE_MS: Final = 5_000
+EIGHT_DAYS_MS: Final = 8 * 24 * 3_600_000  # transactional ids are forgotten after seven
+COMPLETE: Final = ("CompleteCommit", "CompleteAbort")
+
+
+class Producing(Case):
+    """A producer with a transactional id, and a partition to which nobody else writes."""
+
+    seeded_epoch: int | None = None  # of the record that it begins with
+    seeded_age_ms = 0
+
+    def __init__(self, name: str, version: int, partition: int) -> None:
+        super().__init__(name)
+        self.version: Final = version
+        self.partition: Final = partition
+        self.identity = (-1, -1)
+        self.sequence = 0
+
+    # Requests
+
+    def producer(self, address: str) -> Transactional:
+        """The producer goes on, at another connection."""
+        producer = Transactional(address, self.name)
+        producer.producer_id, producer.epoch = self.identity
+        return producer
+
+    def begin(self, address: str, timeout_ms: int = LONG_MS) -> int:
+        """Get an identity."""
+        producer = Transactional(address, self.name)
+        with producer.client:
+            code = again(lambda: producer.init(timeout_ms))
+        self.take(producer)
+        return code
+
+    def take(self, producer: Transactional) -> None:
+        now = (producer.producer_id, producer.epoch)
+        if now != self.identity:
+            self.identity, self.sequence = now, 0
+
+    def write(self, address: str, value: str) -> int:
+        producer = self.producer(address)
+        with producer.client:
+            if self.version == 1:
+                code = again(lambda: producer.add(self.partition)[0])
+                if code:
+                    return code
+            content = value.encode()
+            version = 10 if self.version == 1 else 12
+            code = again(lambda: producer.produce(content, self.sequence, version, self.partition)[0])
+        self.sequence += code == ErrorCode.NONE
+        return code
+
+    def write_offset(self, address: str, offset: int) -> int:
+        producer = self.producer(address)
+        with producer.client:
+            if self.version == 1:
+                content = {**producer._identity(), "group_id": self.name}
+                code = again(lambda: int(producer.ask(api_keys.ADD_OFFSETS_TO_TXN, 3, **content).error_code))
+                if code:
+                    return code
+            return again(lambda: producer.commit_offset(self.name, offset, 3 if self.version == 1 else 5))
+
+    def end(self, address: str, *, commit: bool) -> int:
+        """End the transaction, in all its partitions, and have the identity for the next one."""
+        producer = self.producer(address)
+        with producer.client:
+            code = again(lambda: producer.end(4 if self.version == 1 else 5, commit=commit))
+        self.take(producer)
+        if code == ErrorCode.NONE:
+            self.wait_for_end(address)
+        return code
+
+    def wait_for_end(self, address: str) -> None:
+        until(lambda: self.state(address) in COMPLETE, f"the transaction of {self.name} does not end")
+
+    def described(self, address: str) -> object:
+        """What everybody sees of it."""
+        producer = self.producer(address)
+        with producer.client:
+            state = producer.described()
+        topics = sorted((each.topic, sorted(each.partitions)) for each in state.topics)
+        named = (state.error_code, state.transaction_state, state.transaction_timeout_ms, state.producer_epoch)
+        times = ("never", "now")[state.transaction_start_time_ms > 0]
+        own = [
+            (topic, [each - (topic == TOPIC) * self.partition for each in partitions]) for topic, partitions in topics
+        ]
+        return (*named, times, own, state.producer_id == self.identity[0])
+
+    def state(self, address: str) -> str:
+        producer = self.producer(address)
+        with producer.client:
+            return str(producer.described().transaction_state)
+
+    def offset(self, address: str) -> tuple[int, int]:
+        return offset_of(address, self.name, TOPIC)
+
+    def look(self, address: str) -> Answers:
+        yield self.described(address)
+        yield self.offset(address)
+
+    def next_transaction(self, address: str, *, commit: bool = True) -> Answers:
+        yield self.write(address, f"{'next' if commit else 'aborted'} {self.partition}")
+        yield self.write_offset(address, 90 if commit else 91)
+        yield self.end(address, commit=commit), self.identity[1]
+        yield from self.look(address)
+
+    def next_producer(self, address: str) -> Answers:
+        """Have another producer take the transactional id over; the one of before is fenced."""
+        before, sequence = self.identity, self.sequence
+        self.identity = (-1, -1)
+        yield self.begin(address)
+        new = self.identity
+        yield new[0] == before[0], new[1]
+        self.identity, self.sequence = before, sequence
+        yield self.write(address, "of a zombie")
+        yield self.write_offset(address, 66)
+        yield self.end(address, commit=True)
+        self.identity, self.sequence = new, 0
+        yield from self.look(address)
+
+    def all_the_rest(self, address: str) -> Answers:
+        yield from self.next_transaction(address)
+        yield from self.next_transaction(address, commit=False)
+        yield from self.next_producer(address)
+        yield from self.next_transaction(address)
+
+    def open(self, address: str, timeout_ms: int = LONG_MS) -> None:
+        """Begin a transaction, with a record and an offset."""
+        assert self.begin(address, timeout_ms) == ErrorCode.NONE
+        codes = [self.write(address, f"open {self.partition}"), self.write_offset(address, 5)]
+        assert codes == [ErrorCode.NONE] * 2, f"{self.name} is told {codes}"
+
+
+class Empty(Producing):
+    def prepare(self, address: str) -> None:
+        assert self.begin(address) == ErrorCode.NONE
+
+    def go_on(self, address: str) -> Answers:
+        yield from self.look(address)
+        yield from self.all_the_rest(address)
+
+
+class Ongoing(Producing):
+    """A transaction that goes on, and is committed."""
+
+    def prepare(self, address: str) -> None:
+        self.open(address)
+
+    def go_on(self, address: str) -> Answers:
+        yield from self.look(address)
+        yield self.write(address, f"more {self.partition}")
+        yield self.end(address, commit=True), self.identity[1]
+        yield from self.look(address)
+        yield from self.all_the_rest(address)
+
+
+class OngoingThenAborted(Ongoing):
+    def go_on(self, address: str) -> Answers:
+        yield from self.look(address)
+        yield self.write_offset(address, 6)
+        yield self.end(address, commit=False), self.identity[1]
+        yield from self.look(address)
+        yield from self.all_the_rest(address)
+
+
+class OngoingThenFenced(Ongoing):
+    def go_on(self, address: str) -> Answers:
+        yield from self.look(address)
+        yield from self.next_producer(address)
+        yield from self.all_the_rest(address)
+
+
+class OngoingTooLong(Producing):
+    """Its time is over soon; its producer comes back late."""
+
+    def prepare(self, address: str) -> None:
+        self.open(address, A_WHILE_MS)
+
+    def go_on(self, address: str) -> Answers:
+        self.wait_for_end(address)
+        yield from self.look(address)
+        yield self.write(address, "too late")
+        yield self.end(address, commit=True)
+        yield from self.next_producer(address)
+        yield from self.next_transaction(address)
+
+
+class Complete(Producing):
+    commit: bool
+
+    def prepare(self, address: str) -> None:
+        self.open(address)
+        self.before = self.identity
+        assert self.end(address, commit=self.commit) == ErrorCode.NONE
+
+    def go_on(self, address: str) -> Answers:
+        yield from self.look(address)
+        yield from self.again(address)
+        yield from self.all_the_rest(address)
+
+    def again(self, address: str) -> Answers:
+        """Ask for the same once more, as if the answer was lost, and for the opposite."""
+        after, sequence = self.identity, self.sequence
+        for commit in (self.commit, not self.commit, self.commit):
+            self.identity = self.before
+            yield self.end(address, commit=commit), self.identity[1], self.identity == after
+        self.identity, self.sequence = after, sequence
+
+
+class Committed(Complete):
+    commit = True
+
+
+class Aborted(Complete):
+    commit = False
+
+
+class Decided(Complete):
+    """It is decided, and no marker is written."""
+
+    def prepare(self, address: str) -> None:
+        self.open(address)
+        self.before = self.identity
+
+    def decide(self, address: str) -> None:
+        producer = self.producer(address)
+        with producer.client:
+            producer.end(4 if self.version == 1 else 5, commit=self.commit)
+
+    def go_on(self, address: str) -> Answers:
+        self.wait_for_end(address)
+        yield from self.look(address)
+        yield self.end(address, commit=self.commit), self.identity[1], self.identity[0] == self.before[0]
+        yield from self.again(address)
+        yield from self.all_the_rest(address)
+
+
+class DecidedToCommit(Decided):
+    commit = True
+
+
+class DecidedToAbort(Decided):
+    commit = False
+
+
+class DecidedToFence(Decided):
+    """Another producer has come while the transaction was open."""
+
+    commit = False
+
+    def decide(self, address: str) -> None:
+        producer = Transactional(address, self.name)
+        with producer.client:
+            assert producer.init(LONG_MS) != ErrorCode.NONE
+
+    def go_on(self, address: str) -> Answers:
+        self.wait_for_end(address)
+        yield from self.look(address)
+        yield self.end(address, commit=True)
+        yield from self.next_producer(address)
+        yield from self.all_the_rest(address)
+
+
+class LastEpoch(Ongoing):
+    """No epoch is left but the one that fences: the next producer gets another id."""
+
+    seeded_epoch = LAST_EPOCH - 1
+
+
+class LastEpochThenFenced(OngoingThenFenced):
+    seeded_epoch = LAST_EPOCH - 1
+
+
+class LastEpochDecided(DecidedToCommit):
+    seeded_epoch = LAST_EPOCH - 1
+
+
+class Expired(Producing):
+    """Nobody has used it for so long that it is forgotten."""
+
+    seeded_epoch = 3
+    seeded_age_ms = EIGHT_DAYS_MS
+
+    def prepare(self, address: str) -> None:
+        until(lambda: self._code(address) == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, self.name)
+
+    def _code(self, address: str) -> int:
+        producer = self.producer(address)
+        with producer.client:
+            return int(producer.described().error_code)
+
+    def go_on(self, address: str) -> Answers:
+        yield self._code(address)
+        yield self.write(address, "of one that is forgotten") != ErrorCode.NONE
+        yield self.end(address, commit=True)
+        self.identity = (-1, -1)
+        yield self.begin(address), self.identity[1]
+        yield from self.all_the_rest(address)
+
+
+def again(ask: Callable[[], int]) -> int:
+    """Ask until the answer is another one than to ask again."""
+    codes: list[int] = []
+
+    def is_answered() -> bool:
+        codes.append(ask())
+        return codes[-1] not in AGAIN
+
+    until(is_answered, "it is never ready")
+    return codes[-1]
+
+
+_KINDS: Final[tuple[Callable[[str, int, int], Producing], ...]] = (
+    Empty,
+    Ongoing,
+    OngoingThenAborted,
+    OngoingThenFenced,
+    Committed,
+    Aborted,
+    DecidedToCommit,
+    DecidedToAbort,
+    DecidedToFence,
+    LastEpoch,
+    LastEpochThenFenced,
+    LastEpochDecided,
+    Expired,
+    OngoingTooLong,
+)
+PARTITIONS: Final = 2 * len(_KINDS)  # for one number
+
+
+def transactions(number: int) -> Iterator[Producing]:
+    """A transactional id in each state, for both versions, named after it. Each number has partitions of its own."""
+    for at, kind in enumerate(_KINDS):
+        for version in (1, 2):
+            partition = number * PARTITIONS + 2 * at + version - 1
+            yield kind(f"{getattr(kind, '__name__', kind)}-{version}-{number}", version, partition)
+
+
+def seed(data: DataDirectory, cases: list[Producing]) -> None:
+    """Write records that would take long to come by: epochs that are nearly used up, and ids that are old."""
+    hosts = data.coordinator.transaction_hosts
+    now_ms = int(time.time() * 1000)
+    for case in cases:
+        if case.seeded_epoch is not None:
+            case.identity = (data.coordinator.init_producer_id().producer_id, case.seeded_epoch)
+            value = TransactionLogValue(
+                producer_id=case.identity[0],
+                previous_producer_id=-1,
+                producer_epoch=case.seeded_epoch,
+                transaction_timeout_ms=LONG_MS,
+                transaction_status=EMPTY,
+                transaction_partitions=None,
+                transaction_last_update_timestamp_ms=now_ms - case.seeded_age_ms,
+                transaction_start_timestamp_ms=-1,
+            )
+            key = TransactionLogKey(transactional_id=case.name)
+            _write(hosts.host_for(case.name), key, value)
+
+
+def _write(host: Any, key: TransactionLogKey, value: TransactionLogValue) -> None:
+    def write(shard: TransactionShard) -> None:
+        shard.write(key, value, 1)
+
+    host.run(write)
