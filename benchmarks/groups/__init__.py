@@ -25,7 +25,9 @@ _CONNECTIONS: Final = 8  # for offsets and transactions
 _TOPIC: Final = "events"
 _SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
-    "group.consumer.session.timeout.ms": "60000",  # the longest that is allowed: other parts take their time
+    "group.consumer.assignment.interval.ms": "0",  # nobody waits on purpose
+    "group.consumer.session.timeout.ms": "60000",  # the longest that is allowed
+    "socket.listen.backlog.size": "2000",  # or 1,000 connections at once would have to be tried again a second later
     # Kafka's defaults, which its broker of the tests does not have.
     "offsets.topic.num.partitions": "50",
     "transaction.state.log.num.partitions": "50",
@@ -119,7 +121,7 @@ def _transactions(pair: Pair, *, repeat: int, scale: int) -> list[Result]:
         for records, count, speed in ((1_000, 150, 1.0), (10, 300, 0.8)):
             topic = f"transactions-{version}-{records}"
             for broker in pair:
-                broker.create(topic, _CONNECTIONS)
+                transactions.create(broker, topic, _CONNECTIONS)
             count = max(1, count // scale)
             results += _compare(
                 f"transactions of version {version} with {records:,} records, {_CONNECTIONS} producers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +19,7 @@ from benchmarks.groups.plan import (
     frame,
     position,
 )
-from octavo.broker.wire.api_keys import ADD_PARTITIONS_TO_TXN, END_TXN, INIT_PRODUCER_ID, PRODUCE
+from octavo.broker.wire.api_keys import ADD_PARTITIONS_TO_TXN, END_TXN, INIT_PRODUCER_ID, LIST_OFFSETS, PRODUCE
 from octavo.errors import ErrorCode
 from octavo.records import BatchBuilder
 
@@ -36,6 +37,16 @@ class _Versions(NamedTuple):
 
 
 _VERSIONS: Final = {1: _Versions(11, 4, 3), 2: _Versions(12, 5, None)}
+
+
+def create(broker: Served, topic: str, partitions: int) -> None:
+    """Create a topic, and return when its partitions can be produced to: Kafka's tells their leader a bit earlier."""
+    broker.create(topic, partitions)
+    places = [{"partition_index": index, "current_leader_epoch": -1, "timestamp": -1} for index in range(partitions)]
+    content = {"replica_id": -1, "isolation_level": 0, "topics": [{"name": topic, "partitions": places}]}
+    with connect(broker) as connection:
+        while any(each.error_code for each in connection.ask(LIST_OFFSETS, content).topics[0].partitions):
+            time.sleep(0.1)
 
 
 def run(broker: Served, topic: str, version: int, *, records: int, producers: int, transactions: int) -> Pass:

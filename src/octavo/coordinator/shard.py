@@ -15,14 +15,14 @@ waits for the others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
 
 from octavo.coordinator.journal import Journal
 from octavo.coordinator.timers import Key, Timers
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue, write_key, write_value
 
+A = TypeVar("A")
 Ticket = Callable[[Any], None]  # is called with the answer
 
 
@@ -128,14 +128,13 @@ class Shard(ABC):
         """Write a record of what the state is already."""
         self._records.append((write_key(key), None if value is None else write_value(value, version)))
 
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """Have nothing of a block happen if an exception leaves it."""
+    def all_or_nothing(self, action: Callable[[], A]) -> A:
+        """Do something, and have nothing of it happen if it raises an exception."""
         mark = self.journal.mark()
         lists: tuple[list[Any], ...] = (self._records, self._answers, self._effects)
-        lengths = [len(each) for each in lists]
+        lengths = tuple(map(len, lists))
         try:
-            yield
+            return action()
         except BaseException:
             for each, length in zip(lists, lengths, strict=True):
                 del each[length:]

@@ -6,6 +6,7 @@ The layout is in `layout` and `kernels.record`; this module builds objects on to
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from octavo.errors import FormatError, InvalidInput
@@ -43,6 +44,9 @@ from octavo.records.text import read_text, write_text
 
 _CODEC: Final = int(Attributes.CODEC)
 _LOG_APPEND_TIME: Final = int(Attributes.LOG_APPEND_TIME)
+_PLAIN: Final = b"\0\0"  # attributes of a record, and how much later than its batch it is
+_NO_HEADERS: Final = b"\0"
+_VARINTS: Final = 4096  # lengths and offsets whose bytes are kept
 
 HeaderLike = tuple[str, Buffer | None]  # a `Header`, or a tuple like one
 _NEW_RECORD: Final = tuple.__new__  # does what Record's constructor does, without a Python call for each record
@@ -245,6 +249,20 @@ def write_record(
     at = write_nullable(out, at, value, 0, value_length)
     at = write_varint(out, at, header_count)
     out[at:] = headers
+
+
+def write_plain_record(offset_delta: int, key: bytes, value: bytes | None) -> bytes:
+    """Return a record without headers that has the timestamp of its batch, several times as fast as `write_record`."""
+    start = _PLAIN + _varint(offset_delta) + _varint(len(key)) + key + _varint(_length(value))
+    inside = start + _NO_HEADERS if value is None else start + value + _NO_HEADERS
+    return _varint(len(inside)) + inside
+
+
+@lru_cache(_VARINTS)
+def _varint(number: int) -> bytes:
+    out = bytearray(varint_size(number))
+    write_varint(out, 0, number)
+    return bytes(out)
 
 
 def write_batch(header: BatchHeader, records: Buffer) -> bytes:

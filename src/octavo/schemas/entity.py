@@ -20,6 +20,7 @@ import io
 import struct
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
+from operator import attrgetter
 from types import UnionType
 from typing import Any, Final, NamedTuple, TypeVar, dataclass_transform, get_args, get_type_hints
 
@@ -68,7 +69,7 @@ class _Field(NamedTuple):
     tag: int | None
     default: Any
     read: Callable[[bytes, int, int], tuple[Any, int]]  # data, position, version
-    write: Callable[[io.BytesIO, Any, int], None]
+    writer: Callable[[int], Writer]  # of a version
 
 
 def read_entity(kind: type[T], data: bytes, position: int, version: int, *, flexible: bool = True) -> tuple[T, int]:
@@ -103,35 +104,58 @@ def read_entity(kind: type[T], data: bytes, position: int, version: int, *, flex
 
 def write_entity(buffer: io.BytesIO, value: Any, version: int, *, flexible: bool = True) -> None:
     """Write a structure; raises `InvalidInput` for a field that `version` cannot hold."""
-    untagged, tagged = _fields_of(type(value), flexible)
-    for each in untagged:
-        if each.since <= version <= each.until:
-            _write(buffer, each, value, version)
-        elif getattr(value, each.name) != each.default:
-            raise InvalidInput(f"{type(value).__name__} has no {each.name} in version {version}")
-    present = [each for _, each in sorted(tagged.items()) if getattr(value, each.name) != each.default]
-    if not flexible:
-        if present:
-            raise InvalidInput(f"{type(value).__name__} has no {present[0].name} in version {version}")
-        return
-    write_varint(buffer, len(present))
-    for each in present:
-        if version < each.since:
-            raise InvalidInput(f"{type(value).__name__} has no {each.name} in version {version}")
-        assert each.tag is not None
-        content = io.BytesIO()
-        _write(content, each, value, version)
-        write_varint(buffer, each.tag)
-        write_varint(buffer, content.tell())
-        buffer.write(content.getvalue())
+    _writer(type(value), version, flexible)(buffer, value)
 
 
-def _write(buffer: io.BytesIO, each: _Field, value: Any, version: int) -> None:
-    content = getattr(value, each.name)
+def _writer(kind: type[Any], version: int, flexible: bool) -> Writer:
+    """Return the function that writes a structure in a version."""
+    known = _writers.get((kind, version, flexible))
+    if known is None:
+        known = _writers[kind, version, flexible] = _new_writer(kind, version, flexible)
+    return known
+
+
+def _new_writer(kind: type[Any], version: int, flexible: bool) -> Writer:
+    untagged, tagged = _fields_of(kind, flexible)
+    steps = [(each.name, attrgetter(each.name), each.writer(version)) for each in untagged if _has(version, each)]
+    absent = [(each.name, attrgetter(each.name), each.default) for each in untagged if not _has(version, each)]
+    may_be_set = [(each, attrgetter(each.name)) for _, each in sorted(tagged.items())]
+
+    def write(buffer: io.BytesIO, value: Any) -> None:
+        for name, get, default in absent:
+            if get(value) != default:
+                raise InvalidInput(f"{kind.__name__} has no {name} in version {version}")
+        at = ""
+        try:
+            for at, get, write_field in steps:  # noqa: B007 # an exception is told where it was
+                write_field(buffer, get(value))
+        except (struct.error, TypeError, AttributeError) as error:
+            raise InvalidInput(f"{at} of {kind.__name__} cannot be {getattr(value, at)!r}: {error}") from None
+        present = [(each, get) for each, get in may_be_set if get(value) != each.default]
+        if flexible:
+            write_varint(buffer, len(present))
+        for each, get in present:
+            if version < each.since or not flexible:
+                raise InvalidInput(f"{kind.__name__} has no {each.name} in version {version}")
+            _write_tagged(buffer, each, get(value), version, kind)
+
+    return write
+
+
+def _has(version: int, each: _Field) -> bool:
+    return each.since <= version <= each.until
+
+
+def _write_tagged(buffer: io.BytesIO, each: _Field, content: Any, version: int, kind: type[Any]) -> None:
+    assert each.tag is not None
+    inside = io.BytesIO()
     try:
-        each.write(buffer, content, version)
+        each.writer(version)(inside, content)
     except (struct.error, TypeError, AttributeError) as error:
-        raise InvalidInput(f"{each.name} of {type(value).__name__} cannot be {content!r}: {error}") from None
+        raise InvalidInput(f"{each.name} of {kind.__name__} cannot be {content!r}: {error}") from None
+    write_varint(buffer, each.tag)
+    write_varint(buffer, inside.tell())
+    buffer.write(inside.getvalue())
 
 
 # Fields
@@ -142,6 +166,7 @@ class _Declared(NamedTuple):
     tagged: dict[int, _Field]
 
 
+_writers: Final[dict[tuple[type[Any], int, bool], Writer]] = {}
 _declared: Final[dict[tuple[type[Any], bool], _Declared]] = {}
 
 
@@ -165,25 +190,25 @@ def _field(declared: Any, hint: Any, flexible: bool) -> _Field:
     tag: int | None = declared.metadata["tag"]
     name: str = declared.name
     if kafka_type == "struct":
-        read, write = _structure(structure_type(hint), flexible)
+        read, writer = _structure(structure_type(hint), flexible)
         if nullable:
-            read, write = _nullable_structure(read, write, tagged=tag is not None)
+            read, writer = _nullable_structure(read, writer, tagged=tag is not None)
     elif kafka_type == "[]":
-        read, write = _array(name, nullable, flexible, *_structure(structure_type(hint), flexible))
+        read, writer = _array(name, nullable, flexible, *_structure(structure_type(hint), flexible))
     elif kafka_type.startswith("[]"):
         item = _versioned(name, *primitive(kafka_type[2:], flexible=flexible, nullable=False))
-        read, write = _array(name, nullable, flexible, *item)
+        read, writer = _array(name, nullable, flexible, *item)
     else:
-        read, write = _versioned(name, *primitive(kafka_type, flexible=flexible, nullable=nullable))
+        read, writer = _versioned(name, *primitive(kafka_type, flexible=flexible, nullable=nullable))
     since, until = declared.metadata["since"], declared.metadata["until"]
-    return _Field(name, since, _LAST_VERSION if until is None else until, tag, declared.default, read, write)
+    return _Field(name, since, _LAST_VERSION if until is None else until, tag, declared.default, read, writer)
 
 
 _Read = Callable[[bytes, int, int], tuple[Any, int]]
-_Write = Callable[[io.BytesIO, Any, int], None]
+_WriterOf = Callable[[int], Writer]
 
 
-def _versioned(name: str, reader: Reader, writer: Writer) -> tuple[_Read, _Write]:
+def _versioned(name: str, reader: Reader, writer: Writer) -> tuple[_Read, _WriterOf]:
     def read(data: bytes, position: int, version: int) -> tuple[Any, int]:
         try:
             value, size = reader(data, position)
@@ -193,23 +218,17 @@ def _versioned(name: str, reader: Reader, writer: Writer) -> tuple[_Read, _Write
             raise BadRecord(position, f"{name} cannot be read: {error}") from None
         return value, position + size
 
-    def write(buffer: io.BytesIO, value: Any, version: int) -> None:
-        writer(buffer, value)
-
-    return read, write
+    return read, lambda version: writer
 
 
-def _structure(kind: type[Any], flexible: bool) -> tuple[_Read, _Write]:
+def _structure(kind: type[Any], flexible: bool) -> tuple[_Read, _WriterOf]:
     def read(data: bytes, position: int, version: int) -> tuple[Any, int]:
         return read_entity(kind, data, position, version, flexible=flexible)
 
-    def write(buffer: io.BytesIO, value: Any, version: int) -> None:
-        write_entity(buffer, value, version, flexible=flexible)
-
-    return read, write
+    return read, lambda version: _writer(kind, version, flexible)
 
 
-def _nullable_structure(read_content: _Read, write_content: _Write, *, tagged: bool) -> tuple[_Read, _Write]:
+def _nullable_structure(read_content: _Read, content_writer: _WriterOf, *, tagged: bool) -> tuple[_Read, _WriterOf]:
     """Return functions for a structure after a mark that it is not null: a varint in a tagged field, else a byte."""
 
     def read(data: bytes, position: int, version: int) -> tuple[Any, int]:
@@ -222,17 +241,24 @@ def _nullable_structure(read_content: _Read, write_content: _Write, *, tagged: b
             raise BadLength(position, "the bytes end where a structure or null is meant")
         return (None, behind) if is_null else read_content(data, behind, version)
 
-    def write(buffer: io.BytesIO, value: Any, version: int) -> None:
-        if value is None:
-            buffer.write(b"\x00" if tagged else b"\xff")
-        else:
-            buffer.write(b"\x01")  # the same as a varint and as a byte
-            write_content(buffer, value, version)
+    def writer(version: int) -> Writer:
+        write_content = content_writer(version)
 
-    return read, write
+        def write(buffer: io.BytesIO, value: Any) -> None:
+            if value is None:
+                buffer.write(b"\x00" if tagged else b"\xff")
+            else:
+                buffer.write(b"\x01")  # the same as a varint and as a byte
+                write_content(buffer, value)
+
+        return write
+
+    return read, writer
 
 
-def _array(name: str, nullable: bool, flexible: bool, read_item: _Read, write_item: _Write) -> tuple[_Read, _Write]:
+def _array(
+    name: str, nullable: bool, flexible: bool, read_item: _Read, item_writer: _WriterOf
+) -> tuple[_Read, _WriterOf]:
     read_count = read_compact_length if flexible else read_long_length
     write_count = write_compact_length if flexible else write_long_length
 
@@ -250,14 +276,19 @@ def _array(name: str, nullable: bool, flexible: bool, read_item: _Read, write_it
             items.append(item)
         return tuple(items), behind
 
-    def write(buffer: io.BytesIO, value: Any, version: int) -> None:
-        if value is None and not nullable:
-            raise TypeError("it is not nullable")
-        write_count(buffer, -1 if value is None else len(value))
-        for item in value or ():
-            write_item(buffer, item, version)
+    def writer(version: int) -> Writer:
+        write_item = item_writer(version)
 
-    return read, write
+        def write(buffer: io.BytesIO, value: Any) -> None:
+            if value is None and not nullable:
+                raise TypeError("it is not nullable")
+            write_count(buffer, -1 if value is None else len(value))
+            for item in value or ():
+                write_item(buffer, item)
+
+        return write
+
+    return read, writer
 
 
 def structure_type(hint: Any) -> type[Any]:

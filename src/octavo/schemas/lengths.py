@@ -13,6 +13,7 @@ from typing import Final
 from octavo.errors import BadLength, BadVarint
 
 _SHIFTS: Final = range(0, 35, 7)  # of the at most five bytes of a varint
+_ONE_BYTE: Final = [bytes((number,)) for number in range(0x80)]
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
@@ -32,6 +33,9 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 def write_varint(buffer: io.BytesIO, number: int) -> None:
     """Write an unsigned varint."""
+    if 0 <= number < 0x80:  # nearly always
+        buffer.write(_ONE_BYTE[number])
+        return
     while number >= 0x80:
         buffer.write(bytes((number & 0x7F | 0x80,)))
         number >>= 7

@@ -46,14 +46,16 @@ def consumer_group_heartbeat(broker: Broker, request: Request) -> Answer:
 
     if broker.image.features.get(FEATURE, 0) < 1:
         return write(ConsumerHeartbeatAnswer(ErrorCode.UNSUPPORTED_VERSION))
-    problem = heartbeat_problem(broker.coordinators.group_config, alive)
-    if problem is not None:
-        return write(problem)
+
+    def refuse(code: ErrorCode) -> ConsumerHeartbeatAnswer:
+        """As in Kafka, what is wrong with the request matters more than that there is no coordinator."""
+        return heartbeat_problem(broker.coordinators.group_config, alive) or ConsumerHeartbeatAnswer(code)
+
     return broker.coordinators.run(
         alive.group_id,
         lambda shard, ticket: shard.answer(ticket, shard.consumer.heartbeat(alive)),
         write,
-        ConsumerHeartbeatAnswer,
+        refuse,
     )
 
 

@@ -7,8 +7,9 @@ another thread is at it or at its log, if an append waits for the disk, and if s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final, Generic, TypeVar
 
 from octavo.coordinator.shard import Now, Origin, Outcome, Producer, Shard
@@ -18,15 +19,38 @@ from octavo.log.coordinator.internal_topic import replay
 from octavo.log.log import Log
 from octavo.log.origin import Origin as AppendOrigin
 from octavo.log.ownership.fork_safe import make_rlock
-from octavo.records import Batch, BatchBuilder
+from octavo.records import Batch
 from octavo.records.control import ControlType, EndTransactionMarker, read_control
+from octavo.records.layout import (
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    Attributes,
+    BatchHeader,
+)
+from octavo.records.v2 import write_batch, write_plain_record
 from octavo.schemas.versioned import CoordinatorKey, UnknownKey, UnknownValue, read_value_of
 
 A = TypeVar("A")
 S = TypeVar("S", bound=Shard)
 ReadKey = Callable[[bytes], CoordinatorKey[Any] | UnknownKey]
 
-_MAX_BATCH: Final = 512 << 10
+_MAX_RECORDS: Final = 512 << 10  # bytes of the records of a batch
+
+
+class _AtOnce:
+    """Holds a lock in the body of a `with`, or raises `MustWait` if another thread has it."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock: Final = lock
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise MustWait
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class Host(Generic[S]):
@@ -59,6 +83,7 @@ class Host(Generic[S]):
         self._recover: Final = recover
         self._noticed: Final = noticed
         self._lock: Final = make_rlock()
+        self._at_once: Final = _AtOnce(self._lock)
         self._shard: S | None = None  # loaded when first needed, and again after a write whose end is not known
         self._next_ms: int | None = None
 
@@ -77,16 +102,7 @@ class Host(Generic[S]):
 
     def held(self) -> AbstractContextManager[object]:
         """Let nobody else do anything to the shard in the body of a `with`."""
-        return self._lock if ALLOWANCE.left is None else self._held_at_once()
-
-    @contextmanager
-    def _held_at_once(self) -> Iterator[None]:
-        if not self._lock.acquire(blocking=False):
-            raise MustWait
-        try:
-            yield
-        finally:
-            self._lock.release()
+        return self._lock if ALLOWANCE.left is None else self._at_once
 
     def ask(self, question: Callable[[S], A]) -> A:
         """Return what the shard knows, without changing it."""
@@ -232,25 +248,34 @@ def apply_batch(shard: Shard, batch: Batch, read_key: ReadKey) -> None:
 
 def _batches(outcome: Outcome, now_ms: int) -> bytes:
     """The records of an outcome as batches; those of a producer belong to its transaction."""
-    producer = outcome.producer
-    built = bytearray()
-    remaining = iter(outcome.records)
-    record = next(remaining, None)
-    while record is not None:
-        builder = _builder(producer)
-        while record is not None and builder.append(record[0], record[1], timestamp_ms=now_ms) is not None:
-            record = next(remaining, None)
-        built += builder.build()
-    return bytes(built)
+    built: list[bytes] = []
+    records: list[bytes] = []
+    size = 0
+    for key, value in outcome.records:
+        record = write_plain_record(len(records), key, value)
+        if records and size + len(record) > _MAX_RECORDS:
+            built.append(_batch(records, outcome.producer, now_ms))
+            record, records, size = write_plain_record(0, key, value), [], 0
+        records.append(record)
+        size += len(record)
+    built.append(_batch(records, outcome.producer, now_ms))
+    return b"".join(built)
 
 
-def _builder(producer: Producer | None) -> BatchBuilder:
-    if producer is None:
-        return BatchBuilder(max_size=_MAX_BATCH)
-    return BatchBuilder(  # as in Kafka, always with sequence number 0
-        producer_id=producer.id,
-        producer_epoch=producer.epoch,
-        base_sequence=0,
-        transactional=True,
-        max_size=_MAX_BATCH,
+def _batch(records: Sequence[bytes], producer: Producer | None, now_ms: int) -> bytes:
+    header = BatchHeader(
+        base_offset=0,
+        length=0,
+        leader_epoch=NO_LEADER_EPOCH,
+        magic=2,
+        crc=0,
+        attributes=0 if producer is None else Attributes.TRANSACTIONAL,
+        last_offset_delta=len(records) - 1,
+        base_timestamp_ms=now_ms,
+        max_timestamp_ms=now_ms,
+        producer_id=NO_PRODUCER_ID if producer is None else producer.id,
+        producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.epoch,
+        base_sequence=NO_SEQUENCE if producer is None else 0,  # as in Kafka, always 0
+        record_count=len(records),
     )
+    return write_batch(header, b"".join(records))

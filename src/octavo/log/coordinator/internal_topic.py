@@ -7,6 +7,7 @@ topic has one partition. If Kafka is given the directory, it uses the partitions
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -41,6 +42,7 @@ CONFIGS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     }
 )
 _INT32: Final = 1 << 32
+_HASHES: Final = 1024  # of groups and transactional ids, which ask again and again
 _MIN_INT32: Final = -(1 << 31)
 
 
@@ -92,6 +94,7 @@ def partition_of(key: str, count: int) -> int:
     return java_hash(key) % count
 
 
+@lru_cache(_HASHES)
 def java_hash(text: str) -> int:
     """The absolute value of Java's `String.hashCode`; 0 for the smallest `int`, as in Kafka."""
     units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")

@@ -49,8 +49,7 @@ class ClassicMembers:
     def join(self, ticket: Ticket, request: JoinRequest, group: ConsumerGroup) -> None:
         """Let somebody join a group that has members, and answer at once."""
         try:
-            with self._shard.all_or_nothing():
-                answer = self._join(request, group)
+            answer = self._shard.all_or_nothing(lambda: self._join(request, group))
         except Refused as refused:
             answer = JoinAnswer(refused.error_code, request.member_id)
         self._shard.answer(ticket, answer)

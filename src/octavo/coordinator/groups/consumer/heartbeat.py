@@ -45,13 +45,15 @@ class Heartbeats:
     def heartbeat(self, request: ConsumerHeartbeatRequest) -> ConsumerHeartbeatAnswer:
         """Answer a heartbeat."""
         try:
-            with self._shard.all_or_nothing():
-                _check(self._shard.config, request)
-                if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
-                    return self._leave(request)
-                return self._beat(request)
+            return self._shard.all_or_nothing(lambda: self._answer(request))
         except Refused as refused:
             return ConsumerHeartbeatAnswer(refused.error_code, refused.message)
+
+    def _answer(self, request: ConsumerHeartbeatRequest) -> ConsumerHeartbeatAnswer:
+        _check(self._shard.config, request)
+        if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+            return self._leave(request)
+        return self._beat(request)
 
     # --------------------------------------------------------------------------------------------------------- checks
 
@@ -82,7 +84,8 @@ class Heartbeats:
         is_joining = request.member_epoch == JOIN_EPOCH
         group = self._group(request.group_id, is_joining=is_joining)
         self._check_room(group, request.member_id)
-        request = request._replace(member_id=request.member_id or self._new_id())
+        if not request.member_id:
+            request = request._replace(member_id=self._new_id())
         member = self._member(group, request, is_joining=is_joining)
         is_changed = self._subscribing.update(group, member, _updated(member, request))
         self._changes.update_target(group)
@@ -211,9 +214,11 @@ def _is_part(owned: Mapping[UUID, Collection[int]] | None, assigned: Held) -> bo
 
 
 def _updated(member: ConsumerMember, request: ConsumerHeartbeatRequest) -> ConsumerMember:
-    """Return the member with what it tells; what it does not tell has not changed."""
+    """Return the member with what it tells; what it does not tell has not changed. Most tell nothing new."""
     names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
     told = {
+        "client_id": request.client_id,
+        "client_host": request.client_host,
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,
         "rebalance_timeout_ms": None if timeout_ms == UNCHANGED else timeout_ms,
@@ -221,14 +226,10 @@ def _updated(member: ConsumerMember, request: ConsumerHeartbeatRequest) -> Consu
         "subscribed_topic_regex": request.subscribed_topic_regex,
         "server_assignor": request.server_assignor,
     }
-    changes = {name: value for name, value in told.items() if value is not None}
-    return replace(
-        member,
-        client_id=request.client_id,
-        client_host=request.client_host,
-        classic=None,
-        **changes,  # type: ignore[arg-type] # of several fields
-    )
+    changes = {name: value for name, value in told.items() if value is not None and value != getattr(member, name)}
+    if not changes and member.classic is None:
+        return member
+    return replace(member, classic=None, **changes)  # type: ignore[arg-type] # of several fields
 
 
 def _is_full(request: ConsumerHeartbeatRequest) -> bool:
