@@ -252,7 +252,7 @@ class ClassicGroups:
             for member in list(group.members.values()):
                 changed = group.change(member, assignment=b"")
                 self._answer_sync(group, changed, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
-        group.pending_sync = frozenset()
+        group.pending_sync.clear()
         self._shard.timers.cancel((SYNC, group.group_id))
         is_first = group.state is State.EMPTY
         group.enter(State.PREPARING_REBALANCE, self._now_ms)
@@ -303,11 +303,12 @@ class ClassicGroups:
             self._write(group, {})
             return
         for member in list(group.members.values()):
-            is_leader = group.leader_id == member.member_id
-            self._answer_join(group, member, _joined(group, member.member_id, tells_members=is_leader))
-            group.change(group.members[member.member_id], is_new=False)
+            if member.join is not None:
+                is_leader = group.leader_id == member.member_id
+                self._shard.answer(member.join, _joined(group, member.member_id, tells_members=is_leader))
+            group.change(member, join=None, is_new=False)
             self._expect(group, member.member_id, member.session_timeout_ms)
-        group.pending_sync = frozenset(group.members)
+            group.pending_sync[member.member_id] = True
         self._shard.timers.set((SYNC, group.group_id), self._clock_ms + group.rebalance_timeout_ms)
 
     # ----------------------------------------------------------------------------------------------------------- syncs
@@ -335,18 +336,21 @@ class ClassicGroups:
         if member.sync is not None:  # it asks again, by another connection
             self._shard.answer(member.sync, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
         group.change(member, sync=ticket)
-        group.pending_sync -= {member.member_id}
+        group.pending_sync.pop(member.member_id, None)
         if group.leader_id != member.member_id:
             return
         self._write(group, request.assignments)
         for each in list(group.members.values()):
-            assigned = group.change(each, assignment=request.assignments.get(each.member_id, b""))
-            answer = SyncAnswer(ErrorCode.NONE, group.protocol_type, group.protocol_name, assigned.assignment)
-            self._answer_sync(group, assigned, answer)
+            assignment = request.assignments.get(each.member_id, b"")
+            group.change(each, assignment=assignment, sync=None)
+            if each.sync is not None:
+                answer = SyncAnswer(ErrorCode.NONE, group.protocol_type, group.protocol_name, assignment)
+                self._shard.answer(each.sync, answer)
+                self._expect(group, each.member_id, each.session_timeout_ms)
         group.enter(State.STABLE, self._now_ms)
 
     def _tell_assignment(self, ticket: Ticket, request: SyncRequest, group: ClassicGroup) -> None:
-        group.pending_sync -= {request.member_id}
+        group.pending_sync.pop(request.member_id, None)
         assignment = group.members[request.member_id].assignment
         self._shard.answer(ticket, SyncAnswer(ErrorCode.NONE, group.protocol_type, group.protocol_name, assignment))
 

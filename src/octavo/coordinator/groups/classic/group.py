@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from octavo.coordinator.groups.classic.requests import JoinedMember, Protocols
 from octavo.coordinator.groups.group import Group
@@ -33,8 +32,7 @@ class State(Enum):
     STABLE = "Stable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicMember:
+class ClassicMember(NamedTuple):
     """A member. It is replaced when something of it changes."""
 
     member_id: str
@@ -79,7 +77,9 @@ class ClassicGroup(Group):
         self.members: Table[str, ClassicMember] = Table(journal)
         self.static_members: Table[str, str] = Table(journal)  # member ids by instance ids
         self.pending: Table[str, bool] = Table(journal)  # ids that were given out, and have not joined yet
-        self.pending_sync: frozenset[str] = frozenset()  # members that have not asked for their assignment yet
+        self.pending_sync: Table[str, bool] = Table(journal)  # members that have not asked for their assignment yet
+        self.joining_count = 0  # members that wait for the next generation
+        self._protocol_counts: Table[str, int] = Table(journal)  # how many members have an assignor
         self.is_new_member_added = False  # during the delay before the first generation
         self.delay_ms = self.remaining_delay_ms = 0  # the delay, and by how much it may still be extended
         self.subscribed_topics: frozenset[str] | None = None  # None: not known
@@ -98,6 +98,7 @@ class ClassicGroup(Group):
             self.leader_id = member.member_id
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
+        self._count(member, 1)
         self.members[member.member_id] = member
         self.pending.pop(member.member_id, None)
 
@@ -105,18 +106,31 @@ class ClassicGroup(Group):
         """Remove a member, or an id that was given out. Another member leads if it was the leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
+            self._count(member, -1)
             if member.group_instance_id is not None:
                 self.static_members.pop(member.group_instance_id, None)
             if self.leader_id == member_id:
                 self.leader_id = min(self.members, default=None)
         self.pending.pop(member_id, None)
-        self.pending_sync -= {member_id}
+        self.pending_sync.pop(member_id, None)
 
-    def change(self, member: ClassicMember, **changes: object) -> ClassicMember:
+    def change(self, member: ClassicMember, **changes: Any) -> ClassicMember:
         """Change something of a member."""
-        changed = replace(member, **changes)  # type: ignore[arg-type] # of any field
+        before, changed = self.members[member.member_id], member._replace(**changes)
         self.members[member.member_id] = changed
+        if changed.protocols != before.protocols or (changed.join is None) != (before.join is None):
+            self._count(before, -1)
+            self._count(changed, 1)
         return changed
+
+    def _count(self, member: ClassicMember, number: int) -> None:
+        """Count a member, or no longer: what all of them have in common must not take all of them to find out."""
+        if member.join is not None:
+            self.joining_count += number
+        for name in {name for name, _ in member.protocols}:
+            self._protocol_counts[name] = self._protocol_counts.get(name, 0) + number
+            if not self._protocol_counts[name]:
+                del self._protocol_counts[name]
 
     def member_error(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
         """Return why somebody is not the member that he says he is; NONE if he is."""
@@ -136,12 +150,7 @@ class ClassicGroup(Group):
     @property
     def has_all_joined(self) -> bool:
         """Whether every member waits for the next generation, and nobody has an id and has not joined."""
-        return not self.pending and all(member.join is not None for member in self.members.values())
-
-    @property
-    def joining_count(self) -> int:
-        """The number of members that wait for the next generation."""
-        return sum(member.join is not None for member in self.members.values())
+        return not self.pending and self.joining_count == len(self.members)
 
     # ------------------------------------------------------------------------------------------------------ protocols
 
@@ -149,19 +158,17 @@ class ClassicGroup(Group):
         """Return whether somebody with these protocols fits to the members."""
         if self.state is State.EMPTY:
             return bool(protocol_type and protocols)
-        names = {name for name, _ in protocols}
-        return self.protocol_type == protocol_type and bool(names & self._common_protocols())
+        return self.protocol_type == protocol_type and any(self._is_common(name) for name, _ in protocols)
 
-    def _common_protocols(self) -> set[str]:
-        counts = Counter(name for member in self.members.values() for name, _ in member.protocols)
-        return {name for name, number in counts.items() if number == len(self.members)}
+    def _is_common(self, protocol_name: str) -> bool:
+        """Return whether all members have an assignor."""
+        return self._protocol_counts.get(protocol_name) == len(self.members)
 
     def chosen_protocol(self) -> str:
         """Return the assignor that most members like best, of those that all of them have."""
-        candidates = self._common_protocols()
+        candidates = {name for name in self._protocol_counts if self._is_common(name)}
         votes = Counter(
-            next(name for name, _ in self.members[member_id].protocols if name in candidates)
-            for member_id in sorted(self.members)
+            next(name for name, _ in member.protocols if name in candidates) for member in self.members.values()
         )
         return max(sorted(votes), key=lambda name: votes[name])
 
@@ -181,7 +188,7 @@ class ClassicGroup(Group):
         self.generation_id += 1
         self.choose_protocol()
         self.enter(State.COMPLETING_REBALANCE if self.members else State.EMPTY, now_ms)
-        self.pending_sync = frozenset()
+        self.pending_sync.clear()
 
     def choose_protocol(self) -> None:
         """Choose the assignor for the members that there are now."""
@@ -204,8 +211,8 @@ class ClassicGroup(Group):
             return None
         topics: set[str] = set()
         try:
-            for member in self.members.values():
-                topics.update(subscribed_topics(member.metadata(self.protocol_name)))
+            for metadata in {member.metadata(self.protocol_name) for member in self.members.values()}:
+                topics.update(subscribed_topics(metadata))
         except FormatError:
             return None
         return frozenset(topics)
