@@ -19,6 +19,7 @@ from octavo.coordinator.groups.config import GroupConfig
 from octavo.coordinator.groups.consumer.consumer_groups import TIMERS as CONSUMER_TIMERS
 from octavo.coordinator.groups.consumer.consumer_groups import ConsumerGroups
 from octavo.coordinator.groups.consumer.group import ConsumerGroup
+from octavo.coordinator.groups.foreign import ForeignGroups
 from octavo.coordinator.groups.group import Group
 from octavo.coordinator.groups.offsets import CommittedOffsets
 from octavo.coordinator.groups.topics import NoTopics, Topics
@@ -39,6 +40,7 @@ class GroupShard(Shard):
     groups: every group that is known, of any kind
     classic: the groups of the classic protocol
     consumer: the groups of the consumer protocol
+    foreign: groups of protocols that are not served
     offsets: what groups have committed
     """
 
@@ -63,6 +65,7 @@ class GroupShard(Shard):
         self.offsets: Final = CommittedOffsets(self)
         self.classic: Final = ClassicGroups(self, new_id)
         self.consumer: Final = ConsumerGroups(self, new_id)
+        self.foreign: Final = ForeignGroups(self)
 
     @property
     def config(self) -> GroupConfig:
@@ -139,7 +142,7 @@ class GroupShard(Shard):
             self.offsets.apply(key, value, origin)  # type: ignore[arg-type] # the value is of the key's kind
         elif isinstance(key, GroupMetadataKey):
             self.classic.apply(key, value)  # type: ignore[arg-type] # the value is of the key's kind
-        else:
+        elif not self.foreign.apply(key, value):
             self.consumer.apply(key, value)
 
     def apply_marker(self, producer: Producer, *, commit: bool) -> None:

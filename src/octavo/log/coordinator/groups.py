@@ -16,10 +16,11 @@ from octavo.coordinator.groups.consumer.requests import (
     ConsumerHeartbeatAnswer,
     ConsumerHeartbeatRequest,
 )
+from octavo.coordinator.groups.foreign import FOREIGN_KINDS
 from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest, CommittedOffset, FetchAnswer, FetchRequest
 from octavo.coordinator.shard import Producer
-from octavo.errors import ConsumerError, ErrorCode, InvalidInput, MetadataTooLarge, WrongGroup
+from octavo.errors import ConsumerError, ErrorCode, FormatError, InvalidInput, MetadataTooLarge, WrongGroup
 from octavo.log.coordinator.host import Host, apply_batch
 from octavo.log.coordinator.hosts import Hosts
 from octavo.log.coordinator.internal_topic import replay
@@ -33,7 +34,7 @@ from octavo.records.layout import MAX_INT64
 from octavo.records.text import write_text
 from octavo.schemas.consumer_offsets import classic_groups, consumer_groups, offsets
 from octavo.schemas.primitives import MAX_STRING, NO_UUID
-from octavo.schemas.versioned import CoordinatorKey, UnknownKey, key_kinds, read_any_key
+from octavo.schemas.versioned import CoordinatorKey, UnknownKey, key_kinds, read_any_key, read_number
 
 if TYPE_CHECKING:
     from octavo.log.directory.data_directory import DataDirectory
@@ -46,8 +47,8 @@ _FEATURE: Final = "group.version"  # from level 1 on, a cluster has the consumer
 # Nobody waits for a group to settle here: it takes no time to compute a target.
 _EMBEDDED: Final = GroupConfig(group_consumer_assignment_interval_ms=0)
 
-# Records of groups of other kinds are not even read: they are kept for Kafka as they are.
-_KINDS: Final = key_kinds(classic_groups, consumer_groups, offsets)
+# Most records of groups of other kinds are not even read: they are kept for Kafka as they are.
+_KINDS: Final = {**key_kinds(classic_groups, consumer_groups, offsets), **FOREIGN_KINDS}
 
 _A = TypeVar("_A")
 Positions = dict[TopicPartition, OffsetAndMetadata | None]
@@ -203,7 +204,12 @@ class ReadGroups:
 
 
 def _read_key(key: bytes) -> CoordinatorKey[Any] | UnknownKey:
-    return read_any_key(_KINDS, key)
+    try:
+        return read_any_key(_KINDS, key)
+    except FormatError:
+        if read_number(key) not in FOREIGN_KINDS:
+            raise
+        return read_any_key({}, key)  # nobody here has to understand it
 
 
 def answer_of(host: Host[GroupShard], action: Callable[[GroupShard], _A]) -> _A:
