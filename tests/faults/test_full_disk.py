@@ -15,7 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from octavo.broker.wire.api_keys import DELETE_RECORDS, PRODUCE
 from octavo.errors import ErrorCode
 from tests.faults.broker_process import PATIENCE_S, BrokerProcess
-from tests.faults.load import BROKER, Load, LoadedTopic, create, read_all
+from tests.faults.load import BROKER, Load, LoadedTopic, create
+from tests.faults.readers import read_all
 from tests.faults.test_kill import verify
 from tests.faults.values import encode
 from tests.history import Client, History, Promises, Send, check

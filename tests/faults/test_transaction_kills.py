@@ -1,0 +1,68 @@
+"""A broker that is killed with SIGKILL under transactions, again and again, keeps them whole.
+
+The history of what real clients have seen is clean; and if it is changed as a fault would have it, the checker says so.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.faults.broker_process import BrokerProcess
+from tests.faults.load import BROKER
+from tests.faults.test_kill import verify
+from tests.faults.transaction_load import TransactionLoad
+from tests.history import Kind, Outcome, Transaction, check
+from tests.history.mutations import MUTATIONS
+from tests.kafka.conftest import NewBroker
+from tests.kafka.judge import Judge
+
+
+def kill_under_transactions(
+    folder: Path, judge: Judge, kills: int, seed: int, most: int
+) -> tuple[Path, TransactionLoad]:
+    """Kill a broker again and again, each time when up to `most` more transactions are committed."""
+    random = Random(seed)
+    with BrokerProcess(folder, BROKER) as broker:
+        with TransactionLoad(broker.address, random, judge) as load:
+            for _ in range(kills):
+                load.wait_for(random.choice([1, most // 10, most]))
+                broker.kill()
+                broker.start()
+            load.wait_for(most)
+        assert not load.errors, load.errors
+        load.read_everything(broker.address)
+        assert broker.stop() == 0
+    report = check(load.history)
+    assert report.is_clean, f"{report}\nseed {seed}"
+    assert "Traceback" not in broker.said()
+    verify(broker.data)
+    return broker.data, load
+
+
+def test_transactions_stay_whole_when_a_broker_is_killed(tmp_path: Path, kafka_broker: Judge) -> None:
+    _, load = kill_under_transactions(tmp_path, kafka_broker, kills=10, seed=17, most=40)
+    history = list(load.history)
+    assert {each.outcome for each in history if isinstance(each, Transaction)} == set(Outcome)
+    for kind, mutation in MUTATIONS.items():
+        with mutation(history, Random(17)):
+            found = check(history).kinds
+        assert kind in found or (kind is Kind.LOST and Kind.UNSEEN in found), kind
+
+
+@pytest.mark.soak
+def test_transactions_stay_whole_in_many_kills_and_apache_kafka_goes_on_from_there(
+    tmp_path: Path, kafka_broker: Judge, new_broker: NewBroker
+) -> None:
+    seed = int.from_bytes(os.urandom(4))
+    data, load = kill_under_transactions(tmp_path, kafka_broker, kills=100, seed=seed, most=200)
+    with new_broker(data) as kafka:
+        kafka.start()
+        load.read_everything(kafka.address)
+        assert kafka.troubles == []
+        kafka.stop()
+    report = check(load.history)
+    assert report.is_clean, report
