@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from octavo.log.consumer.fetched_records import Deserializer
     from octavo.log.consumer.membership import OnRebalance
     from octavo.log.coordinator import Coordinator, ProducerIdentity
+    from octavo.log.coordinator.consumer_group_metadata import ConsumerGroupMetadata
     from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
     from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.directory.handing_over import handover
@@ -107,6 +108,7 @@ __all__ = [
     "ConsumerRecord",
     "Deserializer",
     "OffsetAndMetadata",
+    "ConsumerGroupMetadata",
     "Coordinator",
     "ProducerIdentity",
     "Background",
@@ -162,6 +164,7 @@ if not TYPE_CHECKING:  # otherwise type checkers would accept any name as export
             "metadata": ("ChangedSetting", "Handover", "PartitionState", "Topic"),
             "names": ("TopicPartition",),
             "coordinator.offset_and_metadata": ("OffsetAndMetadata",),
+            "coordinator.consumer_group_metadata": ("ConsumerGroupMetadata",),
             "origin": ("Origin",),
             "producer": ("Partitioner", "Producer", "ProducerConfig", "RecordMetadata", "SendFuture"),
             "producer.future": ("OnDelivery",),

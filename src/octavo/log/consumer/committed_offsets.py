@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from octavo.errors import ConsumerError, InvalidConfig, OffsetOutOfRange
 from octavo.log.consumer.config import ConsumerConfig
+from octavo.log.coordinator.consumer_group_metadata import ConsumerGroupMetadata
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
+from octavo.log.view import Isolation
 from octavo.log.watched.watched_directory import WatchedDirectory
 
 if TYPE_CHECKING:
@@ -92,12 +94,19 @@ class GroupOffsets:
         self.is_automatic: Final = wanted and is_written  # whether positions are committed without a call of `commit`
         self._group_id: Final = config.group_id
         self._positions: Final = positions_of(data)
+        self._data: Final = data
+        self._is_stable: Final = config.isolation_level is Isolation.READ_COMMITTED
         self.member: Member | None = None  # what the consumer is in its group, while it subscribes to topics
 
     def starting_offset(self, partition: TopicPartition) -> OffsetAndMetadata | None:
-        """The committed offset of a partition; None if there is none, or if the consumer has no group."""
+        """The committed offset of a partition; None if there is none, or if the consumer has no group.
+
+        Raises `NotReady` for a reader of committed data, while an open transaction of another consumer may change it.
+        """
         if self._group_id is None:
             return None
+        if self._is_stable and isinstance(self._data, DataDirectory):
+            return self._data.coordinator.group_hosts.stable_offset(self._group_id, partition)
         return self._positions.committed(self._group_id, [partition])[partition]
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -110,6 +119,13 @@ class GroupOffsets:
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The committed offsets of partitions. Raises `ConsumerError` without a group."""
         return dict(self._positions.committed(self._group(), list(partitions)))
+
+    def metadata(self) -> ConsumerGroupMetadata:
+        """What the consumer is in its group. Raises `ConsumerError` without a group."""
+        member = self.member
+        if member is None:
+            return ConsumerGroupMetadata(self._group())
+        return ConsumerGroupMetadata(self._group(), member.epoch, member.member_id, member.config.instance_id)
 
     def _group(self) -> str:
         if self._group_id is None:

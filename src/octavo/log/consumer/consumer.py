@@ -63,6 +63,7 @@ from octavo.log.consumer.membership import Callbacks, Membership, OnRebalance
 from octavo.log.consumer.record import ConsumerRecord
 from octavo.log.consumer.starting_offset import StartingOffset
 from octavo.log.consumer.waiting import AT_ONCE, Waiting
+from octavo.log.coordinator.consumer_group_metadata import ConsumerGroupMetadata
 from octavo.log.coordinator.notice import Notice
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.directory.data_directory import DataDirectory
@@ -199,6 +200,10 @@ class Consumer(ClosedByWith):
         """The id by which the group knows this consumer; None if it is no member."""
         member = self._group.member
         return None if member is None else member.member_id
+
+    def consumer_group_metadata(self) -> ConsumerGroupMetadata:
+        """What the consumer is in its group, for `Producer.send_offsets_to_transaction`. Raises `ConsumerError`."""
+        return self._group.metadata()
 
     def partitions_for(self, topic: str) -> list[TopicPartition]:
         """The partitions of a topic, in order. Raises `UnknownPartition` if there is no such topic."""

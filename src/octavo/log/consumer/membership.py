@@ -81,21 +81,22 @@ class Membership:
         """
         if isinstance(topics, frozenset):
             self._check_known(topics)
+        member = self.member or self._new_member()
         self._assignment.subscribe(topics, are_given=True)
         self._callbacks = callbacks
         self._seen_version = self._version
-        if self.member is not None:
-            self.member.subscribe(self._topics(topics))
+        if self.member is None:
+            self._join(member, topics, consumer)
         else:
-            self._join(topics, consumer)
+            member.subscribe(self._topics(topics))
         self.look()
 
-    def _join(self, topics: Subscription, consumer: object) -> None:
+    def _new_member(self) -> Member:
         from octavo.log.coordinator.members import Member, MemberConfig
 
         config = self._config
         assert config.group_id is not None
-        member = Member(
+        return Member(
             self._data.coordinator.group_hosts,
             MemberConfig(
                 config.group_id,
@@ -106,16 +107,18 @@ class Membership:
             ),
             self.notice,
         )
-        weakref.finalize(consumer, member.abandon).atexit = False
+
+    def _join(self, member: Member, topics: Subscription, consumer: object) -> None:
         self._consumer = weakref.ref(consumer)
+        weakref.finalize(consumer, member.abandon).atexit = False
         try:
             member.subscribe(self._topics(topics))
+            self._group.member = member
         except BaseException:
             self._assignment.unsubscribe()
             with suppress(OctavoError, OSError):
                 member.leave()
             raise
-        self._group.member = member
 
     def leave(self) -> None:
         """Give all partitions back, and leave the group."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from octavo.coordinator.shard import Producer
+from octavo.log.coordinator.consumer_group_metadata import ConsumerGroupMetadata
 from octavo.log.coordinator.groups import Groups, check_commit
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.coordinator.producer_identity import ProducerIdentity
@@ -105,21 +106,25 @@ class Coordinator:
 
     def commit_offsets(
         self,
-        group_id: str,
+        group_id: str | ConsumerGroupMetadata,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         transactional_id: str | None = None,
         ident: ProducerIdentity | None = None,
     ) -> None:
         """Commit offsets of a group. As part of a transaction, they count once that is committed.
 
+        group_id: or what `Consumer.consumer_group_metadata` tells of a member; `MemberFenced` is raised if it is none
+            any more
+
         Raises `CoordinatorRefused`, `InvalidInput` and `UnknownPartition`.
         """
         if transactional_id is None or ident is None:
             self._groups.commit(group_id, offsets)
             return
-        check_commit(group_id, offsets)
+        name = group_id if isinstance(group_id, str) else group_id.group_id
+        check_commit(name, offsets)
         if offsets:
-            partition = self._groups.partition_for(group_id)
+            partition = self._groups.partition_for(name)
             self._transactions.add_partitions(transactional_id, ident, [partition])
             self._groups.commit(group_id, offsets, Producer(*ident))
 

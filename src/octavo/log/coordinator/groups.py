@@ -18,9 +18,26 @@ from octavo.coordinator.groups.consumer.requests import (
 )
 from octavo.coordinator.groups.foreign import FOREIGN_KINDS
 from octavo.coordinator.groups.group_shard import GroupShard
-from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest, CommittedOffset, FetchAnswer, FetchRequest
+from octavo.coordinator.groups.requests import (
+    CommitAnswer,
+    CommitRequest,
+    CommittedOffset,
+    FetchAnswer,
+    FetchedOffset,
+    FetchRequest,
+)
 from octavo.coordinator.shard import Producer
-from octavo.errors import ConsumerError, ErrorCode, FormatError, InvalidInput, MetadataTooLarge, WrongGroup
+from octavo.errors import (
+    ConsumerError,
+    ErrorCode,
+    FormatError,
+    InvalidInput,
+    MemberFenced,
+    MetadataTooLarge,
+    NotReady,
+    WrongGroup,
+)
+from octavo.log.coordinator.consumer_group_metadata import ConsumerGroupMetadata
 from octavo.log.coordinator.host import Host, apply_batch
 from octavo.log.coordinator.hosts import Hosts
 from octavo.log.coordinator.internal_topic import replay
@@ -117,18 +134,39 @@ class Groups(Hosts[GroupShard]):
             return dict.fromkeys(partitions or ())
         return self.host_for(group_id).ask(lambda shard: positions(shard, group_id, partitions, self._topic_id))
 
+    def stable_offset(self, group_id: str, partition: TopicPartition) -> OffsetAndMetadata | None:
+        """A group's committed offset in a partition, or None.
+
+        Raises `NotReady` while a transaction may still change it (KIP-447).
+        """
+        if not self._exists:
+            return None
+        asked = [(*partition, self._topic_id(partition))]
+        request = FetchRequest(group_id, asked, require_stable=True)
+        (found,) = self.host_for(group_id).ask(lambda shard: shard.offsets.fetch(request)).offsets
+        if found.error_code is ErrorCode.UNSTABLE_OFFSET_COMMIT:
+            raise NotReady(f"the position of group {group_id!r} in {partition} depends on a transaction that is open")
+        return _position(found)
+
     def groups(self) -> list[str]:
         """The groups that have committed offsets."""
         return sorted(name for host in self.hosts for name in host.ask(groups_with_offsets))
 
     def commit(
         self,
-        group_id: str,
+        group: str | ConsumerGroupMetadata,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         producer: Producer | None = None,
     ) -> None:
-        """Write committed offsets; with `producer`, as part of its transaction. Raises `UnknownPartition`."""
-        if self._commit(CommitRequest(group_id, (), producer=producer), offsets) is not ErrorCode.NONE:
+        """Write committed offsets; with `producer`, as part of its transaction. Raises `UnknownPartition`.
+
+        Raises `MemberFenced` if `group` names a member that is none any more.
+        """
+        group_id, epoch, member_id, instance_id = ConsumerGroupMetadata(group) if isinstance(group, str) else group
+        request = CommitRequest(group_id, (), member_id, instance_id, epoch, producer=producer)
+        if self._commit(request, offsets) is not ErrorCode.NONE:
+            if member_id:
+                raise MemberFenced(f"the consumer is no longer a member of group {group_id!r} in generation {epoch}")
             raise WrongGroup(f"group {group_id!r} has members, who alone may commit its offsets")
 
     def commit_as(self, member: Member, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> ErrorCode:
@@ -158,8 +196,9 @@ class Groups(Hosts[GroupShard]):
         """Answer a member of this process."""
         return answer_of(self.host_for(request.group_id), lambda shard: shard.consumer.heartbeat(request))
 
-    def check_members(self) -> None:
-        """Raise `ConsumerError` if groups of this directory cannot have members of this process."""
+    def check_join(self, group_id: str) -> None:
+        """Raise `ConsumerError` or `WrongGroup` if a group cannot have members of this process."""
+        check_commit(group_id, {})
         if self._data.feature_level(_FEATURE) < 1:
             raise ConsumerError(
                 f"groups have no members in a cluster whose {_FEATURE} is 0: raise it to 1, or assign() the partitions"
@@ -232,10 +271,11 @@ def positions(
     wanted = list(partitions)
     asked = [(partition.topic, partition.partition, topic_id(partition)) for partition in wanted]
     answer = shard.offsets.fetch(FetchRequest(group_id, asked))
-    return {
-        partition: OffsetAndMetadata(each.offset, each.metadata, each.leader_epoch) if each.offset >= 0 else None
-        for partition, each in zip(wanted, answer.offsets, strict=True)
-    }
+    return {partition: _position(each) for partition, each in zip(wanted, answer.offsets, strict=True)}
+
+
+def _position(found: FetchedOffset) -> OffsetAndMetadata | None:
+    return OffsetAndMetadata(found.offset, found.metadata, found.leader_epoch) if found.offset >= 0 else None
 
 
 def groups_with_offsets(shard: GroupShard) -> list[str]:

@@ -96,7 +96,7 @@ class Member:
     def subscribe(self, topics: frozenset[str]) -> None:
         """Join the group, or change what is subscribed to. Raises `CoordinatorRefused`."""
         with self._lock:
-            self._groups.check_members()
+            self._groups.check_join(self.config.group_id)
             self._topics = topics
             self.beat()
 
@@ -320,7 +320,10 @@ class Members:
 
     def _run(self) -> None:
         while True:
-            pause_s = self._look_after()
+            try:
+                pause_s = self._look_after()
+            except Exception:  # nobody would notice that the thread has ended
+                pause_s = _FAILED_S
             with self._lock:
                 if not self._members or not self._is_usable():
                     self._members, self._thread = frozenset(), None

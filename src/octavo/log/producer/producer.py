@@ -26,6 +26,7 @@ from octavo.log.clients.ported_calls import (
 )
 from octavo.log.clock import NS_PER_MS, Clock, monotonic_ms, wall_clock_ms
 from octavo.log.closing import ClosedByWith
+from octavo.log.coordinator.consumer_group_metadata import ConsumerGroupMetadata
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.fork_safe import in_child, make_rlock
 from octavo.log.producer.config import ProducerConfig
@@ -304,13 +305,19 @@ class Producer(ClosedByWith):
         with self._lock:
             self._transactional("begin_transaction").begin()
 
-    @answering(group_metadata="write group_id, a text", timeout=NO_WAIT)
+    @answering(group_metadata="write group_id", timeout=NO_WAIT)
     def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group_id: str
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group_id: str | ConsumerGroupMetadata
     ) -> None:
-        """Add the offsets of a consumer group to the transaction. They are committed if the transaction is."""
-        if not isinstance(group_id, str):
-            raise WrongCall(f"a group is named by its group.id, a text, not by {type(group_id).__name__}")
+        """Add the offsets of a consumer group to the transaction. They are committed if the transaction is.
+
+        With `Consumer.consumer_group_metadata()` instead of the group's id, `MemberFenced` is raised if the consumer is
+        no longer a member of its group: others may have read the same records then.
+        """
+        if not isinstance(group_id, str | ConsumerGroupMetadata):
+            raise WrongCall(
+                f"a group is named by its group.id, or by consumer_group_metadata(), not by {type(group_id).__name__}"
+            )
         with self._lock:
             given = offsets_by_partition(offsets)
             self._transactional("send_offsets_to_transaction").send_offsets(given, group_id)

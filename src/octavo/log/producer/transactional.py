@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from octavo.errors import OctavoError, ProducerFenced, TransactionFailed, UnknownProducer, WrongTransactionOrder
 from octavo.log.coordinator import Coordinator, OffsetAndMetadata, ProducerIdentity
+from octavo.log.coordinator.consumer_group_metadata import ConsumerGroupMetadata
 from octavo.log.names import TopicPartition
 
 if TYPE_CHECKING:
@@ -118,13 +119,15 @@ class ProducerTransactions:
             self._has_begun = True
             self._added.add(partition)
 
-    def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_id: str) -> None:
+    def send_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: str | ConsumerGroupMetadata
+    ) -> None:
         """Add the offsets of a group to the transaction. They are committed if the transaction is."""
         self._check("send_offsets_to_transaction", State.IN_TRANSACTION)
         if offsets:
             try:
                 with self._noting_fences():
-                    self._coordinator.commit_offsets(group_id, offsets, self._id, self.ident)
+                    self._coordinator.commit_offsets(group, offsets, self._id, self.ident)
             except (OctavoError, OSError) as error:
                 self.fail(error)
                 raise

@@ -217,7 +217,10 @@ def test_a_serializer_is_a_function_of_one_argument(data: DataDirectory) -> None
         (lambda it: it.close(5, null_logger=True), "no argument null_logger: it takes timeout=None"),
         (lambda it: it.init_transactions(10.0), "Producer.init_transactions takes no arguments"),
         (lambda it: it.commit_transaction(timeout=10.0), "nothing is waited for here, leave it out"),
-        (lambda it: it.send_offsets_to_transaction({}, object()), "by its group.id, a text, not by object"),
+        (
+            lambda it: it.send_offsets_to_transaction({}, object()),
+            r"consumer_group_metadata\(\), not by object",
+        ),
         (lambda it: it.send_offsets_to_transaction([T0], "g"), r"write \{TopicPartition\('orders', 0\): 17\}"),
     ],
 )
