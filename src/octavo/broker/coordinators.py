@@ -33,7 +33,7 @@ A = TypeVar("A")
 S = TypeVar("S", bound=Shard)
 
 _MS: Final = 1000
-_FAILED_S: Final = 1.0  # until a coordinator is asked again whose records could not be written
+_FAILED_MS: Final = 1_000  # until a coordinator is asked again whose records could not be written
 _TROUBLE: Final = "the state of groups and transactions could not be written"
 
 # What clients are told if the records of a coordinator cannot be written.
@@ -64,7 +64,7 @@ class Coordinators:
         self.transactions.configure(config.transactions)
         self._has_topics_changed = False
         self._late: Final[set[Host[Any]]] = set()  # those for which another thread has time pass
-        self._not_before = 0.0  # `tick` has nothing to do until then, by `time.monotonic`
+        self._not_before_ms = 0  # `tick` has nothing to do until then, by the clock of the directory
 
     # ---------------------------------------------------------------------------------------------------- coordinators
 
@@ -239,11 +239,16 @@ class Coordinators:
     @property
     def next_deadline(self) -> float:
         """When `tick` has something to do, by `time.monotonic`."""
+        return self.next_ms / _MS
+
+    @property
+    def next_ms(self) -> float:
+        """When `tick` has something to do, in milliseconds of the clock of the directory."""
         next_ms = math.inf
         for host in self._running:
             if host.next_ms is not None and host.next_ms < next_ms and host not in self._late:
                 next_ms = host.next_ms
-        return max(next_ms / _MS, self._not_before)
+        return max(next_ms, self._not_before_ms)
 
     def tick(self) -> list[Callable[[], None]]:
         """Have everything happen whose time has come. Return what other threads have to do."""
@@ -252,12 +257,12 @@ class Coordinators:
             self._has_topics_changed = False
             if not is_done_at_once(self._drop_old):
                 left.append(self._drop_old)
-        now = self._directory.monotonic_ms() / _MS
-        if now < self.next_deadline:
+        now_ms = self._directory.monotonic_ms()
+        if now_ms < self.next_ms:
             return left
-        self._not_before = 0.0
+        self._not_before_ms = 0
         for host in self._running:
-            if host.next_ms is None or host.next_ms / _MS > now or host in self._late:
+            if host.next_ms is None or host.next_ms > now_ms or host in self._late:
                 continue
             if not is_done_at_once(partial(self._tick, host)):
                 self._late.add(host)
@@ -273,13 +278,13 @@ class Coordinators:
             host.tick()
         except (OctavoError, OSError) as error:
             self._troubles.failed(_TROUBLE, error)
-            self._not_before = self._directory.monotonic_ms() / _MS + _FAILED_S
+            self._not_before_ms = self._directory.monotonic_ms() + _FAILED_MS
 
     def _catch_up(self, host: Host[Any]) -> None:
         try:
             self._tick(host)
         except Exception:
-            self._not_before = self._directory.monotonic_ms() / _MS + _FAILED_S
+            self._not_before_ms = self._directory.monotonic_ms() + _FAILED_MS
             raise
         finally:
             self._late.discard(host)

@@ -1,0 +1,1 @@
+"""What has to be true of the answers of a broker."""

@@ -1,0 +1,1 @@
+"""Simulated clients. Each is a generator of requests and of milliseconds to sleep."""
