@@ -45,14 +45,14 @@ class Parked(Wait):
     write: makes the parts of what `give` was called with
     """
 
-    __slots__ = ("_given", "_wake", "_write", "is_watched")
+    __slots__ = ("_given", "_wake", "is_watched")
 
     def __init__(self, wake: Callable[[Wait], object], write: Callable[[Any], Parts]) -> None:
         """`wake`: has `retry` called soon."""
-        super().__init__(math.inf, (), self._parts)
+        given: list[Any] = []  # `retry` refers to this, not to the object: that would be a cycle, and garbage
+        super().__init__(math.inf, (), lambda is_over: write(given[0]) if given else None)
         self._wake: Final = wake
-        self._write: Final = write
-        self._given: Final[list[Any]] = []
+        self._given: Final = given
         self.is_watched = False  # the answer was not there at once, so that somebody has to be woken
 
     @property
@@ -65,9 +65,6 @@ class Parked(Wait):
         self._given.append(answer)
         if self.is_watched:
             self._wake(self)
-
-    def _parts(self, is_over: bool) -> Parts | None:
-        return self._write(self._given[0]) if self._given else None
 
 
 class Work(Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import signal
 import sys
 import threading
@@ -36,6 +37,8 @@ examples:
 It stops at SIGINT and SIGTERM, and marks the directory as cleanly shut down. Exit codes: 0 stopped, 2 could not run.
 """
 
+_THRESHOLDS: Final = (20_000, 20, 100)  # of new objects, and of collections of younger ones
+_ANY_SIZE: Final = 1 << 31
 _LOOK_S: Final = 1.0
 _TELL_S: Final = 2.0
 _SWITCH_S: Final = 0.0005  # how long another thread may compute before the one that serves gets its turn
@@ -80,7 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
                 to_stderr(warning)
             folders = ", ".join(map(str, server.directory.folders))
             print(f"serving {folders} at {server.bootstrap_servers}", flush=True)
+            garbage = _Garbage()
             while not stop.wait(_LOOK_S):  # a signal that another thread was given does not end a wait
+                garbage.look()
                 if not server.is_serving:  # it has said why
                     return COULD_NOT_RUN
             to_stderr("stopping")
@@ -92,6 +97,26 @@ def run(arguments: argparse.Namespace) -> int:
         for each, handler in before.items():
             signal.signal(each, handler)
     return FINE
+
+
+class _Garbage:
+    """Has Python look for garbage in cycles rarely, and only among what is new.
+
+    Requests leave none behind. With a thousand clients each look would take longer than hundreds of their requests.
+    """
+
+    def __init__(self) -> None:
+        gc.freeze()
+        gc.set_threshold(*_THRESHOLDS)
+        self._is_settled = False
+
+    def look(self) -> None:
+        """Have it not look at what the first appends have loaded, which is most of what there is."""
+        from octavo.log.append.readiness import is_quick
+
+        if not self._is_settled and is_quick(_ANY_SIZE):
+            self._is_settled = True
+            gc.freeze()
 
 
 class _StoppedEarly(Exception):
