@@ -75,4 +75,12 @@ def _content(answer: ConsumerHeartbeatAnswer) -> dict[str, Any]:
             {"topic_id": topic_id.bytes, "partitions": numbers} for topic_id, numbers in answer.assignment.items()
         ]
         assignment = {"topic_partitions": partitions}
-    return {"throttle_time_ms": 0, **answer._asdict(), "assignment": assignment}
+    return {
+        "throttle_time_ms": 0,
+        "error_code": answer.error_code,
+        "error_message": answer.error_message,
+        "member_id": answer.member_id,
+        "member_epoch": answer.member_epoch,
+        "heartbeat_interval_ms": answer.heartbeat_interval_ms,
+        "assignment": assignment,
+    }

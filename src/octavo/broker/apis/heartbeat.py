@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from octavo.broker.answers import Answer, Parts
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
 
+@cache
+def _response(version: int, code: ErrorCode) -> bytes:
+    return write_response(HEARTBEAT, version, {"throttle_time_ms": 0, "error_code": code})
+
+
 def heartbeat(broker: Broker, request: Request) -> Answer:
     """Answer a Heartbeat request."""
     asked, version = request.read(), request.version
 
     def write(code: ErrorCode) -> Parts:
-        return [write_response(HEARTBEAT, version, {"throttle_time_ms": 0, "error_code": code})]
+        return [_response(version, code)]
 
     if not asked.group_id:
         return write(ErrorCode.INVALID_GROUP_ID)

@@ -44,7 +44,7 @@ Content = Mapping[str, Any]  # a structure of a response
 _SIZED: Final = {"string", "bytes", "records"}
 _NO_UUID: Final = bytes(16)
 _SHORT_BODY: Final = 256  # bytes
-_SHORT_BODIES: Final = 256
+_SHORT_BODIES: Final = 2048  # so that the heartbeats of very large groups are among them
 _ABSENT: Final = b"\xff"  # stands before a structure that may be null, and is
 _PRESENT: Final = b"\x01"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 from uuid import UUID
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 _BLANKS: Final = "".join(map(chr, range(0x21)))  # what Java takes for white space
 _MEMBER_ID_REQUIRED: Final = 1  # the version of ConsumerGroupHeartbeat from which members choose their ids
+# A request that tells nothing has these fields after its member's epoch, and before what is known of the client.
+_FIRST_TOLD: Final = ConsumerHeartbeatRequest._fields.index("instance_id")
+_FIRST_KNOWN: Final = ConsumerHeartbeatRequest._fields.index("client_id")
+_NOTHING_TOLD: Final = ConsumerHeartbeatRequest("", "", 0)[_FIRST_TOLD:_FIRST_KNOWN]
 
 
 class Heartbeats:
@@ -44,10 +48,43 @@ class Heartbeats:
 
     def heartbeat(self, request: ConsumerHeartbeatRequest) -> ConsumerHeartbeatAnswer:
         """Answer a heartbeat."""
+        steady = self._steady(request)
+        if steady is not None:
+            return steady
         try:
             return self._shard.all_or_nothing(lambda: self._answer(request))
         except Refused as refused:
             return ConsumerHeartbeatAnswer(refused.error_code, refused.message)
+
+    def _steady(self, request: ConsumerHeartbeatRequest) -> ConsumerHeartbeatAnswer | None:
+        """Answer a member that has nothing to tell, and is where it shall be: so are nearly all. None: see further."""
+        group = self._shard.groups.get(request.group_id)
+        if request[_FIRST_TOLD:_FIRST_KNOWN] != _NOTHING_TOLD or not isinstance(group, ConsumerGroup):
+            return None
+        member, epoch = group.members.get(request.member_id), request.member_epoch
+        is_steady = (
+            member is not None
+            and member.is_reconciled_to(epoch)
+            and epoch == group.assignment_epoch == group.group_epoch
+            and (member.client_id, member.client_host) == (request.client_id, request.client_host)
+            and member.classic is None
+            and not group.regexes
+            and group.checked_version == group.topics.version
+        )
+        return self._alive(group, request.member_id, epoch) if is_steady else None
+
+    def _alive(
+        self,
+        group: ConsumerGroup,
+        member_id: str,
+        epoch: int,
+        assignment: Mapping[UUID, Sequence[int]] | None = None,
+    ) -> ConsumerHeartbeatAnswer:
+        """Expect the next heartbeat of a member, and tell it where it is."""
+        config = self._shard.config_of(group.group_id)
+        self._changes.expect(group, member_id, config.group_consumer_session_timeout_ms)
+        interval_ms = config.group_consumer_heartbeat_interval_ms
+        return ConsumerHeartbeatAnswer(ErrorCode.NONE, None, member_id, epoch, interval_ms, assignment)
 
     def _answer(self, request: ConsumerHeartbeatRequest) -> ConsumerHeartbeatAnswer:
         _check(self._shard.config, request)
@@ -92,17 +129,9 @@ class Heartbeats:
         moved = self._changes.reconcile(
             group, member.member_id, request.topic_partitions, is_subscription_changed=is_changed
         )
-        config = self._shard.config_of(group.group_id)
-        self._changes.expect(group, member.member_id, config.group_consumer_session_timeout_ms)
         tells = is_joining or _is_full(request) or moved.assigned != member.assigned
-        return ConsumerHeartbeatAnswer(
-            ErrorCode.NONE,
-            None,
-            moved.member_id,
-            moved.member_epoch,
-            config.group_consumer_heartbeat_interval_ms,
-            {topic: sorted(partitions) for topic, partitions in moved.assigned.items()} if tells else None,
-        )
+        told = {topic: sorted(partitions) for topic, partitions in moved.assigned.items()} if tells else None
+        return self._alive(group, moved.member_id, moved.member_epoch, told)
 
     def _member(self, group: ConsumerGroup, request: ConsumerHeartbeatRequest, *, is_joining: bool) -> ConsumerMember:
         member_id, instance_id = request.member_id, request.instance_id
