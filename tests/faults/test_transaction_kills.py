@@ -17,6 +17,7 @@ from tests.faults.test_kill import verify
 from tests.faults.transaction_load import TransactionLoad
 from tests.history import Kind, Outcome, Transaction, check
 from tests.history.mutations import MUTATIONS
+from tests.kafka.broker import Broker
 from tests.kafka.conftest import NewBroker
 from tests.kafka.judge import Judge
 
@@ -24,23 +25,31 @@ from tests.kafka.judge import Judge
 def kill_under_transactions(
     folder: Path, judge: Judge, kills: int, seed: int, most: int
 ) -> tuple[Path, TransactionLoad]:
-    """Kill a broker again and again, each time when up to `most` more transactions are committed."""
-    random = Random(seed)
+    """Kill Octavo's broker under transactions, and check its directory afterwards."""
     with BrokerProcess(folder, BROKER) as broker:
-        with TransactionLoad(broker.address, random, judge) as load:
-            for _ in range(kills):
-                load.wait_for(random.choice([1, most // 10, most]))
-                broker.kill()
-                broker.start()
-            load.wait_for(most)
-        assert not load.errors, load.errors
-        load.read_everything(broker.address)
+        load = check_through_kills(broker, judge, kills, seed, most)
         assert broker.stop() == 0
-    report = check(load.history)
-    assert report.is_clean, f"{report}\nseed {seed}"
     assert "Traceback" not in broker.said()
     verify(broker.data)
     return broker.data, load
+
+
+def check_through_kills(
+    broker: BrokerProcess | Broker, judge: Judge, kills: int, seed: int, most: int
+) -> TransactionLoad:
+    """Kill a broker again and again, each time when up to `most` more transactions are committed."""
+    random = Random(seed)
+    with TransactionLoad(broker.address, random, judge) as load:
+        for _ in range(kills):
+            load.wait_for(random.choice([1, most // 10, most]))
+            broker.kill()
+            broker.start()
+        load.wait_for(most)
+    assert not load.errors, load.errors
+    load.read_everything(broker.address)
+    report = check(load.history)
+    assert report.is_clean, f"{report}\nseed {seed}"
+    return load
 
 
 def test_transactions_stay_whole_when_a_broker_is_killed(tmp_path: Path, kafka_broker: Judge) -> None:
@@ -66,3 +75,13 @@ def test_transactions_stay_whole_in_many_kills_and_apache_kafka_goes_on_from_the
         kafka.stop()
     report = check(load.history)
     assert report.is_clean, report
+
+
+@pytest.mark.soak
+def test_transactions_stay_whole_when_apache_kafka_is_killed(
+    tmp_path: Path, kafka_broker: Judge, new_broker: NewBroker
+) -> None:
+    with new_broker(tmp_path / "data") as kafka:
+        kafka.format()
+        kafka.start()
+        check_through_kills(kafka, kafka_broker, kills=5, seed=17, most=40)
