@@ -17,7 +17,7 @@ import pytest
 from tests.faults.broker_process import BrokerProcess
 from tests.kafka.conftest import NewBroker
 from tests.kafka.releases import KafkaUnavailable, do_without
-from tests.kafka.word_count import BROKER, CHANGELOG, REPARTITION, WordCount
+from tests.kafka.word_count import BROKER, CHANGELOG, KILLED, REPARTITION, WordCount
 from tests.kafka.words import Words
 
 
@@ -43,7 +43,7 @@ def the_application(broker: Killable, application: Killable) -> Killable:
 def count_words(broker: Killable, address: str, folder: Path, kills: int, choose: Choice, seed: int) -> None:
     """Count words while one of broker and application is killed again and again."""
     random = Random(seed)
-    with new_application(address, folder) as application, Words(address, random) as words:
+    with new_application(address, folder, choose) as application, Words(address, random) as words:
         application.start()
         killed = choose(broker, application)
         for _ in range(kills):
@@ -66,9 +66,10 @@ def count_words(broker: Killable, address: str, folder: Path, kills: int, choose
         assert repartition["segment.bytes"] == "52428800"
 
 
-def new_application(address: str, folder: Path, **settings: str) -> WordCount:
+def new_application(address: str, folder: Path, choose: Choice, **settings: str) -> WordCount:
+    more = KILLED if choose is the_application else {}
     try:
-        return WordCount(address, folder / "state", settings)
+        return WordCount(address, folder / "state", {**more, **settings})
     except KafkaUnavailable as reason:
         do_without(reason)
 
@@ -84,7 +85,7 @@ def test_words_are_counted_exactly_once(java: str, tmp_path: Path, choose: Choic
 def test_the_protocol_of_streams_groups_is_refused_in_words_that_streams_understands(java: str, tmp_path: Path) -> None:
     with (
         BrokerProcess(tmp_path, BROKER) as broker,
-        new_application(broker.address, tmp_path, **{"group.protocol": "streams"}) as application,
+        new_application(broker.address, tmp_path, the_broker, **{"group.protocol": "streams"}) as application,
         Words(broker.address, Random(17)),
     ):
         application.start()
@@ -98,6 +99,22 @@ def test_the_protocol_of_streams_groups_is_refused_in_words_that_streams_underst
 def test_words_are_counted_exactly_once_through_many_kills(java: str, tmp_path: Path, choose: Choice) -> None:
     with BrokerProcess(tmp_path, BROKER) as broker:
         count_words(broker, broker.address, tmp_path, 20, choose, seed=int.from_bytes(os.urandom(4)))
+        assert broker.stop() == 0
+    assert "Traceback" not in broker.said()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("choose", [the_application, the_broker])
+def test_two_instances_share_the_words(java: str, tmp_path: Path, choose: Choice) -> None:
+    """What the instance that is killed had in hand goes to the other, and comes back."""
+    with (
+        BrokerProcess(tmp_path, BROKER) as broker,
+        new_application(broker.address, tmp_path / "other", choose) as other,
+    ):
+        other.start()
+        count_words(broker, broker.address, tmp_path, 5, choose, seed=int.from_bytes(os.urandom(4)))
+        assert other.failures == []
+        assert other.stop() == 0
         assert broker.stop() == 0
     assert "Traceback" not in broker.said()
 

@@ -21,12 +21,15 @@ COUNTS: Final = "counts"  # what it writes
 REPARTITION: Final = f"{APPLICATION}-words-repartition"
 CHANGELOG: Final = f"{APPLICATION}-counts-changelog"
 
-# What an application that was killed leaves behind is over soon: its member of the group, and its transaction.
+# What an application that was killed leaves behind is over soon: its member of the group, and its transaction. If the
+# broker is killed, transactions have the ten seconds that Kafka Streams gives them, so that none is over by that: a
+# commit that comes too late is answered with an error at which Kafka Streams gives up.
 BROKER: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
 }
+KILLED: Final = {"producer.transaction.timeout.ms": "3000"}
 _SETTINGS: Final = {
     "application.id": APPLICATION,
     "group.protocol": "classic",
@@ -34,7 +37,6 @@ _SETTINGS: Final = {
     "repartition.purge.interval.ms": "100",
     "main.consumer.session.timeout.ms": "1500",
     "main.consumer.heartbeat.interval.ms": "300",
-    "producer.transaction.timeout.ms": "1500",
     "reconnect.backoff.max.ms": "50",
 }
 _JAVA: Final = ("-Xmx128m", *releases.QUICK[1:])
