@@ -1,9 +1,10 @@
 """Real clients, unmodified, against the broker: a matrix of client and feature, of which each cell is a test.
 
     driver.py       `Driver`: the calls that a client is asked to make, in one vocabulary for all of them
+    group_driver.py `Groups`, `Transactions`: the part of that vocabulary for members of groups and for transactions
     program.py      `Program`: a driver in another process, which speaks JSON lines (its docstring has the protocol)
     features.py     `FEATURES`: the rows, in order. `@feature` adds one; its scenario is written once, for all clients
-    scenarios/      the scenarios: they call a driver, and check what became of it by reading the directory themselves
+    scenarios/      the scenarios: they call a driver, and check what became of it in the directory or by another client
     clients.py      `CLIENTS`: the columns, and for each the cells that are not filled, with the reason
     cells.py        `CELLS`, and how to run one
     stored.py       reads what a broker stored, from its files

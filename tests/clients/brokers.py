@@ -17,7 +17,22 @@ from tests.kafka.broker import Broker as ApacheKafka
 
 _PATIENCE_S: Final = 30
 # Several tests want a topic to be gone, or a record to be late, and none wants to wait for the files.
-_SETTINGS: Final = {"log.retention.check.interval.ms": "600000", "num.partitions": "1"}
+_SETTINGS: Final = {
+    "log.retention.check.interval.ms": "600000",
+    "num.partitions": "1",
+    # Members that are gone are missed soon.
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "1500",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.regex.refresh.interval.ms": "10000",  # the least that Kafka takes
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+}
 
 
 class Broker(Protocol):

@@ -78,8 +78,8 @@ class Connections:
 
     def _stage(self, client: Client, broker: Broker, address: str) -> Stage:
         driver, other = self._driver(client, address), self._driver(_OTHER, address)
-        reader = driver if client.consumes_alone else other
-        return Stage(driver, other, reader, broker, self._brokers.proxy, partial(self._strict_stage, client))
+        strict, apart = partial(self._strict_stage, client), partial(client.connect_apart, address)
+        return Stage(driver, other, broker, self._brokers.proxy, apart, strict)
 
     def _strict_stage(self, client: Client) -> Stage:
         return self._stage(client, self._brokers.strict, self._brokers.proxy.address)

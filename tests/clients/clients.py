@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +29,8 @@ class Client:
     name: str
     version: Callable[[], str]
     connect: Callable[[str], Driver]  # takes bootstrap servers
+    connect_apart: Callable[[str], Program]  # the same in a process of its own
     cannot: Mapping[str, str] = field(default_factory=dict)  # what the client has no way to do, and why
-    consumes_alone: bool = True  # without a group
     not_yet: Mapping[str, str] = field(default_factory=dict)  # what Octavo does not let it do, and why
     not_on_kafka: Mapping[str, str] = field(default_factory=dict)  # what Apache Kafka does not let it do, and why
     needs_java: bool = False
@@ -45,13 +46,18 @@ def _pinned(package: str) -> Callable[[], str]:
     return version
 
 
+def _in_python(client: str) -> Callable[[str], Program]:
+    """Return what connects a client of Python's in a process of its own."""
+    return lambda address: Program([sys.executable, "-m", "tests.clients.python", client, address])
+
+
 def _librdkafka(address: str) -> Driver:
     from tests.clients.python.librdkafka import Librdkafka
 
     return Librdkafka(address)
 
 
-def _java(release: Name) -> Callable[[str], Driver]:
+def _java(release: Name) -> Callable[[str], Program]:
     """Return what connects the Java client of a release of Apache Kafka."""
     return lambda address: Program([*command(find(release), main="Driver"), address])
 
@@ -76,7 +82,7 @@ def _kcat(address: str) -> Driver:
     return Kcat(address)
 
 
-def _kafkajs(address: str) -> Driver:
+def _kafkajs(address: str) -> Program:
     node = shutil.which("node")
     if node is None or not _NODE_MODULES.exists():
         raise ClientUnavailable("kafkajs is not installed: `make clients` fetches it by npm, with Node 18 or later.")
@@ -85,7 +91,7 @@ def _kafkajs(address: str) -> Driver:
     )
 
 
-def _franz_go(address: str) -> Driver:
+def _franz_go(address: str) -> Program:
     if not _FRANZ_GO.exists():
         raise ClientUnavailable("franz-go is not built: `make clients` does it with Go 1.26 or later.")
     return Program([str(_FRANZ_GO), address])
@@ -102,26 +108,63 @@ def _in_go_mod(module: str) -> Callable[[], str]:
 
 
 _KAFKAJS_CODEC: Final = "kafkajs leaves lz4 and zstd to packages that have to be compiled."
-_KAFKAJS_GROUPS: Final = "kafkajs consumes only in groups. What it produced was consumed by another client."
 _NO_ADMIN: Final = "kcat does not administer topics."
 
+_CONSUMER_PROTOCOL: Final = (
+    "consumer protocol",
+    "its rebalances under load",
+    "its patterns",
+    "from classic to consumer",
+)
+_GROUP_ADMIN: Final = (
+    "list and describe groups",
+    "committed offsets",
+    "change committed offsets",
+    "delete committed offsets",
+    "delete a group",
+)
+_TRANSACTIONS: Final = (
+    "commit and abort",
+    "read committed",
+    "zombies",
+    "time-outs",
+    "consume, transform, produce",
+    "a kill of the broker",
+)
+
 _CLIENTS: Final = [
-    Client("confluent-kafka", _pinned("confluent-kafka"), _librdkafka),
+    Client(
+        "confluent-kafka",
+        _pinned("confluent-kafka"),
+        _librdkafka,
+        _in_python("confluent-kafka"),
+        cannot={"delete committed offsets": "confluent-kafka has no call for it."},
+    ),
     Client(
         "aiokafka",
         _pinned("aiokafka"),
         _aiokafka,
+        _in_python("aiokafka"),
         cannot={
             "no auto-creation by the client": "aiokafka always allows the broker to create topics.",
             "change settings": "aiokafka has no call for it.",
+            "change committed offsets": "aiokafka has no call for it.",
+            "delete committed offsets": "aiokafka has no call for it.",
+            "delete a group": "aiokafka has no call for it.",
+            "fenced members": "aiokafka does not know the error of it, and goes on without telling.",
+            "cooperative rebalances": "aiokafka has no cooperative assignor.",
+            **dict.fromkeys(_CONSUMER_PROTOCOL, "aiokafka does not have the consumer protocol."),
         },
     ),
     Client(
         "kafka-python",
         _pinned("kafka-python"),
         _kafka_python,
+        _in_python("kafka-python"),
         cannot={
             "null headers": "kafka-python refuses headers whose value is null.",
+            "fenced members": "kafka-python logs it, and polls nothing from then on.",
+            **dict.fromkeys(_CONSUMER_PROTOCOL, "kafka-python does not have the consumer protocol."),
             "replace settings": "kafka-python adds the settings that the topic has to those that it is given.",
         },
     ),
@@ -129,6 +172,7 @@ _CLIENTS: Final = [
         "kcat",
         lambda: "1.7.1, Debian's",
         _kcat,
+        _in_python("kcat"),
         cannot={
             "null and empty": "kcat takes an empty line for no record, or with -Z for null.",
             "binary headers": "kcat prints headers as text.",
@@ -140,30 +184,40 @@ _CLIENTS: Final = [
             "replace settings": _NO_ADMIN,
             "change settings": _NO_ADMIN,
             "delete records": _NO_ADMIN,
+            **dict.fromkeys(
+                ("a group", "commits on the side", "rebalances under load"), "kcat commits only by itself, on the side."
+            ),
+            "fenced members": "kcat does not tell.",
+            "cooperative rebalances": "kcat does not tell which partitions it keeps.",
+            **dict.fromkeys(_CONSUMER_PROTOCOL, "kcat does not have the consumer protocol."),
+            **dict.fromkeys(_GROUP_ADMIN, "kcat does not administer groups."),
+            **dict.fromkeys(_TRANSACTIONS, "kcat has no transactions."),
         },
     ),
     Client(
         "kafkajs",
         _in_package_json("kafkajs"),
         _kafkajs,
+        _kafkajs,
         cannot={
             "codec lz4": _KAFKAJS_CODEC,
             "codec zstd": _KAFKAJS_CODEC,
             "headers": "kafkajs has headers in a map, which puts those of the same name next to each other.",
             "null headers": "kafkajs has no headers whose value is null.",
-            "earliest, and any offset": _KAFKAJS_GROUPS,
-            "latest": _KAFKAJS_GROUPS,
-            "offset out of range": _KAFKAJS_GROUPS,
-            "long poll": _KAFKAJS_GROUPS,
-            "a re-created topic": _KAFKAJS_GROUPS,
+            "delete committed offsets": "kafkajs has no call for it.",
+            "patterns": "kafkajs looks for topics only when it subscribes.",
+            "static members": "kafkajs has no static members.",
+            "fenced members": "kafkajs has no static members.",
+            "cooperative rebalances": "kafkajs has no cooperative assignor.",
+            **dict.fromkeys(_CONSUMER_PROTOCOL, "kafkajs does not have the consumer protocol."),
             "no auto-creation by the broker": "kafkajs never has topics created by asking for them.",
             "change settings": "kafkajs has no call for it.",
         },
-        consumes_alone=False,
     ),
     Client(
         "franz-go",
         _in_go_mod("github.com/twmb/franz-go"),
+        _franz_go,
         _franz_go,
         not_on_kafka={
             "idempotence over a kill": "After a kill Apache Kafka may know only the last batch of a producer again. It "
@@ -173,6 +227,7 @@ _CLIENTS: Final = [
     Client(
         "Apache Kafka, Java",
         lambda: version("broker"),
+        _java("broker"),
         _java("broker"),
         cannot={"replace settings": "The Java client has no call for it since 4.0."},
         needs_java=True,

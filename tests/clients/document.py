@@ -15,9 +15,9 @@ DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "compatibility.md"
 _HEAD: Final = """\
 # Which clients work with the broker
 
-Each cell is a test, which has the client do what the row says, and then reads
-the broker's files to see that it was done. The same tests pass against Apache Kafka 4.3, but for what is named at the
-end. `python -m tests.clients` writes this page.
+Each cell is a test, which has the client do what the row says, and then reads the broker's files or asks another client
+to see that it was done. The same tests pass against Apache Kafka 4.3, but for what is named at the end.
+`python -m tests.clients` writes this page.
 
 **yes**: it works. A number: it does not, for the reason at the end. A number in *italics* is Octavo's fault, the others
 are the client's own.

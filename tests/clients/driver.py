@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypedDict
+
+if TYPE_CHECKING:
+    from tests.clients.group_driver import Groups, Transactions
 
 PATIENCE_S: Final = 30  # how long a client may try before a call has failed
 LARGEST_RECORD: Final = 8 << 20  # what clients are told to send, so that the broker is the one to judge
@@ -71,6 +74,14 @@ class Driver(Protocol):
     for. They wait at most about `PATIENCE_S`. A driver keeps its producers, by settings, so that a second call with the
     same settings goes on with the same producer.
     """
+
+    @property
+    def groups(self) -> Groups:
+        """Members of groups."""
+
+    @property
+    def transactions(self) -> Transactions:
+        """Transactional producers."""
 
     def produce(self, topic: str, records: Sequence[Record], settings: ProduceSettings) -> list[int]:
         """Produce the records in order, and return their offsets (-1: not known) when all are acknowledged."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Final, NamedTuple
 
 from octavo.log.metadata.image import Topic
 from tests.clients.brokers import Broker
 from tests.clients.driver import PATIENCE_S, Driver, Record
+from tests.clients.program import Program
 from tests.clients.proxy import Proxy
 from tests.clients.stored import stored_records, stored_topic
 
@@ -24,11 +25,15 @@ class Stage:
 
     client: Driver  # the client of the cell
     other: Driver  # another client, for what is not under test
-    reader: Driver  # the client if it can consume by itself, else the other
     broker: Broker  # to which all are connected
     proxy: Proxy  # by which clients reach the strict broker
+    apart: Callable[[], Program]  # connects the client of the cell in a process of its own, which may be killed
     strict: Callable[[], Stage]  # sets the same up on a broker that creates no topics on the way, and may be killed
     name: str = field(default_factory=lambda: f"topic-{next(_NUMBERS)}")  # of a topic that is not there yet
+
+    def as_other(self) -> Stage:
+        """Return the same stage on which the other client plays."""
+        return replace(self, client=self.other)
 
     def new_topic(self, partitions: int = 1, **config: str) -> str:
         """Create a topic by the other client, and return its name. Settings are written with `_` for `.`."""
@@ -90,5 +95,5 @@ def feature(group: str, name: str, meaning: str) -> Callable[[Scenario], Scenari
 
 def load() -> None:
     """Import the modules of scenarios, in the order of the rows."""
-    for module in ("producing", "records", "consuming", "topics"):
+    for module in ("producing", "records", "consuming", "topics", "groups", "group_admin", "transactions"):
         import_module(f"tests.clients.scenarios.{module}")

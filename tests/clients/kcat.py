@@ -20,6 +20,7 @@ from tests.clients.driver import (
     Record,
     Start,
 )
+from tests.clients.kcat_groups import KcatGroups, KcatTransactions
 
 # Between records, and between a key and a value: nothing that is in a record.
 _BEHIND_RECORD: Final = (b"\x01\x02\x03\x04\x05\x06", r"\x01\x02\x03\x04\x05\x06")
@@ -34,6 +35,8 @@ class Kcat:
 
     def __init__(self, address: str) -> None:
         self._command: Final = ["kcat", "-b", address, "-m", str(PATIENCE_S), "-X", "reconnect.backoff.max.ms=500"]
+        self.groups: Final = KcatGroups(self._command)
+        self.transactions: Final = KcatTransactions()
 
     def produce(self, topic: str, records: Sequence[Record], settings: ProduceSettings) -> list[int]:
         if any(record.timestamp_ms is not None for record in records):
@@ -139,7 +142,7 @@ class Kcat:
         _refuse()
 
     def close(self) -> None:
-        """Do nothing: each call has a process of its own."""
+        self.groups.close()
 
     # Inside
 

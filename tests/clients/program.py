@@ -7,7 +7,9 @@ The process gets one request a line on its stdin, and writes lines of JSON to it
 
 A request has the name of a method of `Driver` and its arguments by their names. `bootstrap_servers` is given on the
 command line. RECORD has the fields of `Record`: key, value, headers (a list of pairs), timestamp_ms, partition, offset,
-timestamp_type. An answer is one of
+timestamp_type. Methods of `Groups` and `Transactions` are called as `groups.join`; what `poll` and `describe_group`
+return are objects with the fields of `Polled` and `GroupDescription`, a place is a list, and a mapping is a list of
+pairs. An answer is one of
 
     {"result": ...}                            what the method returns (pairs as lists)
     {"item": RECORD}                           of `consume` only: a record, at once; {"result": null} ends them
@@ -19,10 +21,10 @@ The process ends when its stdin does.
 
 from __future__ import annotations
 
-import base64
 import json
 import select
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +39,8 @@ from tests.clients.driver import (
     Record,
     Start,
 )
+from tests.clients.json_records import from_json, to_json
+from tests.clients.program_groups import ProgramGroups, ProgramTransactions
 
 _ANSWER_S: Final = 2 * PATIENCE_S  # the program gives up by itself before that
 
@@ -51,6 +55,9 @@ class Program:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, cwd=cwd, env=env
         )
         self._unread = b""
+        self._lock: Final = threading.Lock()  # members of groups are polled by several threads
+        self.groups: Final = ProgramGroups(self._call)
+        self.transactions: Final = ProgramTransactions(self._call)
 
     def produce(self, topic: str, records: Sequence[Record], settings: ProduceSettings) -> list[int]:
         offsets: list[int] = self._call(
@@ -100,6 +107,11 @@ class Program:
     def delete_records(self, topic: str, partition: int, before: int) -> int:
         return int(self._call("delete_records", topic=topic, partition=partition, before=before))
 
+    def kill(self) -> None:
+        """Kill the program (SIGKILL)."""
+        self._process.kill()
+        self._process.wait()
+
     def close(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -114,8 +126,9 @@ class Program:
     # Inside
 
     def _call(self, call: str, **arguments: Any) -> Any:
-        self._send(call, **arguments)
-        return self._answer()["result"]
+        with self._lock:
+            self._send(call, **arguments)
+            return self._answer()["result"]
 
     def _send(self, call: str, **arguments: Any) -> None:
         assert self._process.stdin is not None
@@ -141,35 +154,3 @@ class Program:
             self._unread += more
         line, _, self._unread = self._unread.partition(b"\n")
         return line
-
-
-def to_json(record: Record) -> dict[str, Any]:
-    """Return a record as programs are given it."""
-    return {
-        "key": _encode(record.key),
-        "value": _encode(record.value),
-        "headers": [[name, _encode(value)] for name, value in record.headers],
-        "timestamp_ms": record.timestamp_ms,
-        "partition": record.partition,
-    }
-
-
-def from_json(fields: Mapping[str, Any]) -> Record:
-    """Return a record that a program consumed."""
-    return Record(
-        key=_decode(fields["key"]),
-        value=_decode(fields["value"]),
-        headers=tuple((name, _decode(value)) for name, value in fields["headers"]),
-        timestamp_ms=fields["timestamp_ms"],
-        partition=fields["partition"],
-        offset=fields["offset"],
-        timestamp_type=fields["timestamp_type"],
-    )
-
-
-def _encode(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
-
-
-def _decode(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from octavo.log import DataDirectory
 from octavo.log.metadata.image import Topic
-from octavo.records import Batch, read_batches
+from octavo.records import Batch, EndTransactionMarker, read_batches, read_control
 from tests.clients.driver import Record
 
 
@@ -37,3 +37,10 @@ def stored_topic(folder: Path, topic: str) -> Topic | None:
     """Return a topic's partitions and settings, from the metadata records; None if there is no such topic."""
     with DataDirectory.open(folder, read_only=True) as directory:
         return directory.topics.get(topic)
+
+
+def stored_markers(folder: Path, topic: str, partition: int = 0) -> list[str]:
+    """Return how the transactions of a partition have ended, in order."""
+    controls = [batch for batch in stored_batches(folder, topic, partition) if batch.is_control]
+    markers = [read_control(record) for batch in controls for record in batch]
+    return [marker.type.name.lower() for marker in markers if isinstance(marker, EndTransactionMarker)]

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -55,14 +56,28 @@ type Request struct {
 	MayCreate   bool               `json:"may_create"`
 	Config      map[string]*string `json:"config"`
 	Before      int64              `json:"before"`
+
+	// Of groups and transactions
+	Group           string   `json:"group"`
+	Topics          []string `json:"topics"`
+	Member          int      `json:"member"`
+	Wait            bool     `json:"wait"`
+	Offsets         [][2]any `json:"offsets"`
+	Place           []any    `json:"place"`
+	TransactionalID string   `json:"transactional_id"`
+	TimeoutMs       int64    `json:"timeout_ms"`
+	Producer        int      `json:"producer"`
+	Commit          bool     `json:"commit"`
 }
 
 // Driver has the clients, which stay connected.
 type Driver struct {
-	address   string
-	out       *json.Encoder
-	admin     *kadm.Client
-	producers map[string]*kgo.Client
+	address       string
+	out           *json.Encoder
+	admin         *kadm.Client
+	producers     map[string]*kgo.Client
+	members       []*Member
+	transactional []Transactional
 }
 
 func (d *Driver) client(options ...kgo.Opt) *kgo.Client {
@@ -111,6 +126,12 @@ func codeOf(err error) any {
 func (d *Driver) answer(request *Request) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	if strings.HasPrefix(request.Call, "groups.") {
+		return d.groupCall(ctx, request)
+	}
+	if strings.HasPrefix(request.Call, "transactions.") {
+		return d.transactionCall(ctx, request)
+	}
 	switch request.Call {
 	case "produce":
 		return d.produce(ctx, request)

@@ -1,8 +1,9 @@
-// Drives KafkaJS for tests/clients; program.py has the protocol. KafkaJS consumes only in groups.
+// Drives KafkaJS for tests/clients; program.py has the protocol.
 'use strict'
 
 const { ConfigResourceTypes, CompressionCodecs, CompressionTypes, Kafka, logLevel } = require('kafkajs')
 const readline = require('node:readline')
+const groups = require('./groups.js')
 
 CompressionCodecs[CompressionTypes.Snappy] = require('kafkajs-snappy')
 
@@ -17,6 +18,7 @@ const kafka = new Kafka({
 // For what is refused, nothing is gained by asking again.
 const admin = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING, retry: { retries: 3 } }).admin()
 const producers = new Map()
+let alone = 0 // how many consumers there were
 
 class CannotDo extends Error {}
 
@@ -84,7 +86,28 @@ const calls = {
     }
     return records.map(record => next.get(record.partition)?.shift() ?? -1)
   },
-  consume: cannot('it consumes only in groups'),
+  // It consumes only in groups, so this is the only member of one, which goes where it is told to begin.
+  async consume({ topic, partition, start, count, settings }) {
+    const [earliest, end] = await calls.offsets({ topic, partition })
+    const offset = { earliest, latest: end }[start] ?? start
+    const consumer = kafka.consumer({
+      groupId: `alone-${process.pid}-${++alone}`, sessionTimeout: 30000, maxWaitTimeInMs: settings.max_wait_ms ?? 50,
+      maxBytesPerPartition: settings.partition_bytes ?? 1 << 20, allowAutoTopicCreation: false,
+    })
+    await consumer.connect()
+    await consumer.subscribe({ topics: [topic], fromBeginning: true })
+    await new Promise((resolve, reject) => {
+      setTimeout(() => reject(new Error(`no ${count} records within ${PATIENCE_MS} ms`)), PATIENCE_MS).unref()
+      consumer.on(consumer.events.CRASH, ({ payload }) => { if (!payload.restart) reject(payload.error) })
+      const eachMessage = async given => {
+        if (given.partition !== partition || count-- <= 0) return
+        write({ item: groups.consumed(partition, given.message) })
+        if (count === 0) resolve()
+      }
+      consumer.run({ autoCommit: false, eachMessage }).catch(reject)
+      consumer.seek({ topic, partition, offset: String(offset) })
+    }).finally(() => consumer.disconnect())
+  },
   async offset_for_time({ topic, partition, timestamp_ms }) {
     const found = await admin.fetchTopicOffsetsByTimestamp(topic, timestamp_ms)
     const offset = Number(found.find(each => each.partition === partition).offset)
@@ -129,10 +152,15 @@ const calls = {
   },
 }
 
+Object.assign(calls, groups.calls(kafka, admin, CannotDo))
+
+const write = answer => process.stdout.write(JSON.stringify(answer) + '\n')
+
 // The error of the broker is somewhere among the causes.
 function codeOf(error) {
   for (let each = error; each; each = each.cause ?? each.originalError ?? each.errors?.[0]) {
     if (Number.isInteger(each.code) && each.code >= 0) return each.code
+    if (each.groups?.[0]?.errorCode) return each.groups[0].errorCode
   }
   return null
 }
@@ -147,9 +175,10 @@ async function main() {
     } catch (error) {
       answer = error instanceof CannotDo ? { cannot: error.message } : { error: { code: codeOf(error), text: String(error) } }
     }
-    process.stdout.write(JSON.stringify(answer) + '\n')
+    write(answer)
   }
-  await Promise.all([admin, ...producers.values()].map(each => each.disconnect()))
+  const consumers = [...groups.members.values()].map(each => each.consumer)
+  await Promise.all([admin, ...producers.values(), ...consumers].map(each => each.disconnect()))
 }
 
 main()

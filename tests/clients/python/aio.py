@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, for_code
+from aiokafka.errors import for_code
 
 from tests.clients.driver import (
     LARGEST_RECORD,
-    PATIENCE_S,
     CannotDo,
     ClientError,
     ConsumeSettings,
@@ -22,6 +20,8 @@ from tests.clients.driver import (
     Record,
     Start,
 )
+from tests.clients.python.aio_groups import AiokafkaGroups, AiokafkaTransactions
+from tests.clients.python.aio_loop import Loop, consumed
 
 _Result = TypeVar("_Result")
 
@@ -33,12 +33,12 @@ class Aiokafka:
         self._address: Final = address
         self._producers: Final[dict[str, AIOKafkaProducer]] = {}
         self._known_admin: AIOKafkaAdminClient | None = None
-        self._loop: Final = asyncio.new_event_loop()
-        self._thread: Final = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
+        self._loop: Final = Loop()
+        self.groups: Final = AiokafkaGroups(address, self._loop, self._admin)
+        self.transactions: Final = AiokafkaTransactions(address, self._loop, self.groups)
 
     def produce(self, topic: str, records: Sequence[Record], settings: ProduceSettings) -> list[int]:
-        return self._run(self._produce(topic, records, settings))
+        return self._loop.run(self._produce(topic, records, settings))
 
     async def _produce(self, topic: str, records: Sequence[Record], settings: ProduceSettings) -> list[int]:
         producer = self._producers.get(repr(settings))
@@ -63,12 +63,12 @@ class Aiokafka:
     def consume(
         self, topic: str, partition: int, start: Start, count: int, settings: ConsumeSettings
     ) -> Iterator[Record]:
-        consumer = self._run(self._start_consumer(TopicPartition(topic, partition), start, settings))
+        consumer = self._loop.run(self._start_consumer(TopicPartition(topic, partition), start, settings))
         try:
             for _ in range(count):
-                yield _consumed(self._run(consumer.getone()))
+                yield consumed(self._loop.run(consumer.getone()))
         finally:
-            self._run(consumer.stop())
+            self._loop.run(consumer.stop())
 
     async def _start_consumer(self, place: TopicPartition, start: Start, settings: ConsumeSettings) -> AIOKafkaConsumer:
         wait_ms = settings.get("max_wait_ms", 500)
@@ -97,7 +97,7 @@ class Aiokafka:
             found = (await consumer.offsets_for_times({place: timestamp_ms}))[place]
             return None if found is None else int(found.offset)
 
-        return self._run(self._with_consumer(ask))
+        return self._loop.run(self._with_consumer(ask))
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         place = TopicPartition(topic, partition)
@@ -105,7 +105,7 @@ class Aiokafka:
         async def ask(consumer: AIOKafkaConsumer) -> tuple[int, int]:
             return (await consumer.beginning_offsets([place]))[place], (await consumer.end_offsets([place]))[place]
 
-        return self._run(self._with_consumer(ask))
+        return self._loop.run(self._with_consumer(ask))
 
     async def _with_consumer(self, ask: Callable[[AIOKafkaConsumer], Awaitable[_Result]]) -> _Result:
         consumer = AIOKafkaConsumer(bootstrap_servers=self._address)
@@ -118,31 +118,31 @@ class Aiokafka:
     def partitions(self, topic: str, *, may_create: bool) -> int:
         if not may_create:
             raise CannotDo("it always allows the broker to create topics")
-        (found,) = self._run(self._admin().describe_topics([topic]))
+        (found,) = self._loop.run(self._admin().describe_topics([topic]))
         return len(found["partitions"])
 
     def create_topic(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
         new = NewTopic(topic, partitions, 1, topic_configs=dict(config))
-        _check(self._run(self._admin().create_topics([new])).topic_errors)
+        _check(self._loop.run(self._admin().create_topics([new])).topic_errors)
 
     def list_topics(self) -> list[str]:
-        return list(self._run(self._admin().list_topics()))
+        return list(self._loop.run(self._admin().list_topics()))
 
     def add_partitions(self, topic: str, total: int) -> None:
-        _check(self._run(self._admin().create_partitions({topic: NewPartitions(total)})).topic_errors)
+        _check(self._loop.run(self._admin().create_partitions({topic: NewPartitions(total)})).topic_errors)
 
     def delete_topic(self, topic: str) -> None:
-        _check(self._run(self._admin().delete_topics([topic])).topic_error_codes)
+        _check(self._loop.run(self._admin().delete_topics([topic])).topic_error_codes)
 
     def describe_config(self, topic: str) -> dict[str, str]:
-        answers = self._run(self._admin().describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)]))
+        answers = self._loop.run(self._admin().describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)]))
         ((code, message, _, _, entries),) = answers[0].resources
         _check([(topic, code, message)])
         return {name: value for name, value, *_ in entries}
 
     def replace_config(self, topic: str, config: Mapping[str, str]) -> None:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, dict(config))
-        answers = self._run(self._admin().alter_configs([resource]))
+        answers = self._loop.run(self._admin().alter_configs([resource]))
         _check([(name, code, message) for code, message, _, name in answers[0].resources])
 
     def change_config(self, topic: str, config: Mapping[str, str | None]) -> None:
@@ -150,30 +150,18 @@ class Aiokafka:
 
     def delete_records(self, topic: str, partition: int, before: int) -> int:
         place = TopicPartition(topic, partition)
-        deleted = self._run(self._admin().delete_records({place: RecordsToDelete(before)}))
+        deleted = self._loop.run(self._admin().delete_records({place: RecordsToDelete(before)}))
         return int(deleted[place])
 
     def close(self) -> None:
+        self.groups.close()
         for producer in self._producers.values():
-            self._run(producer.stop())
+            self._loop.run(producer.stop())
         if self._known_admin is not None:
-            self._run(self._known_admin.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+            self._loop.run(self._known_admin.close())
         self._loop.close()
 
     # Inside
-
-    def _run(self, doing: Coroutine[Any, Any, _Result]) -> _Result:
-        async def in_time() -> _Result:
-            return await asyncio.wait_for(doing, PATIENCE_S)
-
-        try:
-            return asyncio.run_coroutine_threadsafe(in_time(), self._loop).result()
-        except KafkaError as error:
-            raise ClientError(error.errno if error.errno >= 0 else None, repr(error)) from error
-        except TimeoutError as error:
-            raise ClientError(None, f"nothing came of it within {PATIENCE_S} s") from error
 
     def _admin(self) -> AIOKafkaAdminClient:
         async def start() -> AIOKafkaAdminClient:
@@ -182,7 +170,7 @@ class Aiokafka:
             return admin
 
         if self._known_admin is None:
-            self._known_admin = self._run(start())
+            self._known_admin = self._loop.run(start())
         return self._known_admin
 
     def _producer_options(self, settings: ProduceSettings) -> dict[str, Any]:
@@ -196,18 +184,6 @@ class Aiokafka:
         }
         given = {name: value for name, value in named.items() if value is not None}
         return {"bootstrap_servers": self._address, "max_request_size": LARGEST_RECORD, **given}
-
-
-def _consumed(record: ConsumerRecord) -> Record:
-    return Record(
-        key=record.key,
-        value=record.value,
-        headers=tuple(record.headers),
-        timestamp_ms=record.timestamp,
-        partition=record.partition,
-        offset=record.offset,
-        timestamp_type="LogAppendTime" if record.timestamp_type else "CreateTime",
-    )
 
 
 def _check(errors: Sequence[tuple[Any, ...]]) -> None:

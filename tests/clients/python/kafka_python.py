@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from tests.clients.driver import (
     LARGEST_RECORD,
@@ -17,14 +17,13 @@ from tests.clients.driver import (
     Record,
     Start,
 )
+from tests.clients.python.kafka_python_groups import KafkaPythonGroups, KafkaPythonTransactions
+from tests.clients.python.kafka_python_records import consumed, translated
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas in an old way
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
-    from kafka.errors import KafkaError
-
-_Result = TypeVar("_Result")
 
 
 class KafkaPython:
@@ -35,6 +34,8 @@ class KafkaPython:
         self._producers: Final[dict[str, KafkaProducer]] = {}
         self._admin: Final = KafkaAdminClient(bootstrap_servers=address)
         self._asking: Final = KafkaConsumer(bootstrap_servers=address)  # for offsets
+        self.groups: Final = KafkaPythonGroups(address, self._admin)
+        self.transactions: Final = KafkaPythonTransactions(address, self.groups)
 
     def produce(self, topic: str, records: Sequence[Record], settings: ProduceSettings) -> list[int]:
         if any(value is None for record in records for _, value in record.headers):
@@ -56,7 +57,7 @@ class KafkaPython:
             delivered = [future.get(PATIENCE_S) for future in sent]
             return [-1 if settings.get("acks") == "0" else each.offset for each in delivered]
 
-        return _translated(send)
+        return translated(send)
 
     def consume(
         self, topic: str, partition: int, start: Start, count: int, settings: ConsumeSettings
@@ -81,42 +82,42 @@ class KafkaPython:
             else:
                 consumer.seek(place, start)
             for _ in range(count):
-                yield _consumed(_translated(lambda: next(consumer)))
+                yield consumed(translated(lambda: next(consumer)))
         finally:
             consumer.close()
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
         place = TopicPartition(topic, partition)
-        found = _translated(lambda: self._asking.offsets_for_times({place: timestamp_ms}))[place]
+        found = translated(lambda: self._asking.offsets_for_times({place: timestamp_ms}))[place]
         return None if found is None else int(found.offset)
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         place = TopicPartition(topic, partition)
-        earliest = _translated(lambda: self._asking.beginning_offsets([place]))[place]
-        return earliest, _translated(lambda: self._asking.end_offsets([place]))[place]
+        earliest = translated(lambda: self._asking.beginning_offsets([place]))[place]
+        return earliest, translated(lambda: self._asking.end_offsets([place]))[place]
 
     def partitions(self, topic: str, *, may_create: bool) -> int:
         consumer = KafkaConsumer(bootstrap_servers=self._address, allow_auto_create_topics=may_create)
         try:
-            return len(_translated(lambda: consumer.partitions_for_topic(topic)) or ())
+            return len(translated(lambda: consumer.partitions_for_topic(topic)) or ())
         finally:
             consumer.close()
 
     def create_topic(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
-        _translated(lambda: self._admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=dict(config))]))
+        translated(lambda: self._admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=dict(config))]))
 
     def list_topics(self) -> list[str]:
-        return list(_translated(self._admin.list_topics))
+        return list(translated(self._admin.list_topics))
 
     def add_partitions(self, topic: str, total: int) -> None:
-        _translated(lambda: self._admin.create_partitions({topic: total}))
+        translated(lambda: self._admin.create_partitions({topic: total}))
 
     def delete_topic(self, topic: str) -> None:
-        _translated(lambda: self._admin.delete_topics([topic]))
+        translated(lambda: self._admin.delete_topics([topic]))
 
     def describe_config(self, topic: str) -> dict[str, str]:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-        found = _translated(lambda: self._admin.describe_configs([resource], config_filter="all"))
+        found = translated(lambda: self._admin.describe_configs([resource], config_filter="all"))
         return {name: entry["value"] for name, entry in found["topic"][topic].items()}
 
     def replace_config(self, topic: str, config: Mapping[str, str]) -> None:
@@ -125,16 +126,17 @@ class KafkaPython:
     def change_config(self, topic: str, config: Mapping[str, str | None]) -> None:
         changes = {name: ("DELETE", None) if value is None else ("SET", value) for name, value in config.items()}
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, changes)
-        answers = _translated(lambda: self._admin.alter_configs([resource], incremental=True))
+        answers = translated(lambda: self._admin.alter_configs([resource], incremental=True))
         if error := re.match(r"\[Error (\d+)\]", answers["topic"][topic]):  # it tells no more than this text
             raise ClientError(int(error[1]), answers["topic"][topic])
 
     def delete_records(self, topic: str, partition: int, before: int) -> int:
         place = TopicPartition(topic, partition)
-        deleted = _translated(lambda: self._admin.delete_records({place: before}))
+        deleted = translated(lambda: self._admin.delete_records({place: before}))
         return int(deleted[place]["low_watermark"])
 
     def close(self) -> None:
+        self.groups.close()
         for each in (*self._producers.values(), self._admin, self._asking):
             each.close()
 
@@ -158,26 +160,3 @@ class KafkaPython:
             )
             self._producers[repr(settings)] = known
         return known
-
-
-def _translated(call: Callable[[], _Result]) -> _Result:
-    """Call something of kafka-python, and raise its errors as all drivers do."""
-    try:
-        return call()
-    except KafkaError as error:
-        code = error.errno if isinstance(error.errno, int) and error.errno >= 0 else None
-        raise ClientError(code, repr(error)) from error
-    except StopIteration:
-        raise ClientError(None, f"no record within {PATIENCE_S} s") from None
-
-
-def _consumed(record: Any) -> Record:
-    return Record(
-        key=record.key,
-        value=record.value,
-        headers=tuple(record.headers),
-        timestamp_ms=record.timestamp,
-        partition=record.partition,
-        offset=record.offset,
-        timestamp_type="LogAppendTime" if record.timestamp_type else "CreateTime",
-    )

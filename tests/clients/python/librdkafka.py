@@ -6,12 +6,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     OFFSET_END,
-    TIMESTAMP_CREATE_TIME,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -40,6 +39,8 @@ from tests.clients.driver import (
     Record,
     Start,
 )
+from tests.clients.python.librdkafka_groups import LibrdkafkaGroups, LibrdkafkaTransactions
+from tests.clients.python.librdkafka_records import consumed
 
 _STARTS: Final[dict[str, int]] = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}
 _UNKNOWN_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
@@ -57,6 +58,8 @@ class Librdkafka:
         }
         self._producers: Final[dict[str, Producer]] = {}
         self._admin: Final = AdminClient(self._common)
+        self.groups: Final = LibrdkafkaGroups(self._common, self._admin)
+        self.transactions: Final = LibrdkafkaTransactions(self._common, self.groups)
 
     def produce(self, topic: str, records: Sequence[Record], settings: ProduceSettings) -> list[int]:
         producer = self._producer(settings)
@@ -100,7 +103,7 @@ class Librdkafka:
                 error = message.error()
                 if error is not None:
                     raise ClientError(error.code(), error.str())
-                yield _consumed(message)
+                yield consumed(message)
         finally:
             consumer.close()
 
@@ -159,6 +162,7 @@ class Librdkafka:
         return int(deleted.low_watermark)
 
     def close(self) -> None:
+        self.groups.close()
         self._producers.clear()
 
     # Inside
@@ -191,20 +195,6 @@ class Librdkafka:
         asked = {TopicPartition(topic, partition): which}
         found = _only(self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED))
         return int(found.offset)
-
-
-def _consumed(message: Message) -> Record:
-    kind, timestamp_ms = message.timestamp()
-    headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])  # what it may be given is wider
-    return Record(
-        key=message.key(),
-        value=message.value(),
-        headers=tuple(headers),
-        timestamp_ms=timestamp_ms,
-        partition=message.partition() or 0,
-        offset=-1 if (offset := message.offset()) is None else offset,
-        timestamp_type="CreateTime" if kind == TIMESTAMP_CREATE_TIME else "LogAppendTime",
-    )
 
 
 def _only(futures: Mapping[Any, Future[Any]]) -> Any:

@@ -36,7 +36,7 @@ def order(stage: Stage) -> None:
     for partition in range(3):
         expected = [record.value for record in records if record.partition == partition]
         assert [record.value for record in stage.stored(partition)] == expected
-        consumed = list(stage.reader.consume(topic, partition, "earliest", len(expected), {}))
+        consumed = list(stage.client.consume(topic, partition, "earliest", len(expected), {}))
         assert [record.value for record in consumed] == expected
         assert [record.offset for record in consumed] == list(range(len(expected)))
         assert {record.partition for record in consumed} == {partition}
@@ -91,7 +91,7 @@ def seek_by_time(stage: Stage) -> None:
     assert {at: stage.client.offset_for_time(topic, 0, at) for at in asked} == asked
     start = stage.client.offset_for_time(topic, 0, _LONG_AGO_MS + 7500)
     assert start is not None
-    assert [record.value for record in stage.reader.consume(topic, 0, start, 2, {})] == [b"8", b"9"]
+    assert [record.value for record in stage.client.consume(topic, 0, start, 2, {})] == [b"8", b"9"]
 
 
 @feature(

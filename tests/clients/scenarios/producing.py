@@ -21,7 +21,7 @@ def _produce_and_consume(stage: Stage, settings: ProduceSettings) -> None:
     topic = stage.new_topic()
     assert stage.client.produce(topic, RECORDS, settings) in (list(range(len(RECORDS))), [-1] * len(RECORDS))
     # Consumed first: without acknowledgements nobody else tells when they are there.
-    consumed = list(stage.reader.consume(topic, 0, "earliest", len(RECORDS), {}))
+    consumed = list(stage.client.consume(topic, 0, "earliest", len(RECORDS), {}))
     assert [record.offset for record in consumed] == list(range(len(RECORDS)))
     assert _contents(consumed) == _contents(stage.stored()) == _contents(RECORDS)
 

@@ -32,7 +32,7 @@ def _round_trip(stage: Stage, records: list[Record]) -> None:
     assert [(each.key, each.value, each.headers) for each in stored] == [
         (each.key, each.value, each.headers) for each in records
     ]
-    consumed = list(stage.reader.consume(stage.name, 0, "earliest", len(records), {}))
+    consumed = list(stage.client.consume(stage.name, 0, "earliest", len(records), {}))
     assert [(each.offset, each.key, each.value, each.headers) for each in consumed] == [
         (each.offset, each.key, each.value, each.headers) for each in stored
     ]
@@ -74,7 +74,7 @@ def create_time(stage: Stage) -> None:
     topic = stage.new_topic()
     records = [Record(value=b"%d" % number, timestamp_ms=_LONG_AGO_MS + number * 1000) for number in range(5)]
     stage.client.produce(topic, records, {})
-    consumed = list(stage.reader.consume(topic, 0, "earliest", len(records), {}))
+    consumed = list(stage.client.consume(topic, 0, "earliest", len(records), {}))
     _check_times(stage, consumed)
     assert [record.timestamp_ms for record in consumed] == [record.timestamp_ms for record in records]
     assert {record.timestamp_type for record in consumed} <= {"CreateTime", None}
@@ -87,7 +87,7 @@ def log_append_time(stage: Stage) -> None:
     stage.client.produce(topic, [Record(value=b"%d" % number) for number in range(5)], {})
     stage.other.produce(topic, [Record(value=b"%d" % number, timestamp_ms=_LONG_AGO_MS) for number in range(5)], {})
     after_ms = time.time_ns() // 1_000_000
-    consumed = list(stage.reader.consume(topic, 0, "earliest", 10, {}))
+    consumed = list(stage.client.consume(topic, 0, "earliest", 10, {}))
     _check_times(stage, consumed)
     assert all(before_ms <= (record.timestamp_ms or 0) <= after_ms for record in consumed)
     assert {record.timestamp_type for record in consumed} <= {"LogAppendTime", None}
@@ -124,5 +124,5 @@ def large_record(stage: Stage) -> None:
     records = [Record(value=_random_bytes(size)) for size in (3 << 20, 10)]
     stage.client.produce(topic, records, {})
     assert [record.value for record in stage.stored()] == [record.value for record in records]
-    consumed = list(stage.reader.consume(topic, 0, "earliest", len(records), {"partition_bytes": 1000}))
+    consumed = list(stage.client.consume(topic, 0, "earliest", len(records), {"partition_bytes": 1000}))
     assert [record.value for record in consumed] == [record.value for record in records]

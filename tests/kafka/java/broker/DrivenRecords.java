@@ -24,7 +24,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** The calls of a driver that produce and consume. */
 final class DrivenRecords {
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final String LARGEST = String.valueOf(8 << 20); // so that the broker is the one to judge
     private static final Map<String, String> PRODUCE_SETTINGS = Map.of(
         "compression", "compression.type", "acks", "acks", "idempotence", "enable.idempotence", "batch_bytes", "batch.size");
@@ -162,11 +162,11 @@ final class DrivenRecords {
         return new TopicPartition(request.get("topic").asText(), request.get("partition").asInt());
     }
 
-    private static byte[] bytes(JsonNode node) throws IOException {
+    static byte[] bytes(JsonNode node) throws IOException {
         return node.isNull() ? null : node.binaryValue();
     }
 
-    private static void write(ConsumerRecord<byte[], byte[]> record, JsonGenerator out) throws IOException {
+    static void write(ConsumerRecord<byte[], byte[]> record, JsonGenerator out) throws IOException {
         out.writeStartObject();
         write("key", record.key(), out);
         write("value", record.value(), out);

@@ -38,7 +38,7 @@ final class DrivenAdmin {
         calls.put("delete_records", DrivenAdmin::deleteRecords);
     }
 
-    private static Admin admin() {
+    static Admin admin() {
         if (admin == null) {
             admin = Admin.create(Driver.common());
         }
@@ -49,11 +49,11 @@ final class DrivenAdmin {
         return request.get("topic").asText();
     }
 
-    private static <T> T value(KafkaFuture<T> future) throws Exception {
+    static <T> T value(KafkaFuture<T> future) throws Exception {
         return future.get(30, TimeUnit.SECONDS);
     }
 
-    private static void done(JsonGenerator out, KafkaFuture<Void> future) throws Exception {
+    static void done(JsonGenerator out, KafkaFuture<Void> future) throws Exception {
         value(future);
         out.writeNull();
     }

@@ -39,6 +39,9 @@ public final class Driver {
     static {
         DrivenRecords.register(CALLS);
         DrivenAdmin.register(CALLS);
+        DrivenGroups.register(CALLS);
+        DrivenGroupAdmin.register(CALLS);
+        DrivenTransactions.register(CALLS);
     }
 
     private Driver() {
