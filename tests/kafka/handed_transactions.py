@@ -10,6 +10,7 @@ from octavo.broker.wire import api_keys
 from octavo.coordinator.transactions.transaction_shard import EMPTY, LAST_EPOCH, TransactionShard
 from octavo.errors import ErrorCode
 from octavo.log import DataDirectory
+from octavo.log.coordinator.coordinator import transaction_hosts
 from octavo.schemas.transaction_state import TransactionLogKey, TransactionLogValue
 from tests.kafka.handed_over import LONG_MS, Answers, Case, offset_of, until
 from tests.server.test_transactions import Transactional
@@ -363,7 +364,7 @@ def transactions(number: int) -> Iterator[Producing]:
 
 def seed(data: DataDirectory, cases: list[Producing]) -> None:
     """Write records that would take long to come by: epochs that are nearly used up, and ids that are old."""
-    hosts = data.coordinator.transaction_hosts
+    hosts = transaction_hosts(data)
     now_ms = int(time.time() * 1000)
     for case in cases:
         if case.seeded_epoch is not None:

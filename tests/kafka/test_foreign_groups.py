@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from octavo.broker.wire import api_keys as keys
 from octavo.errors import ErrorCode
+from octavo.log.coordinator.coordinator import group_hosts
 from octavo.log.metadata import handover
 from octavo.records import BatchBuilder
 from octavo.schemas.consumer_offsets import share_groups as share
@@ -102,7 +103,7 @@ def questions(group: str) -> list[Question]:
 def write(server: Server) -> None:
     """Write records as Kafka does."""
     for group, key, value in RECORDS:
-        partition = server.directory.coordinator.group_hosts.partition_for(group)
+        partition = group_hosts(server.directory).partition_for(group)
         builder = BatchBuilder()
         builder.append(write_key(key), write_value(value, 0), timestamp_ms=1)
         server.directory.log(*partition).append(builder.build())

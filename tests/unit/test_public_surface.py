@@ -25,13 +25,12 @@ PACKAGES: Final = (octavo.records, octavo.log, octavo.errors)
 # Nobody calls these constructors: the objects come from a method, such as `DataDirectory.open` or `Log.read`.
 MADE_BY_US: Final = ("DataDirectory", "Log", "WatchedLog", "LogReader", "ReadResult", "ArrowReader")
 
-# Parts of a log, or of a coordinator, that its own house looks at. They are not for callers, who have methods for what
-# these tell.
-INSIDE: Final = ("ProducerStates", "View", "DirectoryObserver", "Image", "Groups", "Transactions")
+# Parts of a log that its own house looks at. They are not for callers, who have methods for what these tell.
+INSIDE: Final = ("ProducerStates", "View", "DirectoryObserver", "Image")
 
 # Other names of types, which the reference describes by the comments after them.
 ALIASES: Final = (
-    *("Clock", "OnProgress", "OnCompaction", "OnDelivery", "Serializer", "Deserializer", "Partitioner"),
+    *("Clock", "OnProgress", "OnCompaction", "OnDelivery", "OnRebalance", "Serializer", "Deserializer", "Partitioner"),
     *("Buffer", "Control", "HeaderLike", "PartitionState"),
 )
 

@@ -22,6 +22,7 @@ from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
 from octavo.coordinator.shard import Producer, Shard, Ticket
 from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.errors import ErrorCode, OctavoError, TopicExists
+from octavo.log.coordinator.coordinator import group_hosts, transaction_hosts
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 
@@ -57,10 +58,10 @@ class Coordinators:
         self._directory: Final = directory
         self._troubles: Final = troubles
         self._wake: Final = wake
-        self._groups: Final = directory.coordinator.group_hosts
+        self._groups: Final = group_hosts(directory)
         self.group_config = config.groups
         self._groups.configure(self.group_config)
-        self.transactions: Final = directory.coordinator.transaction_hosts
+        self.transactions: Final = transaction_hosts(directory)
         self.transactions.configure(config.transactions)
         self._has_topics_changed = False
         self._late: Final[set[Host[Any]]] = set()  # those for which another thread has time pass

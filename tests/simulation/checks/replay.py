@@ -9,6 +9,7 @@ from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.coordinator.groups.requests import FetchRequest
 from octavo.coordinator.shard import Shard
 from octavo.coordinator.transactions.transaction_shard import TransactionShard
+from octavo.log.coordinator.coordinator import group_hosts, transaction_hosts
 from octavo.log.coordinator.host import Host, apply_batch
 from octavo.log.coordinator.internal_topic import replay
 from octavo.log.directory.data_directory import DataDirectory
@@ -17,10 +18,9 @@ from tests.simulation.checks.check import demand
 
 def check_replay(directory: DataDirectory) -> None:
     """Compare each coordinator with one that is loaded from its log now."""
-    coordinator = directory.coordinator
-    for host in coordinator.group_hosts.running:
+    for host in group_hosts(directory).running:
         _compare(host, _groups)
-    for transaction_host in coordinator.transaction_hosts.running:
+    for transaction_host in transaction_hosts(directory).running:
         _compare(transaction_host, _transactions)
 
 

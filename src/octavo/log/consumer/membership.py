@@ -22,6 +22,7 @@ from octavo.log.consumer.assignment import LOOK_AGAIN_S, Assignment
 from octavo.log.consumer.commits import Commits
 from octavo.log.consumer.committed_offsets import GroupOffsets
 from octavo.log.consumer.config import ConsumerConfig
+from octavo.log.coordinator.coordinator import group_hosts
 from octavo.log.coordinator.notice import Notice
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition
@@ -97,7 +98,7 @@ class Membership:
         config = self._config
         assert config.group_id is not None
         return Member(
-            self._data.coordinator.group_hosts,
+            group_hosts(self._data),
             MemberConfig(
                 config.group_id,
                 config.group_instance_id,

@@ -40,16 +40,6 @@ class Coordinator:
         """Return the coordinator of a directory."""
         return data.coordinator
 
-    @property
-    def group_hosts(self) -> Groups:
-        """What runs the coordinators of groups, for the broker."""
-        return self._groups
-
-    @property
-    def transaction_hosts(self) -> Transactions:
-        """What runs the coordinators of transactions, for the broker."""
-        return self._transactions
-
     def tick(self) -> None:
         """Have everything happen whose time has come in groups that are in use: offsets expire, members are missed.
 
@@ -145,3 +135,13 @@ class Coordinator:
     def forget_topic(self, topic: str) -> None:
         """Remove the committed offsets of all groups in a topic that was deleted."""
         self._groups.forget_topic(topic)
+
+
+def group_hosts(data: DataDirectory) -> Groups:
+    """Return what runs the coordinators of groups of a directory. It is for the broker, and for members here."""
+    return data.coordinator._groups
+
+
+def transaction_hosts(data: DataDirectory) -> Transactions:
+    """Return what runs the coordinators of transactions of a directory. It is for the broker."""
+    return data.coordinator._transactions

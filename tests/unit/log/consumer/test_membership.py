@@ -18,6 +18,7 @@ from octavo.coordinator.groups.consumer.requests import LEAVE_EPOCH, ConsumerHea
 from octavo.errors import ConsumerError, CoordinatorRefused, ErrorCode, MemberFenced, WrongGroup, WrongProcess
 from octavo.log import DataDirectory, Log
 from octavo.log.consumer import Consumer, OffsetAndMetadata
+from octavo.log.coordinator.coordinator import group_hosts
 from octavo.log.names import TopicPartition
 from tests.crash.storage import FastStorage
 from tests.unit.log.consumer.parts import T0, T1, numbers, opened, write
@@ -41,13 +42,13 @@ def members(data: DataDirectory, group_id: str = "g") -> dict[str, ConsumerMembe
         group = shard.groups.get(group_id)
         return dict(group.members) if isinstance(group, ConsumerGroup) else {}
 
-    return data.coordinator.group_hosts.host_for(group_id).ask(ask)
+    return group_hosts(data).host_for(group_id).ask(ask)
 
 
 def throw_out(data: DataDirectory, consumer: Consumer) -> None:
     """Have the coordinator forget a member, as after a session time-out."""
     request = ConsumerHeartbeatRequest("g", consumer.memberid() or "", LEAVE_EPOCH)
-    assert data.coordinator.group_hosts.heartbeat(request).error_code is ErrorCode.NONE
+    assert group_hosts(data).heartbeat(request).error_code is ErrorCode.NONE
 
 
 class Seen:
@@ -159,7 +160,7 @@ def test_without_on_lost_partitions_are_revoked(data: DataDirectory) -> None:
 
 
 def test_who_does_not_poll_for_too_long_leaves_and_comes_back(data: DataDirectory) -> None:
-    data.coordinator.group_hosts.configure(QUICK)
+    group_hosts(data).configure(QUICK)
     seen = Seen()
     with Consumer(data, GROUP, max_poll_interval_ms=1) as consumer:
         consumer.subscribe(["t"], **seen.arguments)
@@ -171,7 +172,7 @@ def test_who_does_not_poll_for_too_long_leaves_and_comes_back(data: DataDirector
 
 
 def test_who_does_not_poll_stays_while_it_may(data: DataDirectory) -> None:
-    data.coordinator.group_hosts.configure(QUICK)
+    group_hosts(data).configure(QUICK)
     with Consumer(data, GROUP) as consumer:
         consumer.subscribe(["t"])
         notice = consumer._notice
@@ -329,7 +330,7 @@ def test_members_of_a_process_that_was_killed_are_removed(tmp_path: Path) -> Non
         first, second = Consumer(data, GROUP), Consumer(data, GROUP, group_instance_id="one")
         first.subscribe(["t"])
         second.subscribe(["t"])
-        hosts = data.coordinator.group_hosts
+        hosts = group_hosts(data)
         hosts.members.leave_all = lambda: None  # type: ignore[method-assign] # as if it were killed
     with opened(tmp_path) as data, Consumer(data, GROUP, group_instance_id="one") as consumer:
         assert [member.member_epoch for member in members(data).values()] == [-2]
@@ -340,7 +341,7 @@ def test_members_of_a_process_that_was_killed_are_removed(tmp_path: Path) -> Non
 def test_members_stay_when_the_state_is_loaded_again(data: DataDirectory) -> None:
     with Consumer(data, GROUP) as consumer:
         consumer.subscribe(["t"])
-        data.coordinator.group_hosts.host_for("g").resign()
+        group_hosts(data).host_for("g").resign()
         assert members(data).keys() == {consumer.memberid()}
         consumer.commit({T0: 0})
 

@@ -10,6 +10,7 @@ from octavo.coordinator.groups.config import GroupConfig
 from octavo.errors import BadDirectory, CoordinatorRefused, ErrorCode, InvalidInput, MetadataTooLarge, WrongGroup
 from octavo.log.background import Background
 from octavo.log.coordinator import OffsetAndMetadata
+from octavo.log.coordinator.coordinator import group_hosts
 from octavo.log.coordinator.internal_topic import java_hash, partition_of
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
@@ -211,7 +212,7 @@ def test_offsets_expire_in_the_background(tmp_path: Path) -> None:
     clock = Clock()
     config = GroupConfig(offsets_retention_minutes=1, offsets_retention_check_interval_ms=1)
     with opened(tmp_path, clock) as data:
-        data.coordinator.group_hosts.configure(config)
+        group_hosts(data).configure(config)
         data.coordinator.commit_offsets("g", {T0: OffsetAndMetadata(5)})
         clock.now_ms += 60_000
         background = Background(data, clock=clock)
