@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator
 from tests.history.anomalies import Anomaly, Kind
 from tests.history.cycles import cycles
 from tests.history.evidence import Evidence, Place, Versions, gather
-from tests.history.operations import Operation, Outcome, Transaction
+from tests.history.operations import FetchOffsets, Operation, Outcome, Transaction
 
 
 def search(history: Iterable[Operation], versions: Versions) -> Iterator[Anomaly]:
     """Find everything that is wrong with transactions."""
-    evidence = gather(history, versions)
-    if evidence.transactions or evidence.fetches:
+    operations = list(history)
+    if any(isinstance(each, Transaction | FetchOffsets) for each in operations):
+        evidence = gather(operations, versions)
         yield from _dirty(evidence)
         yield from _torn(evidence, versions)
         yield from _offsets(evidence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -98,15 +99,15 @@ class PartitionVersions:
 
 def collect(history: Iterable[Operation], removals: Removals) -> dict[Partition, PartitionVersions]:
     """Gather what the sends and polls of a history tell about each partition."""
-    versions: dict[Partition, PartitionVersions] = {}
+    versions: dict[Partition, PartitionVersions] = defaultdict(PartitionVersions)
     for operation in history:
         if isinstance(operation, Send):
-            versions.setdefault(operation.partition, PartitionVersions()).note_send(operation)
+            versions[operation.partition].note_send(operation)
         elif isinstance(operation, Poll) and operation.outcome is Outcome.OK:
             for partition, records in operation.records.items():
-                of_partition = versions.setdefault(partition, PartitionVersions())
+                of_partition = versions[partition]
                 for offset, value in records:
                     of_partition.note_read(offset, value)
     for partition, each in versions.items():
         each.finish(removals.starts.get(partition, 0), is_compacted=partition[0] in removals.compacted)
-    return versions
+    return dict(versions)
