@@ -7,6 +7,7 @@
     clients/        those who ask: members of groups, transactional producers, administrators
     checks/         what has to be true of the answers, whatever happens
     schedule.py     one run: who takes part, what goes wrong, and whether all is well in the end
+    planted.py      bugs for copies of the package, which have to be found
 
 Requests go as bytes to `Broker.handle`, and through the real coordinators to the real log. `python -m tests.simulation
 --seed N --trace` shows what happens from a seed.

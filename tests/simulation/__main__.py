@@ -19,6 +19,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=1, help="how many seeds, one after the other")
     parser.add_argument("--trace", action="store_true", help="show everything that happens")
+    parser.add_argument("--until-failure", action="store_true", help="stop at the first seed that fails")
     options = parser.parse_args()
     failed = 0
     for seed in range(options.seed, options.seed + options.count):
@@ -30,6 +31,8 @@ def main() -> int:
             if not isinstance(error, AssertionError):
                 traceback.print_exception(error, chain=False)
             _say(f"seed {seed}: {error}")
+            if options.until_failure:
+                break
         else:
             _say(*result.trace)
             if options.count == 1:

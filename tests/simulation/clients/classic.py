@@ -60,11 +60,14 @@ class ClassicMember(Client):
 
     def run(self) -> Doing:
         while self.is_alive:
+            before = self.generation
             self.is_stable = False
             if not (yield from self._join()) or not (yield from self._sync()):
                 yield 200
                 continue
             self.is_stable = True
+            if 0 < before < self.generation and not self.is_settling and self._world.happens(0.2):  # it was late
+                yield from self._commits.commit(self._member_id, before, self._instance)
             yield from self._live()
 
     def _ask(self, ask: Ask) -> Generator[Ask | int, Struct | None, Struct | None]:

@@ -68,7 +68,8 @@ class ConsumerMember(Client):
                 if world.happens(0.03):
                     yield world.random.randrange(CONSUMER_SESSION_MS, CONSUMER_SESSION_MS * 3 // 2)
                 if world.happens(0.5):
-                    yield from self._commits.commit(self.member_id, self._epoch, self._instance)
+                    late = world.happens(0.2) and self._epoch > 1
+                    yield from self._commits.commit(self.member_id, self._epoch - late, self._instance)
                 if world.happens(0.2):
                     yield from self._commits.fetch()
             answer = yield self._heartbeat()
