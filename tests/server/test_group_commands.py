@@ -203,3 +203,26 @@ def test_the_coordinator_is_looked_for_again(run: Commands, monkeypatch: pytest.
         with pytest.raises(RequestFailed, match="NON_EMPTY_GROUP"):
             groups.delete("moving")
     assert _Moving.errors == []
+
+
+class _Odd(BrokerConnection):
+    """Answers with no group, or with several, where it was asked about one."""
+
+    count: int
+
+    def ask(self, api_key: int, content: Content, *, newest: int | None = None) -> Struct:
+        answer = super().ask(api_key, content, newest=newest)
+        for name in ("groups", "results"):
+            if hasattr(answer, name) and api_key != api_keys.LIST_GROUPS:
+                setattr(answer, name, [*getattr(answer, name)] * self.count)
+        return answer
+
+
+@pytest.mark.parametrize("count", [0, 2])
+@pytest.mark.parametrize("words", ["--describe", "--delete", "--reset-offsets --all-topics --to-latest"])
+def test_an_odd_answer_is_told(run: Commands, monkeypatch: pytest.MonkeyPatch, words: str, count: int) -> None:
+    monkeypatch.setattr("octavo.client.cluster.BrokerConnection", _Odd)
+    monkeypatch.setattr(_Odd, "count", count, raising=False)
+    told = run("groups", *words.split(), "--group", "odd")
+    assert (told.code, told.out) == (2, "")
+    assert "asked about group odd alone" in told.err

@@ -27,7 +27,7 @@ _STATES: Final = (
     "Stable",
 )
 _TYPES: Final = ("Classic", "Consumer")
-_WORDS: Final = {
+_WORDS: Final[dict[int, str]] = {
     ErrorCode.NON_EMPTY_GROUP: "it has members",
     ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "the group is subscribed to the topic",
@@ -123,8 +123,11 @@ def _delete(groups: Groups, wanted: Sequence[str]) -> None:
     if deleted or not failed:
         print(f"Deletion of requested consumer groups ({', '.join(deleted)}) was successful.")
     if failed:
-        told = "; ".join(f"group {group} is not deleted: {_words(error.code)}" for group, error in failed)
-        raise RequestFailed(failed[0][1].code, told)
+        told = (
+            f"group {group} is not deleted: {_words(error.code)}" if error.code in _WORDS else str(error)
+            for group, error in failed
+        )
+        raise RequestFailed(failed[0][1].code, "; ".join(told))
 
 
 def _delete_offsets(cluster: Cluster, groups: Groups, group: str, topics: Sequence[str]) -> None:
@@ -152,4 +155,4 @@ def _delete_offsets(cluster: Cluster, groups: Groups, group: str, topics: Sequen
 def _words(code: int) -> str:
     from octavo.client.connection import code_name
 
-    return next((words for known, words in _WORDS.items() if known == code), "") or code_name(code)
+    return _WORDS.get(code) or code_name(code)
