@@ -1,8 +1,8 @@
 """Groups and transactions in every state go on with Apache Kafka after Octavo, and with Octavo after Kafka.
 
-What they are told then is what Kafka tells its own after a restart. The states are in `handed_groups` and
-`handed_transactions`; what a coordinator has in mind, and has not written (a member that waits, an epoch that is being
-fenced), is forgotten by either broker. Real clients stay meanwhile: `handed_members`.
+What they are told then is what Kafka tells its own after a restart. The states are in `handed_classic_groups`,
+`handed_consumer_groups` and `handed_transactions`; what a coordinator has in mind, and has not written (a member that
+waits, an epoch that is being fenced), is forgotten by either broker. Real clients stay meanwhile: `handed_members`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from octavo.server.serving import serve
 from tests.clients.proxy import Proxy
 from tests.kafka.broker import Broker
 from tests.kafka.conftest import NewBroker
-from tests.kafka.handed_groups import groups
+from tests.kafka.handed_classic_groups import CLASSIC
+from tests.kafka.handed_consumer_groups import CONSUMERS
 from tests.kafka.handed_members import MEMBER_PARTITIONS, MEMBER_TOPIC, Members
 from tests.kafka.handed_over import GROUP_PARTITIONS, GROUP_TOPIC, PATIENCE_S, Case, find_coordinators
-from tests.kafka.handed_transactions import PARTITIONS, TOPIC, seed, transactions
+from tests.kafka.handed_producer import TOPIC
+from tests.kafka.handed_transactions import PARTITIONS, seed, transactions
 from tests.kafka.judge import Judge
 
 SETTINGS: Final = {
@@ -48,7 +50,8 @@ class States:
     def __init__(self, number: int) -> None:
         self.number: Final = number
         self._transactions: Final = list(transactions(number))
-        self._cases: Final[list[Case]] = [*groups(number), *self._transactions]
+        groups = [kind(f"{kind.__name__}-{number}") for kind in (*CLASSIC, *CONSUMERS)]
+        self._cases: Final[list[Case]] = [*groups, *self._transactions]
 
     def seed(self, folder: Path) -> None:
         """Write what takes long to come by, before anybody serves."""
