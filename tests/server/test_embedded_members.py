@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Consumer as Librdkafka
 
 from octavo.log import Consumer, TopicPartition
+from octavo.log.coordinator.coordinator import group_hosts
 from octavo.records import BatchBuilder
 from octavo.server.serving import Server, serve
 
@@ -75,7 +76,7 @@ class Topic:
     @property
     def is_settled(self) -> bool:
         """Whether all members of the group have what they shall have."""
-        host = self.server.directory.coordinator.group_hosts.host_for(self.group)
+        host = group_hosts(self.server.directory).host_for(self.group)
         return host.ask(lambda shard: shard.groups[self.group].listed().group_state == "Stable")
 
     def embedded(self) -> Consumer:

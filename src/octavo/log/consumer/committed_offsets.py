@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from octavo.errors import ConsumerError, InvalidConfig, OffsetOutOfRange
 from octavo.log.consumer.config import ConsumerConfig
 from octavo.log.coordinator.consumer_group_metadata import ConsumerGroupMetadata
-from octavo.log.coordinator.coordinator import group_hosts
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
@@ -107,6 +106,8 @@ class GroupOffsets:
         if self._group_id is None:
             return None
         if self._is_stable and isinstance(self._data, DataDirectory):
+            from octavo.log.coordinator.coordinator import group_hosts
+
             return group_hosts(self._data).stable_offset(self._group_id, partition)
         return self._positions.committed(self._group_id, [partition])[partition]
 

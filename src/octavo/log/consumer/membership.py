@@ -22,7 +22,6 @@ from octavo.log.consumer.assignment import LOOK_AGAIN_S, Assignment
 from octavo.log.consumer.commits import Commits
 from octavo.log.consumer.committed_offsets import GroupOffsets
 from octavo.log.consumer.config import ConsumerConfig
-from octavo.log.coordinator.coordinator import group_hosts
 from octavo.log.coordinator.notice import Notice
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition
@@ -93,6 +92,7 @@ class Membership:
         self.look()
 
     def _new_member(self) -> Member:
+        from octavo.log.coordinator.coordinator import group_hosts
         from octavo.log.coordinator.members import Member, MemberConfig
 
         config = self._config
