@@ -6,16 +6,16 @@ others from using the ids of these groups.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.coordinator.groups.classic.group import ClassicGroup
 from octavo.coordinator.groups.group import Group
 from octavo.coordinator.groups.requests import CommitRequest, ListedGroup
 from octavo.coordinator.journal import Journal, Table
-from octavo.errors import ErrorCode
-from octavo.schemas.consumer_offsets.share_groups import ShareGroupMemberMetadataKey, ShareGroupMetadataKey
-from octavo.schemas.consumer_offsets.streams_groups import StreamsGroupMemberMetadataKey, StreamsGroupMetadataKey
-from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
+from octavo.errors import ErrorCode, FormatError
+from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue, UnknownKey, key_kinds, read_any_key
 
 if TYPE_CHECKING:
     from octavo.coordinator.groups.group_shard import GroupShard
@@ -23,18 +23,9 @@ if TYPE_CHECKING:
 _SHARE: Final = "share"
 _STREAMS: Final = "streams"
 _WITH_MEMBERS: Final = {_SHARE: "Stable", _STREAMS: "NotReady"}
-# By the keys that tell of groups, and of members.
-_GROUPS: Final[dict[type, str]] = {ShareGroupMetadataKey: _SHARE, StreamsGroupMetadataKey: _STREAMS}
-_MEMBERS: Final[dict[type, str]] = {ShareGroupMemberMetadataKey: _SHARE, StreamsGroupMemberMetadataKey: _STREAMS}
-FOREIGN_KINDS: Final[dict[int, type[CoordinatorKey[Any]]]] = {
-    kind.TYPE: kind
-    for kind in (
-        ShareGroupMetadataKey,
-        ShareGroupMemberMetadataKey,
-        StreamsGroupMetadataKey,
-        StreamsGroupMemberMetadataKey,
-    )
-}
+# By the types of the keys that tell of groups, and of members. Their schemas are loaded when they are needed, if ever.
+_GROUPS: Final = {11: _SHARE, 17: _STREAMS}
+_MEMBERS: Final = {10: _SHARE, 19: _STREAMS}
 
 
 class ForeignGroup(Group):
@@ -89,7 +80,7 @@ class ForeignGroups:
 
     def apply(self, key: CoordinatorKey[Any], value: CoordinatorValue | None) -> bool:
         """Note what a record says. Returns whether it is of a group of another protocol."""
-        protocol = _GROUPS.get(type(key)) or _MEMBERS.get(type(key))
+        protocol = _GROUPS.get(key.TYPE) or _MEMBERS.get(key.TYPE)
         if protocol is None:
             return False
         group_id: str = key.group_id  # type: ignore[attr-defined] # all of these keys have it
@@ -99,7 +90,7 @@ class ForeignGroups:
             self._shard.groups[group_id] = group
         if not isinstance(group, ForeignGroup):
             return True
-        if type(key) in _MEMBERS:
+        if key.TYPE in _MEMBERS:
             member_id: str = key.member_id  # type: ignore[attr-defined] # these two have it
             if value is None:
                 group.members.pop(member_id, None)
@@ -108,3 +99,23 @@ class ForeignGroups:
         elif value is None:
             del self._shard.groups[group_id]
         return True
+
+
+def read_foreign_key(unknown: UnknownKey, data: bytes) -> CoordinatorKey[Any] | UnknownKey:
+    """Return a key that tells of a group of another protocol, or of a member; else the one that is not known.
+
+    So is one that is malformed: nobody here has to understand it.
+    """
+    if unknown.type not in _GROUPS and unknown.type not in _MEMBERS:
+        return unknown
+    try:
+        return read_any_key(_kinds(), data)
+    except FormatError:
+        return unknown
+
+
+@cache
+def _kinds() -> Mapping[int, type[CoordinatorKey[Any]]]:
+    from octavo.schemas.consumer_offsets import share_groups, streams_groups
+
+    return key_kinds(share_groups, streams_groups)

@@ -16,7 +16,7 @@ from octavo.coordinator.groups.consumer.requests import (
     ConsumerHeartbeatAnswer,
     ConsumerHeartbeatRequest,
 )
-from octavo.coordinator.groups.foreign import FOREIGN_KINDS
+from octavo.coordinator.groups.foreign import read_foreign_key
 from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.coordinator.groups.requests import (
     CommitAnswer,
@@ -30,7 +30,6 @@ from octavo.coordinator.shard import Producer
 from octavo.errors import (
     ConsumerError,
     ErrorCode,
-    FormatError,
     InvalidInput,
     MemberFenced,
     MetadataTooLarge,
@@ -51,7 +50,7 @@ from octavo.records.layout import MAX_INT64
 from octavo.records.text import write_text
 from octavo.schemas.consumer_offsets import classic_groups, consumer_groups, offsets
 from octavo.schemas.primitives import MAX_STRING, NO_UUID
-from octavo.schemas.versioned import CoordinatorKey, UnknownKey, key_kinds, read_any_key, read_number
+from octavo.schemas.versioned import CoordinatorKey, UnknownKey, key_kinds, read_any_key
 
 if TYPE_CHECKING:
     from octavo.log.directory.data_directory import DataDirectory
@@ -65,7 +64,7 @@ _FEATURE: Final = "group.version"  # from level 1 on, a cluster has the consumer
 _EMBEDDED: Final = GroupConfig(group_consumer_assignment_interval_ms=0)
 
 # Most records of groups of other kinds are not even read: they are kept for Kafka as they are.
-_KINDS: Final = {**key_kinds(classic_groups, consumer_groups, offsets), **FOREIGN_KINDS}
+_KINDS: Final = key_kinds(classic_groups, consumer_groups, offsets)
 
 _A = TypeVar("_A")
 Positions = dict[TopicPartition, OffsetAndMetadata | None]
@@ -243,12 +242,8 @@ class ReadGroups:
 
 
 def _read_key(key: bytes) -> CoordinatorKey[Any] | UnknownKey:
-    try:
-        return read_any_key(_KINDS, key)
-    except FormatError:
-        if read_number(key) not in FOREIGN_KINDS:
-            raise
-        return read_any_key({}, key)  # nobody here has to understand it
+    found = read_any_key(_KINDS, key)
+    return read_foreign_key(found, key) if isinstance(found, UnknownKey) else found
 
 
 def answer_of(host: Host[GroupShard], action: Callable[[GroupShard], _A]) -> _A:
