@@ -6,14 +6,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 from octavo.broker.wire import api_keys
+from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.requests import WriteMarkers
 from octavo.errors import ErrorCode
 from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.coordinator.host import Host
+from octavo.log.coordinator.markers import Markers
 from octavo.log.log import Log
 from octavo.log.names import CONSUMER_OFFSETS
 from octavo.server import reactor
@@ -140,16 +144,50 @@ def test_what_was_done_is_not_done_again_by_another_thread(
     assert appends == [True, True, False, False]
 
 
-def test_the_thread_that_serves_writes_no_markers(broker: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_thread_that_serves_writes_few_markers(broker: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     producer = Transactional(broker.bootstrap_servers, "markers")
     with producer.client:
         assert producer.init() == ErrorCode.NONE
         assert producer.produce(b"one", 0, 12) == (ErrorCode.NONE, None)
         appending = noting_threads(monkeypatch, Log, "append")
         assert producer.end(5, commit=True) == ErrorCode.NONE
-        assert len(appending) == 3  # the decision, the marker, and the end
-        assert _REACTOR not in appending
+        assert appending == [_REACTOR] * 3  # the decision, the marker, and the end
         assert committed(broker) == [b"one"]
+
+
+def test_the_thread_that_serves_writes_no_markers_among_offsets_of_groups() -> None:
+    wanted = WriteMarkers("id", Producer(1, 0), [("t", 0), (CONSUMER_OFFSETS, 0)], True, 2, 0)
+    are_few = partial(Markers.are_few, None)  # type: ignore[arg-type] # it asks nothing else
+    assert not are_few(wanted)
+    assert are_few(wanted._replace(partitions=[("t", 0)]))
+    assert not are_few(wanted._replace(partitions=[("t", number) for number in range(17)]))
+    assert not are_few(wanted._replace(partitions=[("t", 0)], is_repeated=True))
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_markers_that_another_thread_goes_on_with_are_written_once(
+    broker: Server, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    producer = Transactional(broker.bootstrap_servers, f"markers-{failing}")
+    with producer.client:
+        assert producer.init() == ErrorCode.NONE
+        assert producer.produce(b"two", 0, 12) == (ErrorCode.NONE, None)
+        before = broker.directory.log("t", 0).end_offset
+        really = Log.append
+        appends: list[bool] = []
+
+        def append(log: Log, *arguments: Any, **options: Any) -> Any:
+            is_served = ALLOWANCE.left is not None
+            appends.append(is_served)
+            if is_served and len(appends) == failing:
+                raise MustWait
+            return really(log, *arguments, **options)
+
+        monkeypatch.setattr(Log, "append", append)
+        assert producer.end(5, commit=True) == ErrorCode.NONE
+        assert appends == [True] * failing + [False] * (4 - failing)
+        assert broker.directory.log("t", 0).end_offset == before + 1
+        assert committed(broker)[-1:] == [b"two"]
 
 
 def test_a_transactional_produce_while_another_thread_asks_the_coordinator(broker: Server) -> None:

@@ -22,6 +22,7 @@ from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
 from octavo.coordinator.shard import Producer, Shard, Ticket
 from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.errors import ErrorCode, OctavoError, TopicExists
+from octavo.log.append.readiness import Unfinished
 from octavo.log.coordinator.coordinator import group_hosts, transaction_hosts
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
@@ -143,17 +144,29 @@ class Coordinators:
         write: Callable[[Any], Parts],
         refuse: Callable[[ErrorCode], object],
     ) -> Answer:
+        parked = Parked(self._wake, write)
+        unfinished: list[Callable[[], None]] = []
+
         def work() -> Parts | Parked:
-            host = find()
-            if host is None:
-                return write(refuse(ErrorCode.NOT_COORDINATOR))
-            parked = Parked(self._wake, write)
-            code = self._run(host, lambda shard: action(shard, parked.give))
+            if unfinished:
+                code = self._try(unfinished.pop())
+            else:
+                host = find()
+                if host is None:
+                    return write(refuse(ErrorCode.NOT_COORDINATOR))
+                code = self._try(partial(host.run, lambda shard: action(shard, parked.give), finishes=True))
             if code is not ErrorCode.NONE:
                 return write(refuse(code))
             return parked.retry(False) or parked
 
-        return at_once_or_later(work)
+        def begin() -> Parts | Parked:
+            try:
+                return work()
+            except Unfinished as rest:
+                unfinished.append(rest.finish)
+                raise
+
+        return at_once_or_later(begin)
 
     def run_each(
         self,
@@ -222,8 +235,11 @@ class Coordinators:
         self._groups.note_marker(partition, producer, commit=commit)
 
     def _run(self, host: Host[S], action: Callable[[S], object]) -> ErrorCode:
+        return self._try(lambda: host.run(action))
+
+    def _try(self, action: Callable[[], None]) -> ErrorCode:
         try:
-            host.run(action)
+            action()
         except (OctavoError, OSError) as error:
             self._troubles.failed(_TROUBLE, error)
             code = storage_error(error)

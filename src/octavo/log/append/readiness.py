@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from octavo.errors.root import Signal
 
@@ -33,6 +34,20 @@ class MustCompress(TakesLong):
 
 class MustWait(TakesLong):
     """Another thread changes the log, or the append waits for the disk, such as one that begins a segment."""
+
+
+class Unfinished(TakesLong):
+    """Records were appended, but a thread that may pause has to `finish` what a coordinator does then."""
+
+    def __init__(self, finish: Callable[[], None]) -> None:
+        self.finish: Final = finish
+
+
+class Unperformed(TakesLong):
+    """Something that a coordinator does after an append is not done, or only a part: `effect` is what is left."""
+
+    def __init__(self, effect: Any) -> None:
+        self.effect: Final = effect
 
 
 class Allowance(threading.local):

@@ -10,11 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from octavo.coordinator.shard import Now, Origin, Outcome, Producer, Shard
 from octavo.errors import OctavoError
-from octavo.log.append.readiness import ALLOWANCE, MustWait, TakesLong, is_quick
+from octavo.log.append.readiness import ALLOWANCE, MustWait, TakesLong, Unfinished, Unperformed, is_quick
 from octavo.log.coordinator.internal_topic import replay
 from octavo.log.log import Log
 from octavo.log.origin import Origin as AppendOrigin
@@ -65,12 +66,15 @@ class Host(Generic[S]):
         wall_ms: Callable[[], int],
         clock_ms: Callable[[], int],
         perform: Callable[[Any, bool], None] = lambda effect, durable: None,
+        is_brief: Callable[[Any], bool] = lambda effect: False,
         recover: Callable[[], None] = lambda: None,
         noticed: Callable[[S], None] = lambda shard: None,
     ) -> None:
         """Run nothing yet: the shard is loaded when it is needed.
 
-        perform: does what a shard wants done outside, once its records are written; it is told what is `durable`
+        perform: does what a shard wants done outside, once its records are written; it is told what is `durable`, and
+            raises `Unperformed` if a thread with an `ALLOWANCE` would pause
+        is_brief: tells whether that can be tried by a thread with an `ALLOWANCE`
         recover: repairs what a crash has left outside, before anybody gets to the shard that was loaded
         noticed: is told when something may have happened to the shard; it must not wait for anything
         """
@@ -80,6 +84,7 @@ class Host(Generic[S]):
         self._wall_ms: Final = wall_ms
         self._clock_ms: Final = clock_ms
         self._perform: Final = perform
+        self._is_brief: Final = is_brief
         self._recover: Final = recover
         self._noticed: Final = noticed
         self._lock: Final = make_rlock()
@@ -87,17 +92,18 @@ class Host(Generic[S]):
         self._shard: S | None = None  # loaded when first needed, and again after a write whose end is not known
         self._next_ms: int | None = None
 
-    def run(self, action: Callable[[S], object], *, durable: bool = False) -> None:
+    def run(self, action: Callable[[S], object], *, durable: bool = False, finishes: bool = False) -> None:
         """Have something happen to the shard, write what it writes, and hand answers over.
 
         durable: decisions are flushed before anybody is answered
+        finishes: the caller has another thread `finish` what is `Unfinished`
 
         Raises what `Log.append` raises; then nothing has happened. Raises what `perform` raises; then it has happened,
         but nobody is answered.
         """
         with self.held():
             shard = self._loaded()
-            outcome = self._run(shard, lambda: action(shard), durable=durable)
+            outcome = self._run(shard, lambda: action(shard), durable=durable, finishes=finishes)
         self._hand_over(outcome, durable=durable)
 
     def held(self) -> AbstractContextManager[object]:
@@ -159,7 +165,7 @@ class Host(Generic[S]):
     def _now(self) -> Now:
         return Now(self._wall_ms(), self._clock_ms())
 
-    def _run(self, shard: S, action: Callable[[], object], *, durable: bool) -> Outcome:
+    def _run(self, shard: S, action: Callable[[], object], *, durable: bool, finishes: bool = False) -> Outcome:
         shard.end_offset = self.log.end_offset
         self._shard = None  # an interrupt in the middle of anything has everything loaded again
         try:
@@ -167,14 +173,14 @@ class Host(Generic[S]):
         except Exception:
             self._keep(shard)  # it has undone everything
             raise
-        self._write(shard, outcome, durable=durable)
+        self._write(shard, outcome, durable=durable, finishes=finishes)
         return outcome
 
-    def _write(self, shard: S, outcome: Outcome, *, durable: bool) -> None:
+    def _write(self, shard: S, outcome: Outcome, *, durable: bool, finishes: bool = False) -> None:
         if outcome.records or outcome.effects:
             self._shard = None  # if an exception comes in the middle of the write, everything is loaded again
             try:
-                self._append(outcome)
+                self._append(outcome, finishes=finishes)
             except (OctavoError, OSError, TakesLong):
                 shard.undo(outcome.mark)
                 self._keep(shard)
@@ -184,9 +190,10 @@ class Host(Generic[S]):
         if durable and outcome.is_decision:
             self.log.flush()
 
-    def _append(self, outcome: Outcome) -> None:
+    def _append(self, outcome: Outcome, *, finishes: bool) -> None:
         may_pause = ALLOWANCE.left is None
-        if not may_pause and (outcome.effects or self.log.would_wait()):
+        is_long = outcome.effects and not (finishes and all(map(self._is_brief, outcome.effects)))
+        if not may_pause and (is_long or self.log.would_wait()):
             raise MustWait
         if outcome.records:
             batches = _batches(outcome, self._wall_ms())
@@ -200,8 +207,12 @@ class Host(Generic[S]):
         self._noticed(shard)
 
     def _hand_over(self, outcome: Outcome, *, durable: bool = False) -> None:
-        for effect in outcome.effects:
-            self._perform(effect, durable)
+        for number, effect in enumerate(outcome.effects):
+            try:
+                self._perform(effect, durable)
+            except Unperformed as rest:
+                left = outcome._replace(effects=[rest.effect, *outcome.effects[number + 1 :]])
+                raise Unfinished(partial(self._hand_over, left, durable=durable)) from None
         for ticket, answer in outcome.answers:
             ticket(answer)
 

@@ -9,6 +9,7 @@ from octavo.coordinator.shard import Producer
 from octavo.coordinator.transactions.requests import Partition, WriteMarkers
 from octavo.coordinator.transactions.transaction_shard import LARGEST_EPOCH, TransactionShard
 from octavo.errors import AppendRefused, ErrorCode, UnknownPartition
+from octavo.log.append.readiness import ALLOWANCE, MustWait, TakesLong, Unperformed
 from octavo.log.coordinator.host import Host
 from octavo.log.log import Log
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
@@ -20,6 +21,9 @@ from octavo.schemas.transaction_state import TransactionLogValue
 if TYPE_CHECKING:
     from octavo.log.coordinator.groups import Groups
     from octavo.log.directory.data_directory import DataDirectory
+
+
+_FEW: Final = 16  # partitions
 
 
 class Markers:
@@ -34,13 +38,29 @@ class Markers:
 
         durable: the transaction is not complete before the markers of a commit are on the disk; always so if they are
             repeated, as nobody knows then what was promised
+
+        A thread with an `ALLOWANCE` writes only markers that `are_few`, and does not wait for others: what is left is
+        `Unperformed`.
         """
-        for partition in wanted.partitions:
-            if not (wanted.is_repeated and self._has_ended(wanted, partition)):
-                self._mark(host, wanted.producer, partition, commit=wanted.commit, since_ms=wanted.decided_ms)
-        if wanted.commit and (durable or wanted.is_repeated):
-            self.flush(wanted.partitions)
-        host.run(lambda shard: shard.markers_written(wanted.transactional_id, wanted.producer))
+        done = 0
+        try:
+            for partition in wanted.partitions:
+                if not (wanted.is_repeated and self._has_ended(wanted, partition)):
+                    self._mark(host, wanted.producer, partition, commit=wanted.commit, since_ms=wanted.decided_ms)
+                done += 1
+            if wanted.commit and (durable or wanted.is_repeated):
+                self.flush(wanted.partitions)
+            host.run(lambda shard: shard.markers_written(wanted.transactional_id, wanted.producer))
+        except TakesLong:
+            raise Unperformed(wanted._replace(partitions=wanted.partitions[done:])) from None
+
+    def are_few(self, wanted: WriteMarkers) -> bool:
+        """Return whether the markers can be written without a noticeable pause, unless somebody is at a log.
+
+        A marker among the offsets of groups is told to their coordinator, which may have to be waited for.
+        """
+        is_short = len(wanted.partitions) <= _FEW and not wanted.is_repeated
+        return is_short and all(topic != CONSUMER_OFFSETS for topic, _ in wanted.partitions)
 
     def abort_strays(
         self, host: Host[TransactionShard], value: TransactionLogValue, producer_id: int | None = None
@@ -80,6 +100,8 @@ class Markers:
         log = self._log(partition)
         if log is None:
             return  # deleted meanwhile
+        if ALLOWANCE.left is not None and log.would_wait():
+            raise MustWait
         timestamp_ms = max(self._data.now_ms(), since_ms)
         epoch = host.log.leader_epoch
         try:

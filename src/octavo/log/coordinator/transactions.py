@@ -105,6 +105,7 @@ class Transactions(Hosts[TransactionShard]):
             wall_ms=self._data.now_ms,
             clock_ms=self._data.monotonic_ms,
             perform=lambda effect, durable: self.markers.write(host, effect, durable),
+            is_brief=self.markers.are_few,
             recover=lambda: self._recover(host),
         )
         return host
