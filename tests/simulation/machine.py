@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -25,6 +26,11 @@ SETTINGS: Final = {
 }
 OnParts = Callable[[Parts | None], None]
 Later_ = Callable[[Callable[[], None]], None]  # has something be done in another thread, so to speak
+
+
+@cache
+def _settings() -> Settings:
+    return read_settings(SETTINGS)
 
 
 class Connection(NamedTuple):
@@ -60,7 +66,6 @@ class Machine:
         self._clock: Final = clock
         self._new_id: Final = new_id
         self._submit: Final = submit
-        self._settings: Final[Settings] = read_settings(SETTINGS)
         self._waiting: dict[Wait, tuple[int, OnParts]] = {}
         self._number = 0
         self.incarnation = 0  # which process it is
@@ -79,7 +84,7 @@ class Machine:
             monotonic=self._clock.monotonic_ms,
             new_id=self._new_id,
         )
-        self.broker = Broker(self.directory, self._settings.config, say=lambda message: None)
+        self.broker = Broker(self.directory, _settings().config, say=lambda message: None)
         self.broker.run_here(lambda: None)
         self._submit(self.broker.coordinators.load)
 

@@ -35,7 +35,7 @@ CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 MIXED: Final = "mixed"  # has members of both protocols
 SIMPLE: Final = "simple"
-_BUSY_MS: Final = 40_000
+_BUSY_MS: Final = 35_000
 _MEMORY: Final = Path("/dev/shm")
 
 
