@@ -13,6 +13,8 @@
     brokers.py      the brokers that scenarios run against: Octavo, and in the soak Apache Kafka
     document.py     writes docs/compatibility.md (`python -m tests.clients`)
     test_matrix.py  a test for each cell
+    team.py         `Team`: members of a group that are polled together; `Load`: what is produced meanwhile
+    test_mixed_group.py  one group of several clients
 
 A new row: write a function with `@feature(...)` in a module of scenarios/, which `features.load` imports. A new column:
 write a driver, and add a `Client` to clients.py. Then run `python -m tests.clients`.

@@ -62,7 +62,7 @@ class Connections:
 
         everything_is_built: whether this broker does what Octavo does not do yet
         """
-        stage = self._stage(cell.client, self._brokers.main, self._brokers.main.address)
+        stage = self.stage(cell.client)
         try:
             if cell.is_impossible:
                 with pytest.raises(CannotDo):
@@ -75,6 +75,10 @@ class Connections:
         except BaseException:
             self._forget(cell.client)  # it may be in the middle of something
             raise
+
+    def stage(self, client: Client) -> Stage:
+        """Return a new stage for a client, on the broker for nearly everything."""
+        return self._stage(client, self._brokers.main, self._brokers.main.address)
 
     def _stage(self, client: Client, broker: Broker, address: str) -> Stage:
         driver, other = self._driver(client, address), self._driver(_OTHER, address)

@@ -213,6 +213,9 @@ _CLIENTS: Final = [
             "no auto-creation by the broker": "kafkajs never has topics created by asking for them.",
             "change settings": "kafkajs has no call for it.",
         },
+        not_on_kafka={
+            "a kill of the broker": "Apache Kafka, just started, answers NOT_COORDINATOR, and kafkajs gives up.",
+        },
     ),
     Client(
         "franz-go",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.clients.brokers import ApacheKafkaBroker, Brokers, OctavoBroker
 from tests.clients.cells import CELLS, Cell, Connections
 from tests.clients.clients import CLIENTS
 from tests.clients.document import DOCUMENT, render
@@ -23,18 +20,6 @@ def test_excuses_are_for_features_that_there_are() -> None:
 
 def test_the_document_has_the_matrix() -> None:
     assert DOCUMENT.read_text() == render(), "run python -m tests.clients"
-
-
-@pytest.fixture(scope="module")
-def octavo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connections]:
-    with Brokers(OctavoBroker, tmp_path_factory.mktemp("octavo")) as brokers, Connections(brokers) as connections:
-        yield connections
-
-
-@pytest.fixture(scope="module")
-def apache_kafka(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connections]:
-    with Brokers(ApacheKafkaBroker, tmp_path_factory.mktemp("kafka")) as brokers, Connections(brokers) as connections:
-        yield connections
 
 
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if not cell.client.needs_java], ids=str)

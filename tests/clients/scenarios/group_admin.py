@@ -8,7 +8,7 @@ import pytest
 
 from tests.clients.driver import ClientError
 from tests.clients.features import Stage, feature
-from tests.clients.scenarios.groups import Team, fill
+from tests.clients.team import Team, fill
 
 _GROUP: Final = "Groups"
 _GROUP_ID_NOT_FOUND: Final = 69

@@ -10,8 +10,8 @@ import pytest
 
 from tests.clients.driver import ClientError, Record
 from tests.clients.features import Stage, eventually, feature
-from tests.clients.scenarios.groups import Team, fill
 from tests.clients.stored import stored_markers
+from tests.clients.team import Team, fill
 
 _GROUP: Final = "Transactions"
 _TIMEOUT_MS: Final = 30_000
@@ -39,6 +39,11 @@ def _send(stage: Stage, producer: int, *values: bytes, commit: bool | None = Non
         stage.client.transactions.end(producer, commit=commit)
 
 
+def _wait_for_markers(stage: Stage, *markers: str) -> None:
+    """Wait until the transactions have ended like that. Brokers may answer before they have written it."""
+    eventually(lambda: stored_markers(stage.broker.folder, stage.name) == list(markers))
+
+
 def _consume(stage: Stage, count: int, *, read_committed: bool) -> list[bytes]:
     """Return the first values that a new member gets."""
     with Team(stage, read_committed=read_committed) as team:
@@ -58,7 +63,7 @@ def commit_and_abort(stage: Stage) -> None:
         _send(stage, producer, b"one", b"two", commit=True)
         _send(stage, producer, b"lost", commit=False)
         _send(stage, producer, b"three", commit=True)
-    assert stored_markers(stage.broker.folder, stage.name) == ["commit", "abort", "commit"]
+    _wait_for_markers(stage, "commit", "abort", "commit")
     assert _consume(stage, 3, read_committed=True) == [b"one", b"two", b"three"]
     assert _consume(stage, 4, read_committed=False) == [b"one", b"two", b"lost", b"three"]
 
@@ -91,7 +96,7 @@ def zombies(stage: Stage) -> None:
             with pytest.raises(ClientError):
                 stage.client.transactions.end(zombie, commit=True)
             _send(stage, producer, b"kept", commit=True)
-    assert stored_markers(stage.broker.folder, stage.name) == ["abort", "commit"]
+    _wait_for_markers(stage, "abort", "commit")
     assert _consume(stage, 1, read_committed=True) == [b"kept"]
 
 
@@ -100,7 +105,7 @@ def time_outs(stage: Stage) -> None:
     stage.new_topic()
     with _producer(stage, timeout_ms=1_000) as producer:
         _send(stage, producer, b"late")
-        eventually(lambda: stored_markers(stage.broker.folder, stage.name) == ["abort"])
+        _wait_for_markers(stage, "abort")
         with pytest.raises(ClientError):
             stage.client.transactions.end(producer, commit=True)
     with _producer(stage) as producer:
@@ -128,9 +133,8 @@ def consume_transform_produce(stage: Stage) -> None:
             stage.client.transactions.send_offsets(producer, member.number)
             assert stage.other.groups.committed(team.group) == {}
             stage.client.transactions.end(producer, commit=commit)
-            assert stage.other.groups.committed(team.group) == (
-                {(stage.name, partition): 4 for partition in range(3)} if commit else {}
-            )
+            positions = {(stage.name, partition): 4 for partition in range(3)} if commit else {}
+            eventually(lambda positions=positions: stage.other.groups.committed(team.group) == positions)  # type: ignore[misc]  # a loop's own value
             team.leave(member)
     with Team(stage, "last", read_committed=True) as team:
         member = team.join(topic=out)
