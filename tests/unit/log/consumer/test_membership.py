@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from octavo.coordinator.groups.config import GroupConfig
 from octavo.coordinator.groups.consumer.group import ConsumerGroup, ConsumerMember
-from octavo.coordinator.groups.consumer.requests import LEAVE_EPOCH, ConsumerHeartbeatRequest
+from octavo.coordinator.groups.consumer.requests import LEAVE_EPOCH, ConsumerHeartbeatAnswer, ConsumerHeartbeatRequest
 from octavo.errors import ConsumerError, CoordinatorRefused, ErrorCode, MemberFenced, WrongGroup, WrongProcess
 from octavo.log import DataDirectory, Log
 from octavo.log.consumer import Consumer, OffsetAndMetadata
@@ -376,3 +379,38 @@ def test_a_topic_that_is_not_in_the_metadata_is_named(tmp_path: Path) -> None:
         data.set_config("x", {})
         consumer.subscribe(["x", "unknown"])
         assert numbers(consumer.poll()) == [0, 1, 2]
+
+
+def test_time_passes_for_other_members_where_nobody_serves(data: DataDirectory) -> None:
+    topic_id = data.topics["t"].id
+
+    def other(epoch: int, owned: dict[UUID, list[int]]) -> ConsumerHeartbeatAnswer:
+        request = ConsumerHeartbeatRequest("g", "other", epoch, None, None, 50, ["t"], None, None, owned)
+        return group_hosts(data).heartbeat(request)
+
+    joined = other(0, {})
+    assert joined.assignment == {topic_id: [0, 1]}
+    with Consumer(data, GROUP) as consumer:
+        consumer.subscribe(["t"])
+        assert consumer.assignment() == []
+        other(joined.member_epoch, {topic_id: [0, 1]})  # it has to give one back within 50 ms, and does not
+        until(lambda: consumer.poll() == [] and consumer.assignment() == [T0, T1])
+        assert members(data).keys() == {consumer.memberid()}
+
+
+def test_an_error_of_a_heartbeat_is_raised_by_the_next_poll(data: DataDirectory) -> None:
+    group_hosts(data).configure(QUICK)
+    with Consumer(data, GROUP, group_remote_assignor="range") as consumer:
+        consumer.subscribe(["t"])
+        group_hosts(data).adopt(dataclasses.replace(QUICK, group_consumer_assignors=("uniform",)))
+
+        def poll() -> bool:
+            consumer.poll()
+            return False
+
+        with pytest.raises(CoordinatorRefused, match="ServerAssignor range is not supported"):
+            until(poll)
+        group_hosts(data).adopt(QUICK)
+        with suppress(CoordinatorRefused):  # of the heartbeat before
+            consumer.poll()
+        consumer.commit({T0: 0})
