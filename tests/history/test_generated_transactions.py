@@ -130,6 +130,7 @@ def simulate(seed: int, steps: int) -> History:
 
 
 @given(seeds, st.integers(0, 300))
+@settings(deadline=None)
 def test_correct_transactions_are_clean(seed: int, steps: int) -> None:
     report = check(simulate(seed, steps))
     assert report.is_clean, report
@@ -137,7 +138,7 @@ def test_correct_transactions_are_clean(seed: int, steps: int) -> None:
 
 @pytest.mark.parametrize("kind", MUTATIONS, ids=lambda kind: kind.value)
 @given(seed=seeds)
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 def test_what_is_done_to_a_history_is_found(kind: Kind, seed: int) -> None:
     history = simulate(seed, 400)
     with MUTATIONS[kind](list(history), Random(seed)):
