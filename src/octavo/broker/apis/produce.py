@@ -192,18 +192,20 @@ def _append_verified(
             told, why = told_to_producer(version, codes[places[key]]) if key in places else (ErrorCode.NONE, None)
             if told is not ErrorCode.NONE:
                 appended[key] = PartitionResult(each.partition, told, error_message=why)
-            elif key in places and version >= ADDS_FROM and _begins_late(broker, each):
-                appended[key] = PartitionResult(each.partition, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+            elif key in places and version >= ADDS_FROM and (late := _begins_late(broker, each)) is not None:
+                appended[key] = _failed(late, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
             else:
                 appended[key] = _append(broker, each)
 
 
-def _begins_late(broker: Broker, wanted: PartitionProduce) -> bool:
-    """Return whether the log knows nothing of a producer of version 2 whose sequence number is not 0 all the same."""
+def _begins_late(broker: Broker, wanted: PartitionProduce) -> Log | None:
+    """Return the log if it knows nothing of a producer of version 2 whose sequence number is not 0 all the same."""
     found = broker.led_log(wanted.topic, wanted.partition)
     assert wanted.records is not None
     producer, sequence = _identity(wanted.records)
-    return not isinstance(found, int) and sequence != 0 and producer.id not in found.log.producers.entries
+    if isinstance(found, int) or sequence == 0 or producer.id in found.log.producers.entries:
+        return None
+    return found.log
 
 
 def _has_identity(records: memoryview | None) -> bool:

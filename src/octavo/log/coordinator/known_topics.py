@@ -21,8 +21,8 @@ class KnownTopics:
 
     @property
     def version(self) -> int:
-        """The end of the metadata log."""
-        return self._data.metadata_end[1]
+        """A number that grows with every change."""
+        return self._data.topics_version
 
     def names(self) -> Iterable[str]:
         """All topics."""

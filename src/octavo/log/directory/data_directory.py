@@ -198,6 +198,11 @@ class DataDirectory(ClosedByWith):
         """The topics in the metadata, by name."""
         return self._topics.complete
 
+    @property
+    def topics_version(self) -> int:
+        """A number that grows whenever `topics` has changed. Read it first: then no change is missed."""
+        return self._topics.version
+
     def create_topic(
         self,
         name: str,

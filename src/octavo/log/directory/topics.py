@@ -52,6 +52,7 @@ class Topics:
         self._clock = clock
         self._on_progress = on_progress
         self._half_made: str | None = None  # a topic that is being created
+        self._end_before = 0  # the end of the metadata before that
         self._half_deleted: str | None = None  # a topic that is being deleted
         self._half_grown: str | None = None  # a topic that is getting more partitions
 
@@ -62,6 +63,12 @@ class Topics:
         if self._half_made is None:
             return topics
         return {name: topic for name, topic in topics.items() if name != self._half_made}
+
+    @property
+    def version(self) -> int:
+        """A number that grows when `complete` has changed: the end of the metadata log, when that was so."""
+        end = self._metadata.end_offset
+        return end if self._half_made is None else self._end_before
 
     # ----------------------------------------------------------------------------------------------------- partitions
 
@@ -189,6 +196,7 @@ class Topics:
             raise TopicExists(f"there is a topic {name!r} already")
         if self._partitions_of(name):
             raise TopicExists(f"there are partitions of a topic {name!r}, which the metadata does not know")
+        self._end_before = self._metadata.end_offset
         self._half_made = name  # only after these checks: `settle` deletes all its partitions
         try:
             topic = self._metadata.create_topic(name, partitions, config, topic_id)

@@ -111,12 +111,13 @@ class Changes:
 
     def refresh(self, group: ConsumerGroup, *, is_changed: bool) -> None:
         """Begin another epoch if subscriptions have changed, or the topics that members subscribe to."""
-        if not is_changed and group.checked_version == group.topics.version:
+        version = group.topics.version  # first: topics that come later are looked at later
+        if not is_changed and group.checked_version == version:
             return
         found = metadata_hash(group.subscribed_names(), group.topics)
         if is_changed or found != group.metadata_hash:
             self._bump(group, found)
-        group.checked_version = group.topics.version
+        group.checked_version = version
         if group.has_partition_metadata:
             self._shard.write(ConsumerGroupPartitionMetadataKey(group_id=group.group_id), None)
 

@@ -173,9 +173,9 @@ class ConsumerGroup(Group):
         return self._holders.get((topic_id, partition))
 
     def preferred_assignor(self) -> str | None:
-        """Return the assignor that most members want; None if nobody wants any."""
+        """Return the assignor that most members want, of several `uniform`; None if nobody wants any."""
         votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
-        return max(sorted(votes), key=lambda name: votes[name], default=None)
+        return max(votes, key=lambda name: (votes[name], name), default=None)
 
     # -------------------------------------------------------------------------------------------------- subscriptions
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from octavo.coordinator.groups.consumer.changes import Changes
-from octavo.coordinator.groups.consumer.group import ConsumerGroup, ConsumerMember
+from octavo.coordinator.groups.consumer.group import ConsumerGroup, ConsumerMember, Resolved
 from octavo.coordinator.groups.consumer.regex import check_regex, matching
 from octavo.schemas.consumer_offsets.consumer_groups import (
     ConsumerGroupRegularExpressionKey,
@@ -32,6 +33,7 @@ class Subscribing:
         Returns whether its subscription has changed.
         """
         old_regex, new_regex = old.subscribed_topic_regex, new.subscribed_topic_regex
+        resolved = [*group.resolved.values()]  # as it was before the member changes it
         is_new_regex = bool(new_regex) and new_regex != old_regex and not group.regex_count(new_regex or "")
         are_names_changed = new.subscribed_topic_names != old.subscribed_topic_names
         if new != old:
@@ -45,24 +47,24 @@ class Subscribing:
                 check_regex(new_regex or "")
             is_effective = new_regex in group.resolved if new_regex else bool(old_regex)
             is_effective = is_effective or new.classic is not None
-        self._resolve_soon(group, is_needed=is_new_regex)
+        self._resolve_soon(group, resolved, is_needed=is_new_regex)
         self._changes.refresh(group, is_changed=are_names_changed or is_effective)
         return are_names_changed or is_regex_changed
 
-    def _resolve_soon(self, group: ConsumerGroup, *, is_needed: bool) -> None:
+    def _resolve_soon(self, group: ConsumerGroup, resolved: Sequence[Resolved], *, is_needed: bool) -> None:
         """Have all regular expressions be resolved together, if one is new, topics have come, or it is long ago."""
         key = (REGEX, group.group_id)
         if not group.regexes or self._shard.timers.get(key) is not None:
             return
-        if group.resolved:
+        if resolved:
             now_ms = self._shard.now.wall_ms
-            last_ms = max(each.timestamp_ms for each in group.resolved.values())
+            last_ms = max(each.timestamp_ms for each in resolved)
             if now_ms <= last_ms + _SHORTEST_MS:
                 return
             is_needed = (
                 is_needed
-                or len(group.regexes) != len(group.resolved)
-                or min(each.version for each in group.resolved.values()) < group.topics.version
+                or len(group.regexes) != len(resolved)
+                or min(each.version for each in resolved) < group.topics.version
                 or now_ms > last_ms + self._shard.config.group_consumer_regex_refresh_interval_ms
             )
         else:
@@ -72,6 +74,7 @@ class Subscribing:
 
     def resolve(self, group: ConsumerGroup) -> None:
         """Look which topics the regular expressions of a group match; another set begins another epoch."""
+        version = group.topics.version  # first: topics that come later are looked at later
         names = list(group.topics.names())
         is_changed = False
         for regex in group.regexes:
@@ -79,7 +82,7 @@ class Subscribing:
             known = group.resolved.get(regex)
             is_changed |= topics != (frozenset() if known is None else known.topics)
             value = ConsumerGroupRegularExpressionValue(
-                topics=tuple(sorted(topics)), version=group.topics.version, timestamp=self._shard.now.wall_ms
+                topics=tuple(sorted(topics)), version=version, timestamp=self._shard.now.wall_ms
             )
             key = ConsumerGroupRegularExpressionKey(group_id=group.group_id, regular_expression=regex)
             self._shard.write(key, value)

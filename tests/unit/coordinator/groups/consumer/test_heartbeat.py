@@ -354,6 +354,25 @@ def test_who_subscribes_by_a_known_regular_expression_begins_another_epoch_at_on
     assert group.group.regexes == ["t."]
 
 
+def test_a_regular_expression_that_nobody_uses_any_more_has_no_other_be_resolved_sooner() -> None:
+    group = Consumers(Known(ta=2), group_consumer_assignment_interval_ms=0)
+    group.join("a", subscribed_topic_names=(), subscribed_topic_regex="t.")
+    group.pass_time(0)
+    group.join("b", subscribed_topic_names=(), subscribed_topic_regex="ta")
+    epoch = group.group.group_epoch
+    group.beat("a", 1, subscribed_topic_regex="")
+    group.pass_time(0)
+    assert (group.group.group_epoch, dict(group.group.resolved)) == (epoch + 1, {})
+
+
+def test_of_two_assignors_that_as_many_want_the_uniform_one_is_preferred() -> None:
+    group = Consumers(Known(t=2))
+    group.join("a", "t", server_assignor="range")
+    assert group.group.preferred_assignor() == "range"
+    group.join("b", "t", server_assignor="uniform")
+    assert group.group.preferred_assignor() == "uniform"
+
+
 def test_a_bad_regular_expression_is_refused() -> None:
     group = Consumers()
     answer = group.join("a", subscribed_topic_regex="k(?=x)")
