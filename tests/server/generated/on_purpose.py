@@ -32,6 +32,13 @@ DIFFERENCES: Final = (
     "COORDINATOR_NOT_AVAILABLE first, and clients ask again.",
     "What a request changes in a group is a batch of its own in `__consumer_offsets`. Kafka gathers records for 5 ms "
     "(`group.coordinator.append.linger.ms`).",
+    "A restart begins no epoch of partitions and coordinators. In Kafka each restart does.",
+    "A consumer may join a classic group with bytes that are no subscription. Kafka does not answer some of these "
+    "joins at all.",
+    "An empty group of consumers that is joined by the classic protocol, with the id of a member, stays as it is. "
+    "Kafka forgets it until it is restarted.",
+    "A transaction ends even if a partition refuses its marker. In Kafka it stays in PrepareCommit or PrepareAbort "
+    "until the coordinator is loaded again.",
     "`queued.max.request.bytes` is a quarter of the machine's memory unless it is set. Kafka has no limit then.",
     "A request other than Produce has at most 2 MiB, and an array of a request at most 20,000 items. The connection is "
     "closed otherwise.",

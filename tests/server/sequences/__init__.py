@@ -1,0 +1,1 @@
+"""Sequences of requests over groups and transactions, which two brokers are asked step by step."""
