@@ -46,7 +46,7 @@ class _Polled(ConsumerRebalanceListener):  # type: ignore[misc]  # it is not typ
 
 
 class AiokafkaGroups:
-    """Members that are consumers of aiokafka. They join when they start, so `join` only has that begin."""
+    """Members that are consumers of aiokafka, which join in the background."""
 
     def __init__(self, address: str, loop: Loop, admin: Callable[[], AIOKafkaAdminClient]) -> None:
         self._address: Final = address
@@ -85,11 +85,11 @@ class AiokafkaGroups:
             metadata_max_age_ms=500 if settings.get("pattern") else 300_000,
             partition_assignment_strategy=[RangePartitionAssignor],
         )
+        await consumer.start()  # if it had subscribed before, this would wait for the other members
         if settings.get("pattern"):
             consumer.subscribe(pattern=f"^{topics[0]}$", listener=polled)
         else:
             consumer.subscribe(list(topics), listener=polled)
-        await consumer.start()
         return consumer
 
     def poll(self, member: int) -> Polled:
