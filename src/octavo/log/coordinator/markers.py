@@ -14,6 +14,7 @@ from octavo.log.coordinator.host import Host
 from octavo.log.log import Log
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.origin import Origin
+from octavo.log.ownership.fork_safe import make_lock
 from octavo.log.view import Isolation
 from octavo.records.control import end_transaction_marker
 from octavo.schemas.transaction_state import TransactionLogValue
@@ -32,6 +33,8 @@ class Markers:
     def __init__(self, data: DataDirectory, groups: Groups) -> None:
         self._data: Final = data
         self._groups: Final = groups
+        self._lock: Final = make_lock()
+        self._writing: Final[set[tuple[str, Producer]]] = set()  # the transactions whose markers a thread writes now
 
     def write(self, host: Host[TransactionShard], wanted: WriteMarkers, durable: bool) -> None:
         """Write the marker into every partition of a transaction, and complete the transaction.
@@ -41,7 +44,23 @@ class Markers:
 
         A thread with an `ALLOWANCE` writes only markers that `are_few`, and does not wait for others: what is left is
         `Unperformed`.
+
+        If another thread writes them now, which may take long, nothing is done: they are tried again if it fails.
         """
+        identity = (wanted.transactional_id, wanted.producer)
+        is_first = False
+        try:
+            with self._lock:
+                is_first = identity not in self._writing
+                if is_first:
+                    self._writing.add(identity)
+            if is_first:
+                self._write(host, wanted, durable)
+        finally:
+            if is_first:
+                self._writing.discard(identity)
+
+    def _write(self, host: Host[TransactionShard], wanted: WriteMarkers, durable: bool) -> None:
         done = 0
         try:
             for partition in wanted.partitions:

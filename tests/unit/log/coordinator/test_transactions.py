@@ -20,6 +20,7 @@ from octavo.errors import (
 )
 from octavo.log import DataDirectory, Log
 from octavo.log.coordinator import OffsetAndMetadata, ProducerIdentity, markers
+from octavo.log.coordinator.coordinator import transaction_hosts
 from octavo.log.coordinator.markers import write_marker
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
@@ -414,3 +415,24 @@ def test_a_directory_of_an_older_cluster_gets_records_that_it_can_read(tmp_path:
         data.coordinator.add_partitions("id", producer, [T0])
         values = [record.value or b"" for record in data.log("__transaction_state", 0).reader().records()]
         assert [value[:2] for value in values] == [b"\x00\x00", b"\x00\x00"]
+
+
+def test_markers_that_take_long_are_not_written_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as data:
+        coordinator = data.coordinator
+        producer = coordinator.init_producer_id("id")
+        coordinator.add_partitions("id", producer, [T0, T1])
+        send(data, producer, T0, b"a", 0)
+        send(data, producer, T1, b"b", 0)
+        host = transaction_hosts(data).host_for("id")
+        written: list[str] = []
+
+        def write_slowly(log: Log, *arguments: int, commit: bool, timestamp_ms: int) -> None:
+            host.run(lambda shard: shard.repeat_markers("id"))  # its time has come
+            written.append(log.partition.folder)
+            write_marker(log, *arguments, commit=commit, timestamp_ms=timestamp_ms)
+
+        monkeypatch.setattr(markers, "write_marker", write_slowly)
+        coordinator.end_transaction("id", producer, commit=True)
+        assert written == [T0.folder, T1.folder]
+        assert states(data)[-2:] == [TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT]
