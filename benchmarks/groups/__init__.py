@@ -76,7 +76,7 @@ def _group_results(
     *,
     repeat: int,
 ) -> list[Result]:
-    rounds = 10
+    rounds = 5
     about = f"{protocol} protocol, {members:,} members"
     rebalances = _compare(
         f"a member joins and leaves, {about}",
@@ -102,13 +102,13 @@ def _offsets(pair: Pair, *, repeat: int, scale: int) -> list[Result]:
     for broker in pair:
         offsets.prepare(broker, _CONNECTIONS)
     for what, ask, speed in (("commits", offsets.commit, 1.0), ("fetches", offsets.fetch, None)):
-        for partitions, rounds in ((1, 1_000), (100, 200)):
+        for partitions, rounds in ((1, 600), (100, 60)):
             rounds = max(1, rounds // scale)
             results += _compare(
                 f"offset {what}, {_CONNECTIONS} groups, {partitions} partitions each",
                 pair,
                 partial(ask, topic=_TOPIC, partitions=partitions, groups=_CONNECTIONS, rounds=rounds),
-                _Targets(speed=speed),
+                _Targets(speed=speed if partitions == 1 else None),
                 per=_CONNECTIONS * rounds,
                 repeat=repeat,
             )
@@ -118,7 +118,7 @@ def _offsets(pair: Pair, *, repeat: int, scale: int) -> list[Result]:
 def _transactions(pair: Pair, *, repeat: int, scale: int) -> list[Result]:
     results: list[Result] = []
     for version in (2, 1):
-        for records, count, speed in ((1_000, 150, 1.0), (10, 300, 0.8)):
+        for records, count, speed in ((1_000, 80, 1.0), (10, 150, 0.8)):
             topic = f"transactions-{version}-{records}"
             for broker in pair:
                 transactions.create(broker, topic, _CONNECTIONS)

@@ -17,10 +17,8 @@ from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
 from octavo.broker.at_once import at_once_or_later, is_done_at_once
 from octavo.broker.config import BrokerConfig
 from octavo.broker.troubles import Troubles, storage_error
-from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
 from octavo.coordinator.shard import Producer, Shard, Ticket
-from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.errors import ErrorCode, OctavoError, TopicExists
 from octavo.log.append.readiness import Unfinished
 from octavo.log.coordinator.coordinator import group_hosts, transaction_hosts
@@ -28,6 +26,8 @@ from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 
 if TYPE_CHECKING:
+    from octavo.coordinator.groups.group_shard import GroupShard
+    from octavo.coordinator.transactions.transaction_shard import TransactionShard
     from octavo.log.coordinator.host import Host
     from octavo.log.coordinator.hosts import Hosts
 

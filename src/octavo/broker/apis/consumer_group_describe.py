@@ -13,11 +13,11 @@ from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import CONSUMER_GROUP_DESCRIBE
 from octavo.broker.wire.messages import write_response
 from octavo.coordinator.groups.consumer.requests import DescribedConsumerGroup, DescribedMember, DescribedPartitions
-from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.errors import ErrorCode
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
+    from octavo.coordinator.groups.group_shard import GroupShard
 
 
 def consumer_group_describe(broker: Broker, request: Request) -> Parts | Later:

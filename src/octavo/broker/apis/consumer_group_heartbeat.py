@@ -12,7 +12,6 @@ from octavo.broker.answers import Answer, Parts
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import CONSUMER_GROUP_HEARTBEAT
 from octavo.broker.wire.messages import write_response
-from octavo.coordinator.groups.consumer.heartbeat import heartbeat_problem
 from octavo.coordinator.groups.consumer.requests import ConsumerHeartbeatAnswer, ConsumerHeartbeatRequest
 from octavo.errors import ErrorCode
 
@@ -49,6 +48,8 @@ def consumer_group_heartbeat(broker: Broker, request: Request) -> Answer:
 
     def refuse(code: ErrorCode) -> ConsumerHeartbeatAnswer:
         """As in Kafka, what is wrong with the request matters more than that there is no coordinator."""
+        from octavo.coordinator.groups.consumer.heartbeat import heartbeat_problem
+
         return heartbeat_problem(broker.coordinators.group_config, alive) or ConsumerHeartbeatAnswer(code)
 
     return broker.coordinators.run(

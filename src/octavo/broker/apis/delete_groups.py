@@ -8,13 +8,13 @@ from octavo.broker.answers import Later, Parts
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DELETE_GROUPS
 from octavo.broker.wire.messages import write_response
-from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from octavo.broker.broker import Broker
+    from octavo.coordinator.groups.group_shard import GroupShard
 
 
 def delete_groups(broker: Broker, request: Request) -> Parts | Later:

@@ -13,14 +13,14 @@ from octavo.broker.apis.metadata import NOT_ASKED
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DESCRIBE_GROUPS
 from octavo.broker.wire.messages import write_response
-from octavo.coordinator.groups.describing import DescribedGroup, describe_classic
-from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from octavo.broker.broker import Broker
+    from octavo.coordinator.groups.describing import DescribedGroup
+    from octavo.coordinator.groups.group_shard import GroupShard
 
 GROUP_OPERATIONS: Final = 3400  # everything that can be done with a group, as bits
 _NOT_FOUND: Final = 6  # the first version with an error for groups that do not exist
@@ -28,6 +28,8 @@ _NOT_FOUND: Final = 6  # the first version with an error for groups that do not 
 
 def describe_groups(broker: Broker, request: Request) -> Parts | Later:
     """Answer a DescribeGroups request."""
+    from octavo.coordinator.groups.describing import DescribedGroup, describe_classic
+
     asked, version = request.read(), request.version
 
     def describe(group_id: str) -> Callable[[GroupShard], DescribedGroup]:

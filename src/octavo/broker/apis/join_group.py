@@ -12,8 +12,7 @@ from octavo.broker.answers import Answer, Parts
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import JOIN_GROUP
 from octavo.broker.wire.messages import write_response
-from octavo.coordinator.groups.classic.classic_groups import join_error
-from octavo.coordinator.groups.classic.requests import JoinAnswer, JoinRequest
+from octavo.coordinator.groups.classic.requests import JoinAnswer, JoinRequest, join_error
 from octavo.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from octavo.broker.answers import Later, Parts
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import LIST_GROUPS
 from octavo.broker.wire.messages import write_response
-from octavo.coordinator.groups import describing
 from octavo.coordinator.groups.requests import ListedGroup
 from octavo.errors import ErrorCode
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 def list_groups(broker: Broker, request: Request) -> Parts | Later:
     """Answer a ListGroups request."""
+    from octavo.coordinator.groups import describing
+
     asked = request.read()
 
     def write(groups: list[ListedGroup]) -> Parts:

@@ -15,13 +15,13 @@ from octavo.broker.answers import Later, Parts
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import OFFSET_FETCH
 from octavo.broker.wire.messages import Struct, write_response
-from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.coordinator.groups.requests import FetchAnswer, FetchedOffset, FetchRequest
 from octavo.errors import ErrorCode
 from octavo.schemas.primitives import NO_UUID
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
+    from octavo.coordinator.groups.group_shard import GroupShard
 
 _WHOLE_ERROR: Final = 2  # the first version with an error for the whole
 _GROUPS: Final = 8  # the first version for several groups

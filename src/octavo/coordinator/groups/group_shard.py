@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from octavo.coordinator.groups.classic.classic_groups import TIMERS as CLASSIC_TIMERS
-from octavo.coordinator.groups.classic.classic_groups import ClassicGroups, join_error
+from octavo.coordinator.groups.classic.classic_groups import ClassicGroups
 from octavo.coordinator.groups.classic.group import ClassicGroup
 from octavo.coordinator.groups.classic.requests import (
     HeartbeatRequest,
@@ -14,6 +14,7 @@ from octavo.coordinator.groups.classic.requests import (
     JoinRequest,
     LeaveRequest,
     SyncRequest,
+    join_error,
 )
 from octavo.coordinator.groups.config import GroupConfig
 from octavo.coordinator.groups.consumer.consumer_groups import TIMERS as CONSUMER_TIMERS

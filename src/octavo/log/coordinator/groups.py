@@ -6,6 +6,7 @@ Each partition of `__consumer_offsets` has a `Host`, which runs the coordinator 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
@@ -16,8 +17,6 @@ from octavo.coordinator.groups.consumer.requests import (
     ConsumerHeartbeatAnswer,
     ConsumerHeartbeatRequest,
 )
-from octavo.coordinator.groups.foreign import read_foreign_key
-from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.coordinator.groups.requests import (
     CommitAnswer,
     CommitRequest,
@@ -48,11 +47,11 @@ from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.reading.readable_log import ReadableLog
 from octavo.records.layout import MAX_INT64
 from octavo.records.text import write_text
-from octavo.schemas.consumer_offsets import classic_groups, consumer_groups, offsets
 from octavo.schemas.primitives import MAX_STRING, NO_UUID
 from octavo.schemas.versioned import CoordinatorKey, UnknownKey, key_kinds, read_any_key
 
 if TYPE_CHECKING:
+    from octavo.coordinator.groups.group_shard import GroupShard
     from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.log import Log
 
@@ -63,14 +62,11 @@ _FEATURE: Final = "group.version"  # from level 1 on, a cluster has the consumer
 # Nobody waits for a group to settle here: it takes no time to compute a target.
 _EMBEDDED: Final = GroupConfig(group_consumer_assignment_interval_ms=0)
 
-# Most records of groups of other kinds are not even read: they are kept for Kafka as they are.
-_KINDS: Final = key_kinds(classic_groups, consumer_groups, offsets)
-
 _A = TypeVar("_A")
 Positions = dict[TopicPartition, OffsetAndMetadata | None]
 
 
-class Groups(Hosts[GroupShard]):
+class Groups(Hosts["GroupShard"]):
     """The groups of a directory that is open for writing. Any thread may use it."""
 
     def __init__(self, data: DataDirectory, config: GroupConfig | None = None) -> None:
@@ -91,6 +87,8 @@ class Groups(Hosts[GroupShard]):
 
     def _new_host(self, log: Log) -> Host[GroupShard]:
         def make() -> GroupShard:
+            from octavo.coordinator.groups.group_shard import GroupShard  # a broker without groups never needs it
+
             return GroupShard(lambda: self._config, self.new_id, self.known, self._own_config)
 
         host: Host[GroupShard] = Host(
@@ -226,6 +224,8 @@ class ReadGroups:
 
     def read(self, partition: TopicPartition, log: ReadableLog) -> None:
         """Read what was added to a partition of `__consumer_offsets` since the last call."""
+        from octavo.coordinator.groups.group_shard import GroupShard
+
         shard = self._shards.setdefault(partition, GroupShard(GroupConfig, str))
         self._next_offsets[partition] = replay(
             log, self._next_offsets.get(partition, 0), lambda batch: apply_batch(shard, batch, _read_key)
@@ -242,8 +242,20 @@ class ReadGroups:
 
 
 def _read_key(key: bytes) -> CoordinatorKey[Any] | UnknownKey:
-    found = read_any_key(_KINDS, key)
-    return read_foreign_key(found, key) if isinstance(found, UnknownKey) else found
+    """Read a key. Most records of groups of other kinds are not even read: they are kept for Kafka as they are."""
+    found = read_any_key(_kinds(), key)
+    if isinstance(found, UnknownKey):
+        from octavo.coordinator.groups.foreign import read_foreign_key
+
+        return read_foreign_key(found, key)
+    return found
+
+
+@cache
+def _kinds() -> Mapping[int, type[CoordinatorKey[Any]]]:
+    from octavo.schemas.consumer_offsets import classic_groups, consumer_groups, offsets
+
+    return key_kinds(classic_groups, consumer_groups, offsets)
 
 
 def answer_of(host: Host[GroupShard], action: Callable[[GroupShard], _A]) -> _A:

@@ -17,7 +17,6 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from octavo.coordinator.groups.consumer.group import ConsumerGroup
 from octavo.coordinator.groups.consumer.requests import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -25,13 +24,14 @@ from octavo.coordinator.groups.consumer.requests import (
     ConsumerHeartbeatAnswer,
     ConsumerHeartbeatRequest,
 )
-from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.errors import CoordinatorRefused, ErrorCode, MemberFenced, OctavoError
 from octavo.log.coordinator.notice import Notice
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 
 if TYPE_CHECKING:
+    from octavo.coordinator.groups.consumer.group import ConsumerGroup
+    from octavo.coordinator.groups.group_shard import GroupShard
     from octavo.log.coordinator.groups import Groups
     from octavo.log.coordinator.host import Host
     from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
@@ -255,18 +255,24 @@ class Member:
         return self.host.ask(lambda shard: self._has_news(shard))
 
     def _has_news(self, shard: GroupShard) -> bool:
-        group = shard.groups.get(self.config.group_id)
-        known = group.members.get(self.member_id) if isinstance(group, ConsumerGroup) else None
-        if known is None or not isinstance(group, ConsumerGroup):
+        group = self._group(shard)
+        known = None if group is None else group.members.get(self.member_id)
+        if known is None or group is None:
             return True
         return known.member_epoch != self.epoch or not known.is_reconciled_to(group.group_epoch)
 
     def _waits_for_target(self) -> bool:
         def ask(shard: GroupShard) -> bool:
-            group = shard.groups.get(self.config.group_id)
-            return isinstance(group, ConsumerGroup) and group.assignment_epoch < group.group_epoch
+            group = self._group(shard)
+            return group is not None and group.assignment_epoch < group.group_epoch
 
         return self.host.ask(ask)
+
+    def _group(self, shard: GroupShard) -> ConsumerGroup | None:
+        from octavo.coordinator.groups.consumer.group import ConsumerGroup  # a broker without groups never needs it
+
+        group = shard.groups.get(self.config.group_id)
+        return group if isinstance(group, ConsumerGroup) else None
 
 
 class Members:

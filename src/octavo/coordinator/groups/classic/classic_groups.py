@@ -19,8 +19,8 @@ from octavo.coordinator.groups.classic.requests import (
     LeavingMember,
     SyncAnswer,
     SyncRequest,
+    join_error,
 )
-from octavo.coordinator.groups.config import GroupConfig
 from octavo.coordinator.shard import Ticket
 from octavo.coordinator.timers import Key
 from octavo.errors import ErrorCode
@@ -544,16 +544,6 @@ class ClassicGroups:
     @property
     def _clock_ms(self) -> int:
         return self._shard.now.clock_ms
-
-
-def join_error(config: GroupConfig, request: JoinRequest) -> ErrorCode:
-    """Return what is wrong with a request, whatever the group is."""
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
-    allowed = range(config.group_min_session_timeout_ms, config.group_max_session_timeout_ms + 1)
-    if request.session_timeout_ms not in allowed:
-        return ErrorCode.INVALID_SESSION_TIMEOUT
-    return ErrorCode.NONE
 
 
 def _joined(group: ClassicGroup, member_id: str, *, tells_members: bool = False) -> JoinAnswer:

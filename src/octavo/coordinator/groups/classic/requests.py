@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from octavo.coordinator.groups.config import GroupConfig
 from octavo.errors import ErrorCode
 
 Protocols = tuple[tuple[str, bytes], ...]  # names of assignors, in the order of preference, and metadata for each
@@ -90,3 +91,13 @@ class LeaveRequest(NamedTuple):
 
     group_id: str
     members: Sequence[LeavingMember]
+
+
+def join_error(config: GroupConfig, request: JoinRequest) -> ErrorCode:
+    """Return what is wrong with a request, whatever the group is."""
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    allowed = range(config.group_min_session_timeout_ms, config.group_max_session_timeout_ms + 1)
+    if request.session_timeout_ms not in allowed:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
+    return ErrorCode.NONE
