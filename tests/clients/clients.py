@@ -110,11 +110,14 @@ def _in_go_mod(module: str) -> Callable[[], str]:
 _KAFKAJS_CODEC: Final = "kafkajs leaves lz4 and zstd to packages that have to be compiled."
 _NO_ADMIN: Final = "kcat does not administer topics."
 
-_CONSUMER_PROTOCOL: Final = (
-    "consumer protocol",
-    "its rebalances under load",
-    "its patterns",
-    "from classic to consumer",
+_NO_CONSUMER_PROTOCOL: Final = dict.fromkeys(
+    (
+        "consumer protocol",
+        "consumer protocol under load",
+        "consumer protocol with patterns",
+        "from classic to consumer",
+    ),
+    "The client does not have the consumer protocol.",
 )
 _GROUP_ADMIN: Final = (
     "list and describe groups",
@@ -123,7 +126,9 @@ _GROUP_ADMIN: Final = (
     "delete committed offsets",
     "delete a group",
 )
+_VERSION_1: Final = "The client has transactions of version 1, with one epoch for all transactions of a producer."
 _TRANSACTIONS: Final = (
+    "version 2",
     "commit and abort",
     "read committed",
     "zombies",
@@ -138,7 +143,10 @@ _CLIENTS: Final = [
         _pinned("confluent-kafka"),
         _librdkafka,
         _in_python("confluent-kafka"),
-        cannot={"delete committed offsets": "confluent-kafka has no call for it."},
+        cannot={
+            "delete committed offsets": "confluent-kafka has no call for it.",
+            "version 2": _VERSION_1,
+        },
     ),
     Client(
         "aiokafka",
@@ -151,9 +159,10 @@ _CLIENTS: Final = [
             "change committed offsets": "aiokafka has no call for it.",
             "delete committed offsets": "aiokafka has no call for it.",
             "delete a group": "aiokafka has no call for it.",
+            "version 2": _VERSION_1,
             "fenced members": "aiokafka does not know the error of it, and goes on without telling.",
             "cooperative rebalances": "aiokafka has no cooperative assignor.",
-            **dict.fromkeys(_CONSUMER_PROTOCOL, "aiokafka does not have the consumer protocol."),
+            **_NO_CONSUMER_PROTOCOL,
         },
     ),
     Client(
@@ -163,8 +172,9 @@ _CLIENTS: Final = [
         _in_python("kafka-python"),
         cannot={
             "null headers": "kafka-python refuses headers whose value is null.",
+            "version 2": _VERSION_1,
             "fenced members": "kafka-python logs it, and polls nothing from then on.",
-            **dict.fromkeys(_CONSUMER_PROTOCOL, "kafka-python does not have the consumer protocol."),
+            **_NO_CONSUMER_PROTOCOL,
             "replace settings": "kafka-python adds the settings that the topic has to those that it is given.",
         },
     ),
@@ -189,7 +199,7 @@ _CLIENTS: Final = [
             ),
             "fenced members": "kcat does not tell.",
             "cooperative rebalances": "kcat does not tell which partitions it keeps.",
-            **dict.fromkeys(_CONSUMER_PROTOCOL, "kcat does not have the consumer protocol."),
+            **_NO_CONSUMER_PROTOCOL,
             **dict.fromkeys(_GROUP_ADMIN, "kcat does not administer groups."),
             **dict.fromkeys(_TRANSACTIONS, "kcat has no transactions."),
         },
@@ -206,10 +216,11 @@ _CLIENTS: Final = [
             "null headers": "kafkajs has no headers whose value is null.",
             "delete committed offsets": "kafkajs has no call for it.",
             "patterns": "kafkajs looks for topics only when it subscribes.",
+            "version 2": _VERSION_1,
             "static members": "kafkajs has no static members.",
             "fenced members": "kafkajs has no static members.",
             "cooperative rebalances": "kafkajs has no cooperative assignor.",
-            **dict.fromkeys(_CONSUMER_PROTOCOL, "kafkajs does not have the consumer protocol."),
+            **_NO_CONSUMER_PROTOCOL,
             "no auto-creation by the broker": "kafkajs never has topics created by asking for them.",
             "change settings": "kafkajs has no call for it.",
         },

@@ -171,13 +171,13 @@ def consumer_protocol(stage: Stage) -> None:
 
 
 @feature(
-    _GROUP, "its rebalances under load", "The same joining, leaving and dying under load by the consumer protocol."
+    _GROUP, "consumer protocol under load", "The same joining, leaving and dying under load by the consumer protocol."
 )
 def consumer_rebalances(stage: Stage) -> None:
     _rebalances(stage, protocol="consumer")
 
 
-@feature(_GROUP, "its patterns", "The broker finds the topics of a pattern, which is RE2's.")
+@feature(_GROUP, "consumer protocol with patterns", "The broker finds the topics of a pattern, which is RE2's.")
 def consumer_patterns(stage: Stage) -> None:
     stage.new_topic(2)
     for end in ("more", "3", "not"):

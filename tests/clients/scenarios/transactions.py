@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from tests.clients.driver import ClientError, Record
+from tests.clients.driver import CannotDo, ClientError, Record
 from tests.clients.features import Stage, eventually, feature
-from tests.clients.stored import stored_markers
+from tests.clients.stored import stored_batches, stored_markers
 from tests.clients.team import Team, fill
 
 _GROUP: Final = "Transactions"
@@ -66,6 +66,22 @@ def commit_and_abort(stage: Stage) -> None:
     _wait_for_markers(stage, "commit", "abort", "commit")
     assert _consume(stage, 3, read_committed=True) == [b"one", b"two", b"three"]
     assert _consume(stage, 4, read_committed=False) == [b"one", b"two", b"lost", b"three"]
+
+
+@feature(
+    _GROUP, "version 2", "Each transaction has an epoch of its own (KIP-890), so that no late request can end the next."
+)
+def version_2(stage: Stage) -> None:
+    stage.new_topic()
+    with _producer(stage) as producer:
+        for commit in (True, False, True):
+            _send(stage, producer, b"value", commit=commit)
+    _wait_for_markers(stage, "commit", "abort", "commit")
+    batches = [batch for batch in stored_batches(stage.broker.folder, stage.name) if not batch.is_control]
+    epochs = [batch.producer_epoch for batch in batches]
+    if len(set(epochs)) == 1:
+        raise CannotDo("its transactions are of version 1")
+    assert epochs == list(range(epochs[0], epochs[0] + 3))
 
 
 @feature(_GROUP, "read committed", "Nothing behind an open transaction is given to who reads what is committed.")
