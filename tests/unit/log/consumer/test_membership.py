@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import re
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -329,16 +330,19 @@ def test_closing_the_directory_leaves_all_groups(tmp_path: Path) -> None:
 
 
 def test_members_of_a_process_that_was_killed_are_removed(tmp_path: Path) -> None:
-    with opened(tmp_path) as data:
+    with opened(tmp_path / "data") as data:
+        write(data.log(*T0), 0, 20)
         first, second = Consumer(data, GROUP), Consumer(data, GROUP, group_instance_id="one")
         first.subscribe(["t"])
+        first.poll(max_records=5)
+        first.commit()
         second.subscribe(["t"])
-        hosts = group_hosts(data)
-        hosts.members.leave_all = lambda: None  # type: ignore[method-assign] # as if it were killed
-    with opened(tmp_path) as data, Consumer(data, GROUP, group_instance_id="one") as consumer:
+        killed = shutil.copytree(tmp_path / "data", tmp_path / "killed", ignore=shutil.ignore_patterns(".lock"))
+    with opened(killed) as data, Consumer(data, GROUP, group_instance_id="one") as consumer:
         assert [member.member_epoch for member in members(data).values()] == [-2]
         consumer.subscribe(["t"])
         assert consumer.assignment() == [T0, T1]
+        assert numbers(consumer.poll(max_records=2)) == [5, 6]  # from the commit on
 
 
 def test_members_stay_when_the_state_is_loaded_again(data: DataDirectory) -> None:
