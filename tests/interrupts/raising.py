@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import octavo
 
-# `forget` is what `WeakCallbacks` gives to its weak references, `_raise_again` is below.
-_FINALIZERS: Final = ("__del__", "forget", "_raise_again")
+# `forget` is what `WeakCallbacks` gives to its weak references, `abandon` what a consumer that is gone calls, and
+# `_raise_again` is below.
+_FINALIZERS: Final = ("__del__", "forget", "abandon", "_raise_again")
 _OURS: Final = str(Path(octavo.__file__).parent)
 _HARMLESS: Final = ("records", "schemas", "spark")  # which change nothing, and take most of the lines
 

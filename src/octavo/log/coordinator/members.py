@@ -82,6 +82,7 @@ class Member:
         self._notice: Final = notice
         self._lock: Final = make_rlock()
         self._topics: frozenset[str] = frozenset()
+        self._has_joined = False  # or has tried to: if that was interrupted, the coordinator may know it
         self._is_over = False
         self._next_beat = self._last_poll = time.monotonic()
         self._interval_s = 0.0
@@ -189,6 +190,7 @@ class Member:
             self.error = None
             self._next_beat = time.monotonic() + _SOON_S  # if the coordinator fails now
             self._groups.members.add(self)
+            self._has_joined = True
             answer = self._ask(self.epoch)
             if answer.error_code in _LOST and self.epoch != JOIN_EPOCH:
                 self._lose()
@@ -219,7 +221,7 @@ class Member:
         self._notice.is_there = True
 
     def _leave(self) -> None:
-        if self.epoch != JOIN_EPOCH and not self.is_lost:
+        if self._has_joined and not self.is_lost:
             self._ask(LEAVE_EPOCH if self.config.instance_id is None else STATIC_LEAVE_EPOCH)
 
     def _check_member(self) -> None:
@@ -297,13 +299,14 @@ class Members:
         return frozenset(member.member_id for member in self._members)
 
     def add(self, member: Member) -> None:
-        """Look after a member from now on."""
+        """Look after a member from now on. Call this before it joins, since it may be interrupted anywhere."""
         with self._lock:
             if member not in self._members:
                 self._members |= {member}
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="octavo-members", daemon=True)
-                self._thread.start()
+            if self._thread is None or not self._thread.is_alive():
+                thread = threading.Thread(target=self._run, name="octavo-members", daemon=True)
+                thread.start()
+                self._thread = thread
 
     def remove(self, member: Member) -> None:
         """Look after a member no longer."""

@@ -23,6 +23,7 @@ from octavo.errors import ConsumerError, CoordinatorRefused, ErrorCode, MemberFe
 from octavo.log import DataDirectory, Log
 from octavo.log.consumer import Consumer, OffsetAndMetadata
 from octavo.log.coordinator.coordinator import group_hosts
+from octavo.log.coordinator.members import Member
 from octavo.log.names import TopicPartition
 from tests.crash.storage import FastStorage
 from tests.unit.log.consumer.parts import T0, T1, numbers, opened, write
@@ -351,6 +352,22 @@ def test_members_stay_when_the_state_is_loaded_again(data: DataDirectory) -> Non
         group_hosts(data).host_for("g").resign()
         assert members(data).keys() == {consumer.memberid()}
         consumer.commit({T0: 0})
+
+
+def test_a_join_whose_answer_was_lost_is_taken_back(data: DataDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(member: Member, answer: object) -> None:
+        if threading.current_thread() is threading.main_thread():  # not in that of the members
+            raise KeyboardInterrupt
+
+    consumer = Consumer(data, GROUP)
+    with monkeypatch.context() as patched:
+        patched.setattr(Member, "_take_notice", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.subscribe(["t"])
+    until(lambda: members(data) == {})
+    consumer.subscribe(["t"])
+    assert consumer.assignment() == [T0, T1]
+    consumer.close()
 
 
 def test_a_fork_is_no_member(data: DataDirectory) -> None:
