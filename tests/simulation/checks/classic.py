@@ -125,18 +125,17 @@ class ClassicCheck(Check):
         group.seen_ms[member] = self._now_ms()
 
     def died(self, handled: tuple[str, Ask] | None) -> None:
+        ask = None if handled is None else handled[1]
         for name, group in self._groups.items():
             group.gone.clear()  # a group is written to the log as it is when the leader has brought the assignments
             group.present.clear()
-            generation = group.of(group.generation)
-            if generation.is_lasting:
-                continue
-            ask = None if handled is None else handled[1]
-            if ask is not None and ask.api_key == SYNC_GROUP and ask.content["group_id"] == name:
-                generation.leader, group.maybe = None, group.generation  # it may last or not
-            else:
-                del group.generations[group.generation]
             group.generation = max((each for each, known in group.generations.items() if known.is_lasting), default=0)
+            for number in [each for each in group.generations if each > group.generation]:
+                is_brought = ask is not None and ask.api_key == SYNC_GROUP and ask.content["group_id"] == name
+                if is_brought and ask is not None and ask.content["generation_id"] == number:
+                    group.generations[number].leader, group.maybe = None, number  # it may last or not
+                else:
+                    del group.generations[number]
 
     def started(self) -> None:
         for group in self._groups.values():

@@ -36,6 +36,10 @@ class CommitCheck(Check):
     def _of(self, key: Key) -> set[Stored]:
         return self._possible.setdefault(key, {_NOTHING})
 
+    def _pending(self) -> list[Key]:
+        """Return where transactions commit that have not ended."""
+        return [key for transaction in self._undecided for key in transaction.offsets]
+
     def _next_number(self) -> int:
         self._number += 1
         return self._number
@@ -72,13 +76,13 @@ class CommitCheck(Check):
             for key, offset in _asked(ask):
                 self._of(key).add((number, offset))
         elif ask.api_key == DELETE_GROUPS:
-            for key, known in self._possible.items():
+            for key in {*self._possible, *self._pending()}:
                 if key[0] in ask.content["groups_names"]:
-                    known.add((number, -1))
+                    self._of(key).add((number, -1))
         elif ask.api_key == OFFSET_DELETE:
-            for key, known in self._possible.items():
+            for key in {*self._possible, *self._pending()}:
                 if key[0] == ask.content["group_id"]:
-                    known.add((number, -1))
+                    self._of(key).add((number, -1))
 
     def decided(self, transaction: Transaction, *, is_committed: bool) -> None:
         """Note what became of a transaction."""
@@ -91,7 +95,7 @@ class CommitCheck(Check):
 
     def _forget(self, groups: Iterable[str]) -> None:
         number = self._next_number()
-        for key in list(self._possible):
+        for key in {*self._possible, *self._pending()}:
             if key[0] in groups:
                 self._possible[key] = {(number, -1)}
 
