@@ -284,6 +284,16 @@ class TransactionShard(Shard):
         )
         self.timers.set((_MARKERS, transactional_id), self.now.clock_ms + _RETRY_MARKERS_MS)
 
+    def is_decided(self, wanted: WriteMarkers) -> bool:
+        """Return whether markers belong to a transaction that is decided and not complete yet."""
+        value = self.transactions.get(wanted.transactional_id)
+        return (
+            value is not None
+            and value.transaction_status in PREPARED
+            and (value.producer_id, value.producer_epoch) == wanted.producer
+            and value.transaction_last_update_timestamp_ms == wanted.decided_ms
+        )
+
     def markers_written(self, transactional_id: str, producer: Producer) -> None:
         """Complete a transaction, all of whose partitions have the marker."""
         value = self.transactions.get(transactional_id)

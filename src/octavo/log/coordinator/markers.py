@@ -63,6 +63,8 @@ class Markers:
     def _write(self, host: Host[TransactionShard], wanted: WriteMarkers, durable: bool) -> None:
         done = 0
         try:
+            if not host.ask(lambda shard: shard.is_decided(wanted)):
+                return  # what was left of them was written by another thread, and the next transaction may be open
             for partition in wanted.partitions:
                 if not (wanted.is_repeated and self._has_ended(wanted, partition)):
                     self._mark(host, wanted.producer, partition, commit=wanted.commit, since_ms=wanted.decided_ms)

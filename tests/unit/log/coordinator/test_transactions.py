@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from octavo.coordinator.transactions.requests import WriteMarkers
 from octavo.coordinator.transactions.transaction_shard import LAST_EPOCH, partitions_of
 from octavo.errors import (
     ErrorCode,
@@ -21,7 +22,7 @@ from octavo.errors import (
 from octavo.log import DataDirectory, Log
 from octavo.log.coordinator import OffsetAndMetadata, ProducerIdentity, markers
 from octavo.log.coordinator.coordinator import transaction_hosts
-from octavo.log.coordinator.markers import write_marker
+from octavo.log.coordinator.markers import Markers, write_marker
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
 from octavo.records import BatchBuilder, read_batches
@@ -436,3 +437,25 @@ def test_markers_that_take_long_are_not_written_twice(tmp_path: Path, monkeypatc
         coordinator.end_transaction("id", producer, commit=True)
         assert written == [T0.folder, T1.folder]
         assert states(data)[-2:] == [TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT]
+
+
+def test_markers_that_come_late_do_not_end_the_next_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as data:
+        coordinator = data.coordinator
+        producer = coordinator.init_producer_id("id")
+        host = transaction_hosts(data).host_for("id")
+        left: list[WriteMarkers] = []
+        coordinator.add_partitions("id", producer, [T0])
+        send(data, producer, T0, b"a", 0)
+        with monkeypatch.context() as patched:
+            patched.setattr(Markers, "write", lambda self, host, wanted, durable: left.append(wanted))
+            coordinator.end_transaction("id", producer, commit=True)  # another thread is to write them
+        host.run(lambda shard: shard.repeat_markers("id"))  # but their time comes before
+        coordinator.add_partitions("id", producer, [T0])
+        send(data, producer, T0, b"b", 1)
+        transaction_hosts(data).markers.write(host, left[0], False)
+        assert len(data.log(*T0).producers.open_transactions) == 1
+        coordinator.end_transaction("id", producer, commit=False)
+        assert committed(data, T0) == [b"a"]
