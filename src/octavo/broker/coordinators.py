@@ -295,7 +295,9 @@ class Coordinators:
             host.tick()
         except (OctavoError, OSError) as error:
             self._troubles.failed(_TROUBLE, error)
-            self._not_before_ms = self._directory.monotonic_ms() + _FAILED_MS
+            now_ms = self._directory.monotonic_ms()
+            if host.next_ms is not None and host.next_ms <= now_ms:  # it would be tried again at once
+                self._not_before_ms = now_ms + _FAILED_MS
 
     def _catch_up(self, host: Host[Any]) -> None:
         try:

@@ -71,6 +71,7 @@ class Shard(ABC):
         self.timers: Final = Timers(self.journal)
         self.now = Now(0, 0)
         self.end_offset = 0  # of the log; whoever runs the shard sets it before each call
+        self._due: Key | None = None  # what `tick` had happen last
         self._records: list[tuple[bytes, bytes | None]] = []
         self._producer: Producer | None = None
         self._answers: list[tuple[Ticket, Any]] = []
@@ -103,9 +104,16 @@ class Shard(ABC):
         def expire() -> None:
             key = self.timers.take_due(now.clock_ms)
             assert key is not None
+            self._due = key
             self.expired(key)
 
         return self.run(expire, now)
+
+    def put_off(self, delay_ms: int) -> None:
+        """Have later what `tick` had happen last, and what could not be written: others must not wait for it."""
+        assert self._due is not None
+        self.timers.set(self._due, self.now.clock_ms + delay_ms)
+        self.journal.keep(self.journal.mark())
 
     def keep(self, outcome: Outcome) -> None:
         """Note that the records of an outcome are committed."""

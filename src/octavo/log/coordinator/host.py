@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from octavo.coordinator.shard import Now, Origin, Outcome, Producer, Shard
-from octavo.errors import OctavoError
+from octavo.coordinator.shard import Now, Origin, Outcome, Producer, Shard, Ticket
+from octavo.errors import AppendRefused, LogError, OctavoError
 from octavo.log.append.readiness import ALLOWANCE, MustWait, TakesLong, Unfinished, Unperformed, is_quick
 from octavo.log.coordinator.internal_topic import replay
 from octavo.log.log import Log
@@ -38,6 +38,7 @@ S = TypeVar("S", bound=Shard)
 ReadKey = Callable[[bytes], CoordinatorKey[Any] | UnknownKey]
 
 _MAX_RECORDS: Final = 512 << 10  # bytes of the records of a batch
+_PUT_OFF_MS: Final = 500  # until that is tried again which could not be written at its time, as in Kafka
 
 
 class _AtOnce:
@@ -90,6 +91,7 @@ class Host(Generic[S]):
         self._lock: Final = make_rlock()
         self._at_once: Final = _AtOnce(self._lock)
         self._shard: S | None = None  # loaded when first needed, and again after a write whose end is not known
+        self._last: S | None = None  # the one that was in use last: somebody may still wait there for an answer
         self._next_ms: int | None = None
 
     def run(self, action: Callable[[S], object], *, durable: bool = False, finishes: bool = False) -> None:
@@ -116,19 +118,34 @@ class Host(Generic[S]):
             return question(self._loaded())
 
     def tick(self) -> None:
-        """Have everything happen whose time has come."""
+        """Have everything happen whose time has come.
+
+        What cannot happen, such as a record that is too large, keeps nothing else from happening: it is tried again
+        later, and the first such exception is raised in the end. Where nothing can be written, that is raised at once.
+        """
+        failed: Exception | None = None
         while True:
             with self.held():
                 if self._next_ms is None:
-                    return
+                    break
                 shard = self._loaded()  # if the end of the last write is not known, from the log
                 shard.end_offset = self.log.end_offset
-                outcome = shard.tick(self._now())
+                try:
+                    outcome = shard.tick(self._now())
+                    if outcome is not None:
+                        self._write(shard, outcome, durable=False)
+                except Exception as error:
+                    if self._shard is not shard or not _is_of_one(error):
+                        raise
+                    shard.put_off(_PUT_OFF_MS)
+                    failed = failed or error
+                    continue
                 if outcome is None:
                     self._next_ms = shard.timers.next_ms
-                    return
-                self._write(shard, outcome, durable=False)
+                    break
             self._hand_over(outcome)
+        if failed is not None:
+            raise failed
 
     @property
     def next_ms(self) -> int | None:
@@ -152,12 +169,10 @@ class Host(Generic[S]):
     def resign(self) -> None:
         """Give the partition up: answer those who wait, and forget the state."""
         with self._lock:
-            shard, self._shard = self._shard, None
+            self._shard = None
             self._next_ms = None
-            if shard is None:
-                return
-            outcome = shard.run(shard.resign, self._now())
-        for ticket, answer in outcome.answers:
+            answers = self._give_up()
+        for ticket, answer in answers:
             ticket(answer)
 
     # ------------------------------------------------------------------------------------------------------------ parts
@@ -202,7 +217,7 @@ class Host(Generic[S]):
             self.log.append(batches, origin=AppendOrigin.COORDINATOR)
 
     def _keep(self, shard: S) -> None:
-        self._shard = shard
+        self._shard = self._last = shard
         self._next_ms = shard.timers.next_ms
         self._noticed(shard)
 
@@ -220,6 +235,8 @@ class Host(Generic[S]):
         if self._shard is None:
             if ALLOWANCE.left is not None:
                 raise MustWait
+            for ticket, answer in self._give_up():
+                ticket(answer)
             shard = self._make()
             replay(self.log, 0, lambda batch: apply_batch(shard, batch, self._read_key))
             shard.journal.keep(shard.journal.mark())
@@ -230,6 +247,11 @@ class Host(Generic[S]):
         assert self._shard is not None
         return self._shard
 
+    def _give_up(self) -> list[tuple[Ticket, Any]]:
+        """Forget the shard that was in use, and return the answers for those who wait there."""
+        shard, self._last = self._last, None
+        return [] if shard is None else shard.run(shard.resign, self._now()).answers
+
     def _finish_loading(self, outcome: Outcome) -> None:
         """Do what was left undone, while nobody else gets to the shard. If that fails, nothing is loaded."""
         try:
@@ -238,6 +260,13 @@ class Host(Generic[S]):
         except BaseException:
             self._shard = None
             raise
+
+
+def _is_of_one(error: Exception) -> bool:
+    """Return whether something could not be written for a reason of its own, which others do not have."""
+    if isinstance(error, LogError | OSError):
+        return isinstance(error, AppendRefused)
+    return not isinstance(error, TakesLong)
 
 
 def apply_batch(shard: Shard, batch: Batch, read_key: ReadKey) -> None:
