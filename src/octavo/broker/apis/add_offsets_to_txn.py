@@ -54,7 +54,3 @@ def add_offsets_to_txn(broker: Broker, request: Request) -> Answer:
 
     # Clients ask this before they look for the coordinator of the group, and Kafka need not have the topic for it.
     return Later(create_and_add) if coordinators.is_topic_missing(CONSUMER_OFFSETS) else add()
-
-
-def _itself(code: ErrorCode) -> ErrorCode:
-    return code

@@ -1,6 +1,7 @@
 """UpdateFeatures (57): raise the level of a feature of the cluster, which decides which records its metadata may have.
 
-The features here are `metadata.version` and `group.version`. They cannot be lowered: that might lose metadata.
+The features here are `metadata.version`, `group.version` and `transaction.version`. They cannot be lowered: that might
+lose metadata.
 Versions: 1 has kinds of updates and `validate_only`, 2 answers for the request as a whole.
 """
 
