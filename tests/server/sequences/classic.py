@@ -235,8 +235,8 @@ def times_that_are_not_allowed(s: Script) -> None:
     a.join(session_timeout_ms=1_800_000)
     a.join(group_id="")
     a.join(group_id="", version=1)
-    a.join(rebalance_timeout_ms=-1)
-    a.join(member_id="", group_instance_id="")
+    a.join(rebalance_timeout_ms=-1, group_id=s.named("other"), member_id="", version=3)
+    a.join(group_id=s.named("third"), member_id="", group_instance_id="")
 
 
 @sequence()

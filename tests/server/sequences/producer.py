@@ -34,7 +34,11 @@ class Producer:
         """Ask for an identity, as a producer that has just started."""
         content = {"transactional_id": self.transactional_id, "transaction_timeout_ms": TIMEOUT_MS}
         content |= {"producer_id": -1, "producer_epoch": -1, "enable2_pc": False, "keep_prepared_txn": False}
-        answer = self.client.ask(keys.INIT_PRODUCER_ID, version, content | changes)
+        # Kafka answers so while it fetches a block of ids, too.
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        answer = self.client.until(
+            lambda each: each.error_code != loading, keys.INIT_PRODUCER_ID, version, content | changes
+        )
         if isinstance(answer, SimpleNamespace) and answer.error_code == ErrorCode.NONE:
             self.id, self.epoch, self.sequence = answer.producer_id, answer.producer_epoch, 0
         self.settle()  # a transaction may be aborted now
