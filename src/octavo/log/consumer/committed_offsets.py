@@ -18,7 +18,7 @@ from octavo.log.view import Isolation
 from octavo.log.watched.watched_directory import WatchedDirectory
 
 if TYPE_CHECKING:
-    from octavo.log.coordinator.members import Member
+    from octavo.log.coordinator.member import Member
 
 
 class Positions(Protocol):

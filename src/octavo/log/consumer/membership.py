@@ -1,6 +1,6 @@
 """A consumer in its group: `Membership`.
 
-The coordinator assigns partitions to the members of a group (see `log/coordinator/members.py`). A consumer takes notice
+The coordinator assigns partitions to the members of a group (see `log/coordinator/member.py`). A consumer takes notice
 when it polls: first it commits what was read of the partitions that it has to give back, if auto-commit is on, and
 calls `on_revoke`; then it gives them back; then it begins with those that it gets. No other member gets a partition
 before the one that has it has given it back. So every record is read by one of them, and none is left out.
@@ -27,7 +27,7 @@ from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition
 
 if TYPE_CHECKING:
-    from octavo.log.coordinator.members import Member
+    from octavo.log.coordinator.member import Member
 
 Subscription = frozenset[str] | re.Pattern[str]
 OnRebalance = Callable[[Any, list[TopicPartition]], object]  # is called with the consumer, and with partitions
@@ -93,7 +93,7 @@ class Membership:
 
     def _new_member(self) -> Member:
         from octavo.log.coordinator.coordinator import group_hosts
-        from octavo.log.coordinator.members import Member, MemberConfig
+        from octavo.log.coordinator.member import Member, MemberConfig
 
         config = self._config
         assert config.group_id is not None

@@ -40,7 +40,8 @@ from octavo.log.coordinator.host import Host, apply_batch
 from octavo.log.coordinator.hosts import Hosts
 from octavo.log.coordinator.internal_topic import replay
 from octavo.log.coordinator.known_topics import KnownTopics
-from octavo.log.coordinator.members import CLIENT_HOST, Member, Members
+from octavo.log.coordinator.member import CLIENT_HOST, Member
+from octavo.log.coordinator.members import Members
 from octavo.log.coordinator.offset_and_metadata import OffsetAndMetadata
 from octavo.log.metadata.image import GROUP_RESOURCE
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition

@@ -23,7 +23,7 @@ from octavo.errors import ConsumerError, CoordinatorRefused, ErrorCode, MemberFe
 from octavo.log import DataDirectory, Log
 from octavo.log.consumer import Consumer, OffsetAndMetadata
 from octavo.log.coordinator.coordinator import group_hosts
-from octavo.log.coordinator.members import Member
+from octavo.log.coordinator.member import Member
 from octavo.log.names import TopicPartition
 from tests.crash.storage import FastStorage
 from tests.unit.log.consumer.parts import T0, T1, numbers, opened, write
