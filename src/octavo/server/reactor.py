@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import math
 import os
 import select
 import signal
@@ -291,8 +292,9 @@ class Reactor:
         if self._is_stopping:
             self._close(connection)
             return
-        self._number += 1
-        heapq.heappush(self._deadlines, (answer.deadline, self._number, answer))
+        if answer.deadline < math.inf:
+            self._number += 1
+            heapq.heappush(self._deadlines, (answer.deadline, self._number, answer))
         self._waiting[answer] = connection
         self._broker.watch(answer)
 

@@ -55,7 +55,10 @@ class ClassicMember(NamedTuple):
 
     def metadata(self, protocol_name: str | None) -> bytes:
         """Return what it says to an assignor."""
-        return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        return b""
 
 
 class ClassicGroup(Group):
