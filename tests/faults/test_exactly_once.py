@@ -126,5 +126,6 @@ def test_everything_is_transformed_exactly_once(tmp_path: Path, kafka_broker: Ju
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_everything_is_transformed_exactly_once_in_many_kills(tmp_path: Path, kafka_broker: Judge) -> None:
     kill_while_transforming(tmp_path, kafka_broker, kills=60, seed=int.from_bytes(os.urandom(4)), count=400)
