@@ -19,8 +19,8 @@ DIFFERENCES: Final = (
     "UNKNOWN_SERVER_ERROR, if others stand beside it.",
     "Messages of errors do not print Java objects, where Kafka's do. If several settings have unknown names, they tell "
     "the first, and Kafka's any.",
-    "Of the cluster's features only `metadata.version` and `group.version` are told. `min.insync.replicas` has no "
-    "default of the cluster.",
+    "Of the cluster's features only `metadata.version`, `group.version` and `transaction.version` are told. "
+    "`min.insync.replicas` has no default of the cluster.",
     "DescribeConfigs tells of a broker the settings that are honoured, gives no documentation, and finds no loggers. "
     "Settings of groups and of client metrics are kept, and have no effect.",
     "UpdateFeatures knows no other feature either, and lowers none. DescribeQuorum names no listener: there is none "
