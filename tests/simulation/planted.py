@@ -78,8 +78,8 @@ PLANTED: Final = (
     Planted(
         "a partition of a transaction gets no marker",
         "log/coordinator/markers.py",
-        "        for partition in wanted.partitions:\n            if not (wanted",
-        "        for partition in wanted.partitions[:2]:\n            if not (wanted",
+        "for partition in wanted.partitions:",
+        "for partition in wanted.partitions[:2]:",
     ),
     Planted(
         "a decided transaction is not completed after a restart",
