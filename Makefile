@@ -89,6 +89,7 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 	$(BIN)/python -m benchmarks spark_export
 	$(BIN)/python -m benchmarks spark_write
 	$(BIN)/python -m benchmarks broker
+	$(BIN)/python -m benchmarks groups
 
 soak: $(VENV)/ready-to-test kafka clients lakes ## what takes too long for every day
 	$(BIN)/pytest -m soak --timeout 0 $(TESTS) --deselect tests/soak/test_fuzz.py
