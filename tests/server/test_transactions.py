@@ -14,7 +14,8 @@ import pytest
 from octavo.broker.wire import api_keys
 from octavo.coordinator.transactions.transaction_shard import LAST_EPOCH, TransactionShard
 from octavo.errors import ErrorCode
-from octavo.log import Isolation
+from octavo.log import Isolation, Log
+from octavo.log.coordinator.markers import write_marker
 from octavo.records import BatchBuilder
 from octavo.schemas.transaction_state import TransactionLogKey
 from octavo.server.serving import Server, serve
@@ -270,6 +271,25 @@ def test_a_marker_ends_a_transaction_that_hangs(broker: Server, producer: Transa
     assert codes == {"t": ErrorCode.NONE, "none": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert log.last_stable_offset == log.end_offset
     assert producer.end(5, commit=False) == ErrorCode.NONE
+
+
+def test_records_that_get_to_the_log_after_the_marker_are_refused(
+    broker: Server, producer: Transactional, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = Log.append
+
+    def late(log: Log, batches: bytes, **options: Any) -> Any:
+        if "within" in options:  # another thread is faster
+            write_marker(log, producer.producer_id, producer.epoch, 0, commit=False, timestamp_ms=0)
+        return append(log, batches, **options)
+
+    assert producer.init() == ErrorCode.NONE
+    assert producer.add(0) == [ErrorCode.NONE]
+    assert producer.produce(b"first", 0, 11)[0] == ErrorCode.NONE
+    with monkeypatch.context() as patched:
+        patched.setattr(Log, "append", late)
+        assert producer.produce(b"late", 1, 11)[0] == STATE
+    assert not broker.directory.log("t", 0).producers.has_open(producer.producer_id, producer.epoch)
 
 
 def test_a_transaction_whose_time_is_over_is_aborted(broker: Server, producer: Transactional) -> None:

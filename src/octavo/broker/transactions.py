@@ -37,12 +37,6 @@ def fenced_before(version: int, since: int, code: ErrorCode) -> ErrorCode:
     return ErrorCode.INVALID_PRODUCER_EPOCH if is_old else code
 
 
-def is_open(log: Log, producer: Producer) -> bool:
-    """Return whether a producer has a transaction open in a log, so that its partition was verified before."""
-    entry = log.producers.entries.get(producer.id)
-    return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == producer.epoch
-
-
 def is_fenced(log: Log, producer: Producer) -> bool:
     """Return whether a log has seen a larger epoch of a producer, so that its coordinator need not be asked."""
     entry = log.producers.entries.get(producer.id)

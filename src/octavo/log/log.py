@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
-from octavo.errors import FormatError, InvalidInput, OffsetOutOfRange, PolicyViolation
+from octavo.errors import AppendRefused, ErrorCode, FormatError, InvalidInput, OffsetOutOfRange, PolicyViolation
 from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.compaction.compacting import MAP_MEMORY, Compaction
@@ -196,8 +196,18 @@ class Log(ReadableLog):
 
     # --------------------------------------------------------------------------------------------------------- append
 
-    def append(self, batches: Buffer, *, origin: Origin = Origin.CLIENT, now_ms: int | None = None) -> Appended:
+    def append(
+        self,
+        batches: Buffer,
+        *,
+        origin: Origin = Origin.CLIENT,
+        now_ms: int | None = None,
+        within: tuple[int, int] | None = None,
+    ) -> Appended:
         """Append as the leader: check as Kafka's broker does, assign offsets, write.
+
+        within: the id and the epoch of a producer whose transaction must be open here; INVALID_TXN_STATE if it has
+            ended meanwhile
 
         A batch is checked as Kafka checks a client's. Kafka accepts only one batch at a time; here several are allowed,
         and either all of them are appended or none. None is appended if an idempotent producer has sent them before.
@@ -210,6 +220,9 @@ class Log(ReadableLog):
             raise MustWait
         try:
             state.check_ready()
+            if within is not None and not state.producers.has_open(*within):
+                why = f"the transaction of producer {within[0]} with epoch {within[1]} is not open in {state.partition}"
+                raise AppendRefused(ErrorCode.INVALID_TXN_STATE, why)
             return self._appender.append(batches, origin, state.clock() if now_ms is None else now_ms)
         finally:
             state.lock.release()

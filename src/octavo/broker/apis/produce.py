@@ -17,7 +17,7 @@ from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.kafka_words import record_problem
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
-from octavo.broker.transactions import ADDS_FROM, is_fenced, is_open, told_to_producer, verified
+from octavo.broker.transactions import ADDS_FROM, is_fenced, told_to_producer, verified
 from octavo.broker.wire.produce import PartitionProduce, PartitionResult, ProduceRequest, read_produce, write_produce
 from octavo.coordinator.shard import Producer
 from octavo.coordinator.transactions.requests import Partition
@@ -167,6 +167,7 @@ def _append_verified(
     """Append what is part of a transaction, which does not end before that is done."""
     places: dict[Key, Partition] = {}
     fenced: Appended = {}
+    opened: dict[Key, Producer] = {}
     producers: set[Producer] = set()
     for key, each in wanted.items():
         found = broker.led_log(each.topic, each.partition)
@@ -175,7 +176,9 @@ def _append_verified(
             producers.add(producer)
             if is_fenced(found.log, producer):
                 fenced[key] = PartitionResult(each.partition, ErrorCode.INVALID_PRODUCER_EPOCH)
-            elif not is_open(found.log, producer):
+            elif found.log.producers.has_open(*producer):  # it was verified before; the log sees whether it ends now
+                opened[key] = producer
+            else:
                 places[key] = (found.topic.name, each.partition)
     if len(producers) > 1:
         code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -185,7 +188,7 @@ def _append_verified(
     wanted = {key: each for key, each in wanted.items() if key not in fenced}
     if not places:
         for key, each in wanted.items():
-            appended[key] = _append(broker, each)
+            appended[key] = _append(broker, each, opened.get(key))
         return
     with verified(broker, transactional_id, producers.pop(), list(places.values()), adds=version >= ADDS_FROM) as codes:
         for key, each in wanted.items():
@@ -195,7 +198,7 @@ def _append_verified(
             elif key in places and version >= ADDS_FROM and (late := _begins_late(broker, each)) is not None:
                 appended[key] = _failed(late, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
             else:
-                appended[key] = _append(broker, each)
+                appended[key] = _append(broker, each, opened.get(key))
 
 
 def _begins_late(broker: Broker, wanted: PartitionProduce) -> Log | None:
@@ -284,7 +287,8 @@ def _batch_problem(version: int, records: memoryview | None) -> int:
     return ErrorCode.INVALID_RECORD if _batch_size(records, size) else 0
 
 
-def _append(broker: Broker, wanted: PartitionProduce) -> PartitionResult:
+def _append(broker: Broker, wanted: PartitionProduce, within: Producer | None = None) -> PartitionResult:
+    """Append to a partition. `within`: the producer whose transaction is open there, and must not have ended."""
     partition, records = wanted.partition, wanted.records
     found = broker.led_log(wanted.topic, partition)
     if isinstance(found, int):
@@ -293,7 +297,7 @@ def _append(broker: Broker, wanted: PartitionProduce) -> PartitionResult:
     if found.topic.is_internal:
         return PartitionResult(partition, ErrorCode.INVALID_TOPIC_EXCEPTION)
     try:
-        done = found.log.append(records)
+        done = found.log.append(records, within=within)
     except AppendRefused as error:
         if not error.record_errors:
             return _failed(found.log, error.code)

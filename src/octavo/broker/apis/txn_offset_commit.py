@@ -12,7 +12,7 @@ from octavo.broker.answers import Answer, Parts
 from octavo.broker.apis.offset_commit import SortedOffsets
 from octavo.broker.at_once import at_once_or_later
 from octavo.broker.request import Request
-from octavo.broker.transactions import is_fenced, is_open, verified
+from octavo.broker.transactions import is_fenced, verified
 from octavo.broker.wire.api_keys import TXN_OFFSET_COMMIT
 from octavo.broker.wire.messages import write_response
 from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
@@ -65,8 +65,6 @@ def _commit(broker: Broker, transactional_id: str, commit: CommitRequest, versio
     log = broker.directory.log(*partition)
     if is_fenced(log, commit.producer):
         return CommitAnswer(ErrorCode.INVALID_PRODUCER_EPOCH)
-    if is_open(log, commit.producer):
-        return broker.coordinators.commit(commit)
     adds = version >= _ADDS_FROM
     with verified(broker, transactional_id, commit.producer, [partition], adds=adds) as codes:
         code = codes[partition]

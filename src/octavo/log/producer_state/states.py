@@ -272,6 +272,11 @@ class ProducerStates:
         self.on_high_watermark(high_watermark)
         return self.first_unstable_offset
 
+    def has_open(self, producer_id: int, epoch: int) -> bool:
+        """Return whether a producer has a transaction open, with the same epoch."""
+        entry = self.entries.get(producer_id)
+        return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
+
     @property
     def open_transactions(self) -> Mapping[int, int]:
         """The ids of producers with an open transaction, by the first offset of the transaction."""
