@@ -314,6 +314,8 @@ class ClassicGroup(Group):
                     assignment=each.assignment,
                 )
             )
+        if self.leader_id not in self.members:  # the records of a damaged log may say anything
+            self.leader_id = min(self.members, default=None)
         self.protocol_type = value.protocol_type or None
         self.subscribed_topics = self._subscribed_topics()
 

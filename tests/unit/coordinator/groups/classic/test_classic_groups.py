@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,8 +20,9 @@ from octavo.coordinator.groups.classic.requests import (
 )
 from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.errors import ErrorCode
+from octavo.schemas.consumer_offsets.classic_groups import GroupMetadataValue
 from octavo.schemas.consumer_protocol import ConsumerProtocolSubscription
-from octavo.schemas.versioned import write_value
+from octavo.schemas.versioned import read_value, write_value
 from tests.unit.coordinator.groups.running import Running
 
 GROUP = "g"
@@ -408,3 +410,18 @@ def test_whoever_waits_is_told_that_another_coordinator_has_the_group() -> None:
     _, waiting = group.new()
     group.do(lambda shard: shard.resign())
     assert waiting.answer.error_code == ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_leader_of_whom_nothing_else_is_known_does_not_stop_a_group(is_empty: bool) -> None:
+    group = Group()
+    group.stable()
+    (key, value), producer = group.log[-1]  # type: ignore[misc] # a record, no marker
+    assert isinstance(value, bytes)
+    stored = read_value(GroupMetadataValue, value)
+    damaged = replace(stored, leader="nobody", members=() if is_empty else stored.members)
+    group.log.append(((key, write_value(damaged, 3)), producer))
+    group.reload()
+    member_id, joined = group.new()
+    group.pass_time(REBALANCE_MS)
+    assert (joined.answer.error_code, joined.answer.leader) == (ErrorCode.NONE, member_id)
