@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from octavo.broker.wire import api_keys
+from octavo.coordinator.groups.consumer import regex
 from octavo.coordinator.shard import Producer
 from octavo.coordinator.transactions.requests import WriteMarkers
 from octavo.errors import ErrorCode
@@ -79,6 +80,28 @@ def test_most_requests_are_answered_by_the_thread_that_serves(
     assert client.commit("t", 5) == ErrorCode.NONE
     assert appending == [_REACTOR]
     assert client.committed("t") == 5
+
+
+def test_a_long_regular_expression_is_compiled_by_another_thread(
+    client: GroupClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiling = noting_threads(monkeypatch, regex, "_compile")
+    pattern = "a" * 300
+    filters = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
+    listed = client.ask(api_keys.LIST_TRANSACTIONS, 2, **filters, transactional_id_pattern=pattern + "(")
+    assert listed.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert _REACTOR not in compiling
+    del compiling[:]
+    member = {"member_id": "m", "member_epoch": 0, "instance_id": None, "rack_id": None, "server_assignor": None}
+    subscription: dict[str, Any] = {
+        "subscribed_topic_names": None,
+        "subscribed_topic_regex": pattern,
+        "topic_partitions": [],
+    }
+    joining = {"group_id": "regex", "rebalance_timeout_ms": 60_000, **member, **subscription}
+    answer = client.ask(api_keys.CONSUMER_GROUP_HEARTBEAT, 1, **joining)
+    assert (answer.error_code, answer.member_epoch) == (ErrorCode.NONE, 1)
+    assert compiling[0] != _REACTOR
 
 
 def test_a_commit_while_another_thread_changes_the_log(

@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def produce(client: Conversation, topic: str, value: bytes = b"one", *, records:
     assert answer.partition_responses[0].error_code == 0
 
 
-def noting_threads(monkeypatch: pytest.MonkeyPatch, kind: type, method: str) -> list[str]:
+def noting_threads(monkeypatch: pytest.MonkeyPatch, kind: type | ModuleType, method: str) -> list[str]:
     """Return the names of the threads that call the method from now on."""
     threads: list[str] = []
     really = getattr(kind, method)

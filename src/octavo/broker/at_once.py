@@ -7,12 +7,13 @@ everything that a request changes has happened, or nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from octavo.broker.answers import Later, Parked, Parts, Work
-from octavo.log.append.readiness import TakesLong, without_pause
+from octavo.log.append.readiness import ALLOWANCE, MustWait, TakesLong, without_pause
 
 A = TypeVar("A", bound=Parts | Parked)
+_LONG_REGEX: Final = 256  # characters
 
 
 def at_once_or_later(work: Callable[[], A]) -> A | Later:
@@ -32,3 +33,12 @@ def is_done_at_once(work: Callable[[], object]) -> bool:
     except TakesLong:
         return False
     return True
+
+
+def leave_long(regex: str | None) -> None:
+    """Raise `MustWait` if the thread must not pause, and a client's regular expression is long.
+
+    RE2 takes a quarter of a second to compile the worst of those that a request can have.
+    """
+    if regex is not None and len(regex) > _LONG_REGEX and ALLOWANCE.left is not None:
+        raise MustWait

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from octavo.broker.answers import Answer, Parts
+from octavo.broker.at_once import leave_long
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import CONSUMER_GROUP_HEARTBEAT
 from octavo.broker.wire.messages import write_response
 from octavo.coordinator.groups.consumer.requests import ConsumerHeartbeatAnswer, ConsumerHeartbeatRequest
+from octavo.coordinator.shard import Ticket
 from octavo.errors import ErrorCode
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
+    from octavo.coordinator.groups.group_shard import GroupShard
 
 FEATURE: Final = "group.version"  # from level 1 on, a cluster has consumer groups
 
@@ -52,12 +55,11 @@ def consumer_group_heartbeat(broker: Broker, request: Request) -> Answer:
 
         return heartbeat_problem(broker.coordinators.group_config, alive) or ConsumerHeartbeatAnswer(code)
 
-    return broker.coordinators.run(
-        alive.group_id,
-        lambda shard, ticket: shard.answer(ticket, shard.consumer.heartbeat(alive)),
-        write,
-        refuse,
-    )
+    def beat(shard: GroupShard, ticket: Ticket) -> None:
+        leave_long(alive.subscribed_topic_regex)
+        shard.answer(ticket, shard.consumer.heartbeat(alive))
+
+    return broker.coordinators.run(alive.group_id, beat, write, refuse)
 
 
 def _partitions(topics: Any) -> dict[UUID, set[int]] | None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from octavo.broker.answers import Answer, Parts
 from octavo.broker.apis.describe_transactions import state_name
+from octavo.broker.at_once import leave_long
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import LIST_TRANSACTIONS
 from octavo.broker.wire.messages import write_response
-from octavo.coordinator.groups.consumer.regex import check_regex, matching
-from octavo.coordinator.groups.consumer.requests import Refused
+from octavo.coordinator.groups.consumer.regex import matching, regex_problem
 from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.errors import ErrorCode
 from octavo.schemas.transaction_state import TransactionState
@@ -33,6 +33,7 @@ def list_transactions(broker: Broker, request: Request) -> Answer:
     pattern = getattr(asked, "transactional_id_pattern", None)
 
     def found_by(shard: TransactionShard) -> list[dict[str, Any]]:
+        leave_long(pattern)
         wanted = matching(pattern, shard.transactions) if pattern else shard.transactions.keys()
         return [
             {
@@ -47,7 +48,9 @@ def list_transactions(broker: Broker, request: Request) -> Answer:
             and (duration_ms < 0 or now_ms - value.transaction_start_timestamp_ms > duration_ms)
         ]
 
-    def write(found: list[dict[str, Any]], code: ErrorCode = ErrorCode.NONE) -> Parts:
+    def write(found: list[dict[str, Any]]) -> Parts:
+        leave_long(pattern)
+        code = ErrorCode.INVALID_REGULAR_EXPRESSION if pattern and regex_problem(pattern) else ErrorCode.NONE
         content = {
             "throttle_time_ms": 0,
             "error_code": code,
@@ -56,9 +59,4 @@ def list_transactions(broker: Broker, request: Request) -> Answer:
         }
         return [write_response(LIST_TRANSACTIONS, request.version, content)]
 
-    try:
-        if pattern:
-            check_regex(pattern)
-    except Refused as refused:
-        return write([], refused.error_code)
     return broker.coordinators.ask_all_transactions(found_by, write)

@@ -40,6 +40,7 @@ Partition = tuple[str, int]
 _VERSION: Final = 4  # of the values that Kafka 4.x writes
 _VERSION_WITH_EXPIRY: Final = 1  # the only one with a time at which an offset expires
 _NEVER: Final = -1
+_LATEST_MS: Final = (1 << 63) - 1
 _NOTHING: Final[dict[Any, Any]] = {}  # nobody changes it
 _GROUP_NOT_FOUND_SINCE: Final = 9  # the version of OffsetCommit that can say so
 
@@ -102,7 +103,7 @@ class CommittedOffsets:
             leader_epoch=-1 if expires else wanted.leader_epoch,  # that old version has no place for it
             metadata=wanted.metadata,
             commit_timestamp=now_ms,
-            expire_timestamp=now_ms + request.retention_time_ms if expires else _NEVER,
+            expire_timestamp=min(now_ms + request.retention_time_ms, _LATEST_MS) if expires else _NEVER,
             topic_id=NO_UUID if expires else wanted.topic_id,
         )
         key = OffsetCommitKey(group=request.group_id, topic=wanted.topic, partition=wanted.partition)
