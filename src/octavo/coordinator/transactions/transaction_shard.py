@@ -56,12 +56,18 @@ class TransactionShard(Shard):
     transactions: the last record of each transactional id
     """
 
-    def __init__(self, config: TransactionConfig, new_producer_id: Callable[[], int]) -> None:
+    def __init__(self, config: Callable[[], TransactionConfig], new_producer_id: Callable[[], int]) -> None:
+        """Begin without transactions. `config` returns the settings as they are now."""
         super().__init__()
-        self.config: Final = config
+        self._config: Final = config
         self.transactions: Final[Table[str, TransactionLogValue]] = Table(self.journal)
         self._last_epochs: Final[Table[str, int]] = Table(self.journal)  # before the present ones; lost at a restart
         self._new_producer_id: Final = new_producer_id
+
+    @property
+    def config(self) -> TransactionConfig:
+        """The settings, as they are now."""
+        return self._config()
 
     # ------------------------------------------------------------------------------------------------------- requests
 

@@ -111,8 +111,13 @@ class Transactions(Hosts[TransactionShard]):
         return host
 
     def _new_shard(self) -> TransactionShard:
-        level = self._data.feature_level(_FEATURE)
-        return TransactionShard(replace(self._config, transaction_version=level), self._next_producer_id)
+        return TransactionShard(self._current_config, self._next_producer_id)
+
+    def _current_config(self) -> TransactionConfig:
+        level = self._data.feature_level(_FEATURE)  # it can be raised while a broker runs
+        if level != self._config.transaction_version:
+            self._config = replace(self._config, transaction_version=level)
+        return self._config
 
     def _next_producer_id(self) -> int:
         if ALLOWANCE.left is not None:  # it may have to be written to the disk which are taken

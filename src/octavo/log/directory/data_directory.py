@@ -371,7 +371,7 @@ class DataDirectory(ClosedByWith):
 
     def feature_level(self, name: str) -> int:
         """Return the level of a feature of the cluster, such as `transaction.version`; 0 if it has none."""
-        return self.features.get(name, 0)
+        return self._metadata.image.features.get(name, 0)
 
     @property
     def features(self) -> Mapping[str, int]:

@@ -50,7 +50,7 @@ class Running:
         self.do(lambda ticket: self.shard.loaded())
 
     def _new(self) -> TransactionShard:
-        return TransactionShard(self.config, lambda: next(self.ids))
+        return TransactionShard(lambda: self.config, lambda: next(self.ids))
 
     def do(self, action: Callable[[Any], object], *, fails: bool = False) -> Any:
         told: list[Any] = []

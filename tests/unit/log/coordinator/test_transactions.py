@@ -416,6 +416,10 @@ def test_a_directory_of_an_older_cluster_gets_records_that_it_can_read(tmp_path:
         data.coordinator.add_partitions("id", producer, [T0])
         values = [record.value or b"" for record in data.log("__transaction_state", 0).reader().records()]
         assert [value[:2] for value in values] == [b"\x00\x00", b"\x00\x00"]
+        data._metadata._append([FeatureLevelRecord(name="transaction.version", feature_level=2)])
+        data.coordinator.add_partitions("id", producer, [T1])  # the level is raised while the directory is open
+        *_, last = data.log("__transaction_state", 0).reader().records()
+        assert (last.value or b"")[:2] == b"\x00\x01"
 
 
 def test_markers_that_take_long_are_not_written_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
