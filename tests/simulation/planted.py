@@ -12,7 +12,7 @@ import octavo
 
 _PACKAGE: Final = Path(octavo.__file__).parent
 _ROOT: Final = Path(__file__).parents[2]
-_CLASSIC: Final = "coordinator/groups/classic/classic_groups.py"
+_CLASSIC: Final = "coordinator/groups/classic"
 _TRANSACTIONS: Final = "coordinator/transactions/transaction_shard.py"
 _HOST: Final = "log/coordinator/host.py"
 
@@ -29,7 +29,7 @@ class Planted(NamedTuple):
 PLANTED: Final = (
     Planted(
         "a commit of an old generation is accepted",
-        "coordinator/groups/classic/group.py",
+        f"{_CLASSIC}/group.py",
         "if generation_id != self.generation_id:",
         "if generation_id > self.generation_id:",
     ),
@@ -41,19 +41,19 @@ PLANTED: Final = (
     ),
     Planted(
         "a generation has two leaders",
-        _CLASSIC,
+        f"{_CLASSIC}/rounds.py",
         "        group.protocol_name,\n        group.leader_id,\n        False,\n",
         "        group.protocol_name,\n        max(member_id, group.leader_id or ''),\n        False,\n",
     ),
     Planted(
         "a member gets the assignment of the generation before",
-        _CLASSIC,
+        f"{_CLASSIC}/syncs.py",
         'assignment = request.assignments.get(each.member_id, b"")',
         'assignment = each.assignment or request.assignments.get(each.member_id, b"")',
     ),
     Planted(
         "a parked join is forgotten when the member asks again",
-        _CLASSIC,
+        f"{_CLASSIC}/joins.py",
         "if member.join is not None:  # it asks again, by another connection",
         "if False:",
     ),
