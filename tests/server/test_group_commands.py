@@ -206,14 +206,14 @@ def test_the_coordinator_is_looked_for_again(run: Commands, monkeypatch: pytest.
 
 
 class _Odd(BrokerConnection):
-    """Answers with no group, or with several, where it was asked about one."""
+    """Answers with no group or topic, or with several, where it was asked about one."""
 
     count: int
 
     def ask(self, api_key: int, content: Content, *, newest: int | None = None) -> Struct:
         answer = super().ask(api_key, content, newest=newest)
-        for name in ("groups", "results"):
-            if hasattr(answer, name) and api_key != api_keys.LIST_GROUPS:
+        for name in ("groups", "results", "topics", "responses"):
+            if hasattr(answer, name) and api_key not in (api_keys.LIST_GROUPS, api_keys.METADATA):
                 setattr(answer, name, [*getattr(answer, name)] * self.count)
         return answer
 
@@ -226,3 +226,14 @@ def test_an_odd_answer_is_told(run: Commands, monkeypatch: pytest.MonkeyPatch, w
     told = run("groups", *words.split(), "--group", "odd")
     assert (told.code, told.out) == (2, "")
     assert "asked about group odd alone" in told.err
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_an_odd_answer_about_a_topic_is_told(run: Commands, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    assert run("topics", "--create", "--topic", "odd", "--partitions", "1").code == 0
+    monkeypatch.setattr("octavo.client.cluster.BrokerConnection", _Odd)
+    monkeypatch.setattr(_Odd, "count", count, raising=False)
+    for words in ("--create", "--alter --partitions 2", "--describe", "--delete"):
+        told = run("topics", *words.split(), "--topic", "odd")
+        assert told.code == 2
+        assert "asked about topic odd alone" in told.err

@@ -113,7 +113,7 @@ def _change(cluster: Cluster, arguments: argparse.Namespace) -> None:
 
 def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
     from octavo.broker.wire.api_keys import CREATE_TOPICS
-    from octavo.client.connection import check
+    from octavo.client.connection import check, only
 
     wanted = {
         "name": arguments.topic,
@@ -126,7 +126,8 @@ def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
     answer = cluster.controller().ask(
         CREATE_TOPICS, {"topics": [wanted], "timeout_ms": timeout_ms, "validate_only": False}
     )
-    check(answer.topics[0], f"topic {arguments.topic}")
+    subject = f"topic {arguments.topic}"
+    check(only(answer.topics, subject), subject)
 
 
 def _settings(given: list[str]) -> Iterator[tuple[str, str]]:
@@ -139,38 +140,42 @@ def _settings(given: list[str]) -> Iterator[tuple[str, str]]:
 
 def _alter(cluster: Cluster, topic: str, partitions: int) -> None:
     from octavo.broker.wire.api_keys import CREATE_PARTITIONS
-    from octavo.client.connection import check
+    from octavo.client.connection import check, only
 
     wanted = {"name": topic, "count": partitions, "assignments": None}
     answer = cluster.controller().ask(
         CREATE_PARTITIONS, {"topics": [wanted], "timeout_ms": 30_000, "validate_only": False}
     )
-    check(answer.results[0], f"topic {topic}")
+    subject = f"topic {topic}"
+    check(only(answer.results, subject), subject)
 
 
 def _delete(cluster: Cluster, topic: str) -> None:
     from octavo.broker.wire.api_keys import DELETE_TOPICS
-    from octavo.client.connection import check
+    from octavo.client.connection import check, only
 
     answer = cluster.controller().ask(
         DELETE_TOPICS,
         {"topics": [{"name": topic, "topic_id": bytes(16)}], "topic_names": [topic], "timeout_ms": 30_000},
     )
-    check(answer.responses[0], f"topic {topic}")
+    subject = f"topic {topic}"
+    check(only(answer.responses, subject), subject)
 
 
 def _describe(cluster: Cluster, topic: Any) -> None:
     """Print a topic as kafka-topics prints it."""
     from octavo.broker.wire.api_keys import DESCRIBE_CONFIGS
-    from octavo.client.connection import check
+    from octavo.client.connection import check, only
     from octavo.records.uuid_text import write_uuid
 
     answer = cluster.any().ask(
         DESCRIBE_CONFIGS,
         {"resources": [{"resource_type": _TOPIC, "resource_name": topic.name, "configuration_keys": None}]},
     )
-    check(answer.results[0], f"topic {topic.name}")
-    settings = [each for each in answer.results[0].configs if each.config_source == _OF_TOPIC]
+    subject = f"topic {topic.name}"
+    told = only(answer.results, subject)
+    check(told, subject)
+    settings = [each for each in told.configs if each.config_source == _OF_TOPIC]
     fields = {
         "Topic": topic.name,
         "TopicId": write_uuid(UUID(bytes=topic.topic_id)),
@@ -196,7 +201,7 @@ def _describe(cluster: Cluster, topic: Any) -> None:
 def _partitions(cluster: Cluster, topic: Any) -> Iterator[Any]:
     """Yield the partitions of a topic, from the API that knows most of them."""
     from octavo.broker.wire.api_keys import DESCRIBE_TOPIC_PARTITIONS
-    from octavo.client.connection import check
+    from octavo.client.connection import check, only
 
     connection, cursor = cluster.any(), None
     if not connection.serves(DESCRIBE_TOPIC_PARTITIONS):
@@ -207,8 +212,10 @@ def _partitions(cluster: Cluster, topic: Any) -> Iterator[Any]:
             DESCRIBE_TOPIC_PARTITIONS,
             {"topics": [{"name": topic.name}], "response_partition_limit": 2000, "cursor": cursor},
         )
-        check(answer.topics[0], f"topic {topic.name}")
-        yield from answer.topics[0].partitions
+        subject = f"topic {topic.name}"
+        told = only(answer.topics, subject)
+        check(told, subject)
+        yield from told.partitions
         if answer.next_cursor is None:
             return
         cursor = vars(answer.next_cursor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -124,6 +125,14 @@ def check(answer: Any, subject: str) -> None:
     """Raise `RequestFailed` if a part of an answer has an error code."""
     if answer.error_code:
         raise RequestFailed(answer.error_code, f"{subject}: {words(answer)}")
+
+
+def only(told: Sequence[Any], subject: str) -> Any:
+    """Return the one part of an answer about one thing. Raises `RequestFailed` if there are more, or none."""
+    if len(told) != 1:
+        why = f"a broker was asked about {subject} alone, and its answer has {len(told)} parts"
+        raise RequestFailed(ErrorCode.UNKNOWN_SERVER_ERROR, why)
+    return told[0]
 
 
 def words(answer: Any) -> str:

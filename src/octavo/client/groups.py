@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from octavo.broker.wire.api_keys import (
     OFFSET_FETCH,
 )
 from octavo.client.cluster import Cluster
-from octavo.client.connection import BrokerConnection, check
+from octavo.client.connection import BrokerConnection, check, only
 from octavo.client.described_groups import Coordinator, DescribedGroup, of_classic_protocol, of_consumer_protocol
 from octavo.errors import BrokerUnreachable, ErrorCode, RequestFailed
 from octavo.log.names import TopicPartition
@@ -94,11 +94,11 @@ class Groups:
 
     def _describe(self, connection: BrokerConnection, group: str) -> DescribedGroup:
         if connection.serves(CONSUMER_GROUP_DESCRIBE):
-            told = _only(connection.ask(CONSUMER_GROUP_DESCRIBE, {"group_ids": [group]}).groups, group)
+            told = only(connection.ask(CONSUMER_GROUP_DESCRIBE, {"group_ids": [group]}).groups, f"group {group}")
             if told.error_code not in _NOT_OF_CONSUMER_PROTOCOL:
                 check(told, f"group {group}")
                 return of_consumer_protocol(told, self._coordinators[group])
-        told = _only(connection.ask(DESCRIBE_GROUPS, {"groups": [group]}).groups, group)
+        told = only(connection.ask(DESCRIBE_GROUPS, {"groups": [group]}).groups, f"group {group}")
         if told.error_code == ErrorCode.GROUP_ID_NOT_FOUND or told.group_state == "Dead":
             raise RequestFailed(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group}")
         check(told, f"group {group}")
@@ -116,7 +116,7 @@ class Groups:
             content = {"group_id": group, "topics": None}
             answer = connection.ask(OFFSET_FETCH, {**content, "groups": [content]}, newest=_BY_NAME)
             if connection.version(OFFSET_FETCH, _BY_NAME) >= _SEVERAL_GROUPS:
-                answer = _only(answer.groups, group)
+                answer = only(answer.groups, f"group {group}")
             check(answer, f"group {group}")
             return answer
 
@@ -178,7 +178,7 @@ class Groups:
         """Delete a group and its offsets. Raises `RequestFailed`."""
 
         def attempt(connection: BrokerConnection) -> None:
-            answer = _only(connection.ask(DELETE_GROUPS, {"groups_names": [group]}).results, group)
+            answer = only(connection.ask(DELETE_GROUPS, {"groups_names": [group]}).results, f"group {group}")
             check(answer, f"group {group}")
 
         self._at_coordinator(group, attempt)
@@ -198,17 +198,10 @@ class Groups:
         connection = self._cluster.any()
         answer = connection.ask(FIND_COORDINATOR, {"key": group, "key_type": _OF_GROUPS, "coordinator_keys": [group]})
         if connection.version(FIND_COORDINATOR) >= _SEVERAL_KEYS:
-            answer = _only(answer.coordinators, group)
+            answer = only(answer.coordinators, f"group {group}")
         check(answer, f"the coordinator of group {group}")
         found = self._coordinators[group] = Coordinator(answer.node_id, answer.host, answer.port)
         return found
-
-
-def _only(told: Sequence[Any], group: str) -> Any:
-    if len(told) != 1:
-        why = f"a broker was asked about group {group} alone, and answers with {len(told)} groups"
-        raise RequestFailed(ErrorCode.UNKNOWN_SERVER_ERROR, why)
-    return told[0]
 
 
 def _codes(answer: Any) -> dict[TopicPartition, int]:

@@ -90,7 +90,7 @@ def _tried(maker: Maker, api_key: int, version: int) -> Step:
     if "resources" in content and any(each.get("resource_type") != 2 for each in content["resources"]):
         content["validate_only"] = True  # others would see what is changed
     if api_key == keys.PRODUCE and content["transactional_id"] is not None and _may_be_transactional(content):
-        content["transactional_id"] = None  # transactions are not served yet
+        content["transactional_id"] = None  # transactions are compared by sequences, step by step
     if api_key == keys.ADD_PARTITIONS_TO_TXN and not content.get("transactions", True):
         return _tried(maker, api_key, version)  # to no transaction at all Kafka does not answer
     if api_key == keys.UPDATE_FEATURES:  # of several errors Kafka tells that of a hash map's first
