@@ -8,7 +8,7 @@ from uuid import UUID
 
 from octavo.coordinator.groups.consumer.assignors.assignor import Assignment
 from octavo.coordinator.groups.topics import Topics
-from octavo.errors import FormatError
+from octavo.errors import FormatError, Unsupported
 from octavo.schemas.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -23,7 +23,10 @@ _NEWEST: Final = 3
 
 def version_of(message: bytes) -> int:
     """Return the version of a message, or the newest one that is known. Raises a `FormatError`."""
-    return min(read_number(message), _NEWEST)
+    version = read_number(message)
+    if version < 0:
+        raise Unsupported(0, f"a message cannot have version {version}")
+    return min(version, _NEWEST)
 
 
 def read_subscription(message: bytes) -> ConsumerProtocolSubscription:
@@ -63,6 +66,6 @@ def to_assignment(partitions: Collection[TopicPartition], topics: Topics) -> Ass
 
 def _safe_version(metadata: bytes) -> int:
     try:
-        return max(version_of(metadata), 0)
+        return version_of(metadata)
     except FormatError:
         return 0

@@ -274,10 +274,11 @@ def test_nobody_syncs_or_leaves_an_empty_consumer_group() -> None:
     assert mixed.classic_leave(LeavingMember("", "i")) == [ErrorCode.UNKNOWN_MEMBER_ID]
 
 
-def test_messages_without_a_version_are_malformed() -> None:
+@pytest.mark.parametrize("metadata", [b"\0", b"\xff\xfb\0\0\0\0\xff\xff\xff\xff"])
+def test_messages_without_a_version_are_malformed(metadata: bytes) -> None:
     mixed = Mixed()
-    first = mixed.classic_join(protocols=(("range", b"\0"),)).answer.member_id
-    mixed.classic_join(first, protocols=(("range", b"\0"),))
+    first = mixed.classic_join(protocols=(("range", metadata),)).answer.member_id
+    mixed.classic_join(first, protocols=(("range", metadata),))
     answer = mixed.join("new")
     assert answer.error_code is ErrorCode.GROUP_ID_NOT_FOUND
     assert (answer.error_message or "").endswith("because the embedded consumer protocol is malformed.")
