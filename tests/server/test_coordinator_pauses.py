@@ -104,6 +104,22 @@ def test_a_long_regular_expression_is_compiled_by_another_thread(
     assert compiling[0] != _REACTOR
 
 
+def test_many_groups_are_looked_at_by_another_thread(client: GroupClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    committing, looking = [f"many-{number}" for number in range(101)], noting_threads(monkeypatch, Host, "ask")
+    running = noting_threads(monkeypatch, Host, "run")
+    for name in committing:
+        client.group_id = name
+        assert client.commit("t", 1) == ErrorCode.NONE
+    del looking[:], running[:]
+    described = client.ask(api_keys.DESCRIBE_GROUPS, 5, groups=committing, include_authorized_operations=False)
+    assert {each.group_state for each in described.groups} == {"Empty"}
+    assert _REACTOR not in running
+    listed = client.ask(api_keys.LIST_GROUPS, 5, states_filter=[], types_filter=[])
+    assert {each.group_id for each in listed.groups} >= set(committing)
+    assert looking[0] == _REACTOR  # it sees how many there are
+    assert looking[-1] != _REACTOR
+
+
 def test_a_commit_while_another_thread_changes_the_log(
     broker: Server, client: GroupClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from octavo.broker.troubles import Troubles, storage_error
 from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
 from octavo.coordinator.shard import Producer, Shard, Ticket
 from octavo.errors import ErrorCode, OctavoError, TopicExists
-from octavo.log.append.readiness import Unfinished
+from octavo.log.append.readiness import ALLOWANCE, MustWait, Unfinished
 from octavo.log.coordinator.coordinator import group_hosts, transaction_hosts
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
@@ -35,6 +35,7 @@ A = TypeVar("A")
 S = TypeVar("S", bound=Shard)
 
 _MS: Final = 1000
+_MANY: Final = 100  # groups or transactional ids, which take some milliseconds
 _FAILED_MS: Final = 1_000  # until a coordinator is asked again whose records could not be written
 _TROUBLE: Final = "the state of groups and transactions could not be written"
 
@@ -316,6 +317,7 @@ def _each(
     answers: list[A] = []
 
     def work() -> Parts:
+        _leave_many(len(several))
         while len(answers) < len(several):
             answers.append(one(*several[len(answers)]))
         return write(answers)
@@ -324,4 +326,17 @@ def _each(
 
 
 def _ask(hosts: Hosts[S], question: Callable[[S], list[A]], write: Callable[[list[A]], Parts]) -> Parts | Later:
-    return at_once_or_later(lambda: write([each for host in hosts.hosts for each in host.ask(question)]))
+    def work() -> Parts:
+        answers = []
+        for host in hosts.hosts:
+            _leave_many(host.ask(lambda shard: shard.size))
+            answers += host.ask(question)
+        return write(answers)
+
+    return at_once_or_later(work)
+
+
+def _leave_many(count: int) -> None:
+    """Raise `MustWait` if the thread must not pause, and has to look at many groups or transactional ids."""
+    if count > _MANY and ALLOWANCE.left is not None:
+        raise MustWait

@@ -167,6 +167,11 @@ class Shard(ABC):
         """Have something be done outside once the records are committed."""
         self._effects.append(effect)
 
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many groups, or transactional ids, there are."""
+
     @abstractmethod
     def apply(self, key: CoordinatorKey[Any], value: CoordinatorValue | None, origin: Origin) -> None:
         """Change the state as a record says."""

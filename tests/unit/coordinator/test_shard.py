@@ -28,6 +28,10 @@ class Counting(Shard):
         for group in groups:
             self.write(GroupMetadataKey(group=group), None)
 
+    @property
+    def size(self) -> int:
+        return len(self.counts)
+
     def wait(self, ticket: Any, until_ms: int) -> None:
         self.waiting["one"] = ticket
         self.timers.set(("wait", "one"), until_ms)

@@ -69,6 +69,11 @@ class GroupShard(Shard):
         self.foreign: Final = ForeignGroups(self)
 
     @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return len(self.groups)
+
+    @property
     def config(self) -> GroupConfig:
         """The settings, as they are now."""
         return self._config()

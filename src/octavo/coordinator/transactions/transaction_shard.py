@@ -65,6 +65,11 @@ class TransactionShard(Shard):
         self._new_producer_id: Final = new_producer_id
 
     @property
+    def size(self) -> int:
+        """How many transactional ids there are."""
+        return len(self.transactions)
+
+    @property
     def config(self) -> TransactionConfig:
         """The settings, as they are now."""
         return self._config()
