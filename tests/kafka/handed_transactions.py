@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from octavo.coordinator.transactions.transaction_shard import EMPTY, LAST_EPOCH, TransactionShard
+from octavo.coordinator.transactions.epochs import LAST_EPOCH
+from octavo.coordinator.transactions.transaction_shard import EMPTY, TransactionShard
 from octavo.errors import ErrorCode
 from octavo.log import DataDirectory
 from octavo.log.coordinator.coordinator import transaction_hosts

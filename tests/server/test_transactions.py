@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from octavo.broker.wire import api_keys
-from octavo.coordinator.transactions.transaction_shard import LAST_EPOCH, TransactionShard
+from octavo.coordinator.transactions.epochs import LAST_EPOCH
+from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.errors import ErrorCode
 from octavo.log import Isolation, Log
 from octavo.log.coordinator.markers import write_marker

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.epochs import BUMPS_EPOCHS
 from octavo.coordinator.transactions.requests import AddRequest, Partition
-from octavo.coordinator.transactions.transaction_shard import BUMPS_EPOCHS
 from octavo.errors import ErrorCode, OctavoError
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from octavo.broker.transactions import fenced_before
 from octavo.broker.wire.api_keys import ADD_PARTITIONS_TO_TXN
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.epochs import BUMPS_EPOCHS
 from octavo.coordinator.transactions.requests import AddRequest, Partition
-from octavo.coordinator.transactions.transaction_shard import BUMPS_EPOCHS, TransactionShard
+from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.errors import ErrorCode
 
 if TYPE_CHECKING:

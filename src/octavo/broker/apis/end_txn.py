@@ -14,8 +14,8 @@ from octavo.broker.transactions import fenced_before
 from octavo.broker.wire.api_keys import END_TXN
 from octavo.broker.wire.messages import write_response
 from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.epochs import BUMPS_EPOCHS
 from octavo.coordinator.transactions.requests import EndAnswer, EndRequest
-from octavo.coordinator.transactions.transaction_shard import BUMPS_EPOCHS
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker

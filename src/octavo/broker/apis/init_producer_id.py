@@ -13,8 +13,8 @@ from octavo.broker.transactions import fenced_before
 from octavo.broker.wire.api_keys import INIT_PRODUCER_ID
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.identity import init_problem
 from octavo.coordinator.transactions.requests import InitAnswer, InitRequest
-from octavo.coordinator.transactions.transaction_shard import init_problem
 from octavo.errors import ErrorCode, LogError
 
 if TYPE_CHECKING:

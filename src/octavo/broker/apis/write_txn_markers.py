@@ -14,7 +14,7 @@ from octavo.broker.troubles import storage_error
 from octavo.broker.wire.api_keys import WRITE_TXN_MARKERS
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.coordinator.shard import Producer
-from octavo.coordinator.transactions.transaction_shard import BUMPS_EPOCHS, LARGEST_EPOCH
+from octavo.coordinator.transactions.epochs import BUMPS_EPOCHS, LARGEST_EPOCH
 from octavo.errors import ErrorCode, InvalidInput, OctavoError
 from octavo.log.names import CONSUMER_OFFSETS, TopicPartition
 from octavo.log.origin import Origin

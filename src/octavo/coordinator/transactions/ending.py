@@ -8,7 +8,10 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
+from octavo.coordinator.transactions.epochs import BUMPS_EPOCHS, LAST_EPOCH
+from octavo.coordinator.transactions.requests import EndRequest
 from octavo.errors import ErrorCode
+from octavo.schemas.transaction_state import TransactionLogValue
 from octavo.schemas.transaction_state import TransactionState as State
 
 
@@ -63,3 +66,22 @@ TABLE_2: Final[Table] = {
     (State.COMPLETE_ABORT, Attempt.ABORT): DECIDE,
     (State.COMPLETE_ABORT, Attempt.ABORT_AGAIN): DONE,
 }
+
+
+def verdict_on(value: TransactionLogValue | None, request: EndRequest) -> ErrorCode | Verdict:
+    """Return what becomes of a request to end a transaction: an error, or that it is decided now."""
+    if value is None:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    asked = request.producer
+    is_2 = request.transaction_version >= BUMPS_EPOCHS
+    has_wrapped = is_2 and asked == (value.previous_producer_id, LAST_EPOCH) and value.producer_epoch == 0
+    if asked.id != value.producer_id and not has_wrapped:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if has_wrapped or (is_2 and asked.epoch == value.producer_epoch - 1):
+        attempt = Attempt.COMMIT_AGAIN if request.committed else Attempt.ABORT_AGAIN
+    elif asked.epoch == value.producer_epoch:
+        attempt = Attempt.COMMIT if request.committed else Attempt.ABORT
+    else:
+        return ErrorCode.PRODUCER_FENCED
+    table = TABLE_2 if is_2 else TABLE_1
+    return table.get((value.transaction_status, attempt), OTHER_STATE)

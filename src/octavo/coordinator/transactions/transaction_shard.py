@@ -8,7 +8,7 @@ next one, in Kafka as here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +16,10 @@ from octavo.coordinator.journal import Table
 from octavo.coordinator.shard import Origin, Producer, Shard, Ticket
 from octavo.coordinator.timers import Key
 from octavo.coordinator.transactions.config import TransactionConfig
-from octavo.coordinator.transactions.ending import OTHER_STATE, TABLE_1, TABLE_2, Attempt, Verdict
+from octavo.coordinator.transactions.ending import verdict_on
+from octavo.coordinator.transactions.epochs import BUMPS_EPOCHS, LARGEST_EPOCH, LAST_EPOCH, NONE
+from octavo.coordinator.transactions.identity import completed_identity, init_problem, is_fenced, next_identity
+from octavo.coordinator.transactions.partitions import by_topic, partitions_of
 from octavo.coordinator.transactions.requests import (
     AddRequest,
     EndAnswer,
@@ -27,7 +30,7 @@ from octavo.coordinator.transactions.requests import (
     WriteMarkers,
 )
 from octavo.errors import ErrorCode
-from octavo.schemas.transaction_state import PartitionsSchema, TransactionLogKey, TransactionLogValue, TransactionState
+from octavo.schemas.transaction_state import TransactionLogKey, TransactionLogValue, TransactionState
 from octavo.schemas.versioned import CoordinatorKey, CoordinatorValue
 
 EMPTY: Final = TransactionState.EMPTY
@@ -38,10 +41,6 @@ COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
 COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
 PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
 
-LARGEST_EPOCH: Final = 0x7FFF
-LAST_EPOCH: Final = LARGEST_EPOCH - 1  # of a producer: one more is left to fence it
-BUMPS_EPOCHS: Final = 2  # the first version of transactions that does
-_NONE: Final = -1
 _NO_TIMEOUT: Final = 0x7FFFFFFF  # of a producer that commits in two phases, which Kafka may have let in
 _RETRY_MARKERS_MS: Final = 1_000
 
@@ -92,48 +91,30 @@ class TransactionShard(Shard):
 
     def _init_error(self, request: InitRequest) -> ErrorCode:
         problem = init_problem(self.config, request)
-        if problem is not ErrorCode.NONE:
-            return problem
         value = self.transactions.get(request.transactional_id)
-        if value is None:
-            return ErrorCode.NONE
-        given = request.producer
-        is_own = given.id in (_NONE, value.producer_id)
-        is_retry = given.id == value.previous_producer_id and given.epoch >= LAST_EPOCH
-        if not is_own and not is_retry:
+        if problem is not ErrorCode.NONE or value is None:
+            return problem
+        if is_fenced(value, request.producer):
             return ErrorCode.PRODUCER_FENCED
         return ErrorCode.CONCURRENT_TRANSACTIONS if value.transaction_status in PREPARED else ErrorCode.NONE
 
     def _begin_anew(self, ticket: Ticket, request: InitRequest, value: TransactionLogValue | None) -> None:
-        transactional_id, given = request.transactional_id, request.producer
-        is_continued = given.id != _NONE
-        if value is None:
-            producer, last_epoch = Producer(self._new_producer_id(), 0), _NONE
-            before = producer.id
-        else:
-            before, epoch = value.producer_id, value.producer_epoch
-            if epoch >= LAST_EPOCH:
-                if is_continued and given.epoch != epoch:  # Kafka has no better word for it
-                    self.answer(ticket, InitAnswer(ErrorCode.UNKNOWN_SERVER_ERROR))
-                    return
-                producer = Producer(self._new_producer_id(), 0)
-                last_epoch = epoch if is_continued else _NONE
-            elif not is_continued or given.epoch == epoch:
-                producer, last_epoch = Producer(before, epoch + 1), epoch if is_continued else _NONE
-            elif given.epoch == self._last_epochs.get(transactional_id, _NONE):  # its answer was lost
-                producer, last_epoch = Producer(before, epoch), given.epoch
-            else:
-                self.answer(ticket, InitAnswer(ErrorCode.PRODUCER_FENCED))
-                return
+        transactional_id = request.transactional_id
+        known_epoch = self._last_epochs.get(transactional_id, NONE)
+        identity = next_identity(value, request.producer, known_epoch, self._new_producer_id)
+        if isinstance(identity, ErrorCode):
+            self.answer(ticket, InitAnswer(identity))
+            return
+        producer, last_epoch = identity
         new = TransactionLogValue(
             producer_id=producer.id,
-            previous_producer_id=before,
+            previous_producer_id=producer.id if value is None else value.producer_id,
             producer_epoch=producer.epoch,
             transaction_timeout_ms=request.transaction_timeout_ms,
             transaction_status=EMPTY,
             transaction_partitions=None,
             transaction_last_update_timestamp_ms=self._later_than(value),
-            transaction_start_timestamp_ms=_NONE,
+            transaction_start_timestamp_ms=NONE,
             client_transaction_version=0 if value is None else value.client_transaction_version,
         )
         self._put(transactional_id, new, last_epoch)
@@ -164,7 +145,7 @@ class TransactionShard(Shard):
             transaction_start_timestamp_ms=value.transaction_start_timestamp_ms if is_open else now_ms,
             client_transaction_version=request.transaction_version,
         )
-        self._put(request.transactional_id, new, self._last_epochs.get(request.transactional_id, _NONE))
+        self._put(request.transactional_id, new, self._last_epochs.get(request.transactional_id, NONE))
         return ErrorCode.NONE
 
     def verify(self, request: AddRequest) -> Mapping[Partition, ErrorCode]:
@@ -197,7 +178,7 @@ class TransactionShard(Shard):
             self.answer(ticket, EndAnswer(ErrorCode.INVALID_REQUEST))
             return
         value = self.transactions.get(request.transactional_id)
-        verdict = self._verdict(value, request)
+        verdict = verdict_on(value, request)
         is_2 = request.transaction_version >= BUMPS_EPOCHS
         if isinstance(verdict, ErrorCode):
             told = EndAnswer(verdict)
@@ -208,26 +189,8 @@ class TransactionShard(Shard):
         assert value is not None
         state = PREPARE_COMMIT if request.committed else PREPARE_ABORT
         new = self._prepare(request.transactional_id, value, state, request.transaction_version)
-        identity = Producer(*_completed_identity(new))
+        identity = completed_identity(new)
         self.answer(ticket, EndAnswer(ErrorCode.NONE, identity) if is_2 else EndAnswer(ErrorCode.NONE))
-
-    def _verdict(self, value: TransactionLogValue | None, request: EndRequest) -> ErrorCode | Verdict:
-        """Return what becomes of a request to end a transaction: an error, or that it is decided now."""
-        if value is None:
-            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        asked = request.producer
-        is_2 = request.transaction_version >= BUMPS_EPOCHS
-        has_wrapped = is_2 and asked == (value.previous_producer_id, LAST_EPOCH) and value.producer_epoch == 0
-        if asked.id != value.producer_id and not has_wrapped:
-            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        if has_wrapped or (is_2 and asked.epoch == value.producer_epoch - 1):
-            attempt = Attempt.COMMIT_AGAIN if request.committed else Attempt.ABORT_AGAIN
-        elif asked.epoch == value.producer_epoch:
-            attempt = Attempt.COMMIT if request.committed else Attempt.ABORT
-        else:
-            return ErrorCode.PRODUCER_FENCED
-        table = TABLE_2 if is_2 else TABLE_1
-        return table.get((value.transaction_status, attempt), OTHER_STATE)
 
     # --------------------------------------------------------------------------------------------------------- endings
 
@@ -236,8 +199,8 @@ class TransactionShard(Shard):
     ) -> TransactionLogValue:
         """Write the decision, and have the markers written."""
         now_ms = self._later_than(value)
-        epoch, last_epoch = value.producer_epoch, self._last_epochs.get(transactional_id, _NONE)
-        next_producer_id = _NONE
+        epoch, last_epoch = value.producer_epoch, self._last_epochs.get(transactional_id, NONE)
+        next_producer_id = NONE
         if version >= BUMPS_EPOCHS:
             if epoch >= LAST_EPOCH:
                 next_producer_id = self._new_producer_id()
@@ -268,7 +231,7 @@ class TransactionShard(Shard):
         version = self.config.transaction_version
         if version < BUMPS_EPOCHS:
             value = replace(value, producer_epoch=min(value.producer_epoch + 1, LARGEST_EPOCH))
-            self._last_epochs[transactional_id] = _NONE
+            self._last_epochs[transactional_id] = NONE
         self._prepare(transactional_id, value, PREPARE_ABORT, version)
 
     def repeat_markers(self, transactional_id: str) -> None:
@@ -316,20 +279,20 @@ class TransactionShard(Shard):
             self._complete(transactional_id, value)
 
     def _complete(self, transactional_id: str, value: TransactionLogValue) -> None:
-        producer_id, epoch = _completed_identity(value)
+        producer_id, epoch = completed_identity(value)
         state = COMPLETE_COMMIT if value.transaction_status == PREPARE_COMMIT else COMPLETE_ABORT
         new = replace(
             value,
             producer_id=producer_id,
             previous_producer_id=value.producer_id,
             producer_epoch=epoch,
-            next_producer_id=_NONE,
+            next_producer_id=NONE,
             transaction_status=state,
             transaction_partitions=(),
             transaction_last_update_timestamp_ms=max(self.now.wall_ms, value.transaction_last_update_timestamp_ms),
         )
         self.timers.cancel((_MARKERS, transactional_id))
-        self._put(transactional_id, new, self._last_epochs.get(transactional_id, _NONE))
+        self._put(transactional_id, new, self._last_epochs.get(transactional_id, NONE))
 
     # ---------------------------------------------------------------------------------------------------- time passes
 
@@ -402,7 +365,7 @@ class TransactionShard(Shard):
     def _put(self, transactional_id: str, value: TransactionLogValue, last_epoch: int) -> None:
         version = 1 if self.config.transaction_version >= 1 else 0
         if not version:  # such a record has no place for these
-            value = replace(value, previous_producer_id=_NONE, next_producer_id=_NONE, client_transaction_version=0)
+            value = replace(value, previous_producer_id=NONE, next_producer_id=NONE, client_transaction_version=0)
         self.write(TransactionLogKey(transactional_id=transactional_id), value, version)
         self._last_epochs[transactional_id] = last_epoch
 
@@ -410,38 +373,3 @@ class TransactionShard(Shard):
         """The current time, but after the last change: the time of a marker shows which transaction it ends."""
         now_ms = self.now.wall_ms
         return now_ms if value is None else max(now_ms, value.transaction_last_update_timestamp_ms + 1)
-
-
-def init_problem(config: TransactionConfig, request: InitRequest) -> ErrorCode:
-    """Return what is wrong with a request for an identity, whatever the state of its transactional id is."""
-    if not request.transactional_id:
-        return ErrorCode.INVALID_REQUEST
-    if request.enable_2_pc:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if request.keep_prepared_txn:
-        return ErrorCode.UNSUPPORTED_VERSION
-    if not 0 < request.transaction_timeout_ms <= config.transaction_max_timeout_ms:
-        return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    return ErrorCode.NONE
-
-
-def _completed_identity(value: TransactionLogValue) -> tuple[int, int]:
-    """The producer id and epoch after a transaction that is decided: new ones where the epochs are used up."""
-    if value.client_transaction_version >= BUMPS_EPOCHS and value.next_producer_id != _NONE:
-        return value.next_producer_id, 0
-    return value.producer_id, value.producer_epoch
-
-
-def partitions_of(value: TransactionLogValue) -> frozenset[Partition]:
-    """The partitions of a transaction."""
-    return frozenset(
-        (each.topic, partition) for each in value.transaction_partitions or () for partition in each.partition_ids
-    )
-
-
-def by_topic(partitions: Iterable[Partition]) -> tuple[PartitionsSchema, ...]:
-    """Partitions as a record has them."""
-    found: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        found.setdefault(topic, []).append(partition)
-    return tuple(PartitionsSchema(topic=topic, partition_ids=tuple(each)) for topic, each in found.items())

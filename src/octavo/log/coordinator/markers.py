@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from octavo.coordinator.shard import Producer
+from octavo.coordinator.transactions.epochs import LARGEST_EPOCH
 from octavo.coordinator.transactions.requests import Partition, WriteMarkers
-from octavo.coordinator.transactions.transaction_shard import LARGEST_EPOCH, TransactionShard
+from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.errors import AppendRefused, ErrorCode, UnknownPartition
 from octavo.log.append.readiness import ALLOWANCE, MustWait, TakesLong, Unperformed
 from octavo.log.coordinator.host import Host

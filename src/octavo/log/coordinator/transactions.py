@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from octavo.coordinator.shard import Producer, Ticket
 from octavo.coordinator.transactions.config import TransactionConfig
+from octavo.coordinator.transactions.partitions import partitions_of
 from octavo.coordinator.transactions.requests import AddRequest, EndAnswer, EndRequest, InitAnswer, InitRequest
 from octavo.coordinator.transactions.transaction_shard import (
     COMPLETE_ABORT,
@@ -41,7 +42,6 @@ from octavo.coordinator.transactions.transaction_shard import (
     ONGOING,
     PREPARED,
     TransactionShard,
-    partitions_of,
 )
 from octavo.errors import (
     CoordinatorRefused,

@@ -12,6 +12,7 @@ import pytest
 
 from octavo.coordinator.shard import Now, Origin, Producer
 from octavo.coordinator.transactions.config import TransactionConfig
+from octavo.coordinator.transactions.partitions import partitions_of
 from octavo.coordinator.transactions.requests import (
     NO_PRODUCER,
     AddRequest,
@@ -21,7 +22,7 @@ from octavo.coordinator.transactions.requests import (
     InitRequest,
     WriteMarkers,
 )
-from octavo.coordinator.transactions.transaction_shard import TransactionShard, partitions_of
+from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.errors import ErrorCode
 from octavo.schemas.transaction_state import (
     TransactionLogKey,

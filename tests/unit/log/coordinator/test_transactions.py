@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from octavo.coordinator.transactions.epochs import LAST_EPOCH
+from octavo.coordinator.transactions.partitions import partitions_of
 from octavo.coordinator.transactions.requests import WriteMarkers
-from octavo.coordinator.transactions.transaction_shard import LAST_EPOCH, partitions_of
 from octavo.errors import (
     ErrorCode,
     InvalidInput,
