@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from octavo.broker.wire import api_keys
+from octavo.coordinator.groups.classic.classic_groups import HEARTBEAT
 from octavo.coordinator.groups.consumer import regex
 from octavo.coordinator.shard import Producer
 from octavo.coordinator.transactions.requests import WriteMarkers
 from octavo.errors import ErrorCode
 from octavo.log.append.readiness import ALLOWANCE, MustWait
+from octavo.log.coordinator.coordinator import group_hosts
 from octavo.log.coordinator.host import Host
 from octavo.log.coordinator.markers import Markers
 from octavo.log.log import Log
@@ -141,15 +143,17 @@ def test_a_commit_while_another_thread_changes_the_log(
 
 
 def test_a_session_that_ends_while_another_thread_changes_the_log(broker: Server, client: GroupClient) -> None:
-    member_id = client.join(session_timeout_ms=500).member_id
-    joined = client.join(member_id, session_timeout_ms=500)
+    member_id = client.join().member_id
+    joined = client.join(member_id)
     client.send_sync(member_id, joined.generation_id, {member_id: b"all"})
     assert client.synced().assignment == b"all"
+    host = group_hosts(broker.directory).host_for(client.group_id)
+    deadline = time.monotonic() + PATIENCE_S
     with held(broker.directory.log(CONSUMER_OFFSETS, 0)):
-        deadline = time.monotonic() + PATIENCE_S
+        host.run(lambda shard: shard.timers.set((HEARTBEAT, client.group_id, member_id), 0))
         while not broker.broker.coordinators._late:
             assert time.monotonic() < deadline
-        ask_others(broker)
+            ask_others(broker)  # it is answered, and wakes the thread that serves
     while state(client) != "Empty":
         assert time.monotonic() < deadline
     assert client.heartbeat(member_id, joined.generation_id) == ErrorCode.UNKNOWN_MEMBER_ID
