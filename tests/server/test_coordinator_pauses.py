@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from octavo.broker.wire import api_keys
-from octavo.coordinator.groups.classic.classic_groups import HEARTBEAT
+from octavo.coordinator.groups.classic.rounds import HEARTBEAT
 from octavo.coordinator.groups.consumer import regex
 from octavo.coordinator.shard import Producer
 from octavo.coordinator.transactions.requests import WriteMarkers

@@ -35,10 +35,10 @@ def is_done_at_once(work: Callable[[], object]) -> bool:
     return True
 
 
-def leave_long(regex: str | None) -> None:
+def leave_long(regex: str | None, longest: int = _LONG_REGEX) -> None:
     """Raise `MustWait` if the thread must not pause, and a client's regular expression is long.
 
-    RE2 takes a quarter of a second to compile the worst of those that a request can have.
+    RE2 takes a twentieth of a second to compile the worst of those that it does not refuse.
     """
-    if regex is not None and len(regex) > _LONG_REGEX and ALLOWANCE.left is not None:
+    if regex is not None and len(regex) > longest and ALLOWANCE.left is not None:
         raise MustWait

@@ -43,6 +43,10 @@ DIFFERENCES: Final = (
     "A request other than Produce has at most 2 MiB, and an array of a request at most 20,000 items. The connection is "
     "closed otherwise.",
     "A batch that decompresses to more than 256 MiB is refused with MESSAGE_TOO_LARGE. Kafka has no such limit.",
+    "A regular expression has at most 100 classes of Unicode's characters (`\\p`), and a limit of 1 MiB when it is "
+    "compiled. It is refused with INVALID_REGULAR_EXPRESSION otherwise.",
+    "An offset with a retention time beyond the largest number (OffsetCommit 2 to 4) is kept. Kafka forgets it "
+    "at once.",
     "All fetch sessions together remember at most 500,000 partitions. A client that gets no session sends full "
     "requests.",
     "Socket buffers are left to the kernel unless they are set.",

@@ -33,7 +33,7 @@ def list_transactions(broker: Broker, request: Request) -> Answer:
     pattern = getattr(asked, "transactional_id_pattern", None)
 
     def found_by(shard: TransactionShard) -> list[dict[str, Any]]:
-        leave_long(pattern)
+        leave_long(pattern, 0)  # it may take long to match it with all transactional ids
         wanted = matching(pattern, shard.transactions) if pattern else shard.transactions.keys()
         return [
             {

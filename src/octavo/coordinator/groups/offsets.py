@@ -21,6 +21,7 @@ from octavo.coordinator.groups.requests import (
     FetchedOffset,
     FetchRequest,
 )
+from octavo.coordinator.groups.utf_16 import utf_16_length
 from octavo.coordinator.journal import Table
 from octavo.coordinator.shard import Origin
 from octavo.errors import ErrorCode
@@ -94,7 +95,7 @@ class CommittedOffsets:
 
     def _commit(self, request: CommitRequest, number: int) -> ErrorCode:
         wanted = request.offsets[number]
-        if len(wanted.metadata) > self._shard.config.offset_metadata_max_bytes:
+        if utf_16_length(wanted.metadata) > self._shard.config.offset_metadata_max_bytes:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
         now_ms = self._shard.now.wall_ms
         expires = request.retention_time_ms != _NEVER and request.producer is None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from octavo.coordinator.groups.topics import Topic
+from octavo.log.append.readiness import ALLOWANCE, MustWait
 
 if TYPE_CHECKING:
     from octavo.log.directory.data_directory import DataDirectory
@@ -25,7 +26,12 @@ class KnownTopics:
         return self._data.topics_version
 
     def names(self) -> Iterable[str]:
-        """All topics."""
+        """All topics.
+
+        A thread with an `ALLOWANCE` is not given them: `MustWait` is raised, as matching them all may take long.
+        """
+        if ALLOWANCE.left is not None:
+            raise MustWait
         return list(self._data.topics)
 
     def by_name(self, name: str) -> Topic | None:

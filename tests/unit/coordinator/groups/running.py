@@ -76,7 +76,7 @@ class Running:
 
     def commit(self, offset: int, *, topic: str = "t", group: str = "g", **more: Any) -> Any:
         fails = more.pop("fails", False)
-        wanted = CommittedOffset(topic, 0, offset, 3, "note", more.pop("topic_id", NO_UUID))
+        wanted = CommittedOffset(topic, 0, offset, 3, more.pop("metadata", "note"), more.pop("topic_id", NO_UUID))
         return self.do(lambda shard: shard.offsets.commit(CommitRequest(group, [wanted], **more)), fails=fails)
 
     def committed(self, *, topic: str = "t", group: str = "g", topic_id: UUID = NO_UUID, stable: bool = False) -> Any:

@@ -64,6 +64,20 @@ def test_long_notes_are_refused() -> None:
     assert running.committed() == -1
 
 
+@pytest.mark.parametrize("metadata", ["\U0001f600" * 2, "é" * 4])
+def test_the_length_of_notes_is_that_of_utf_16(metadata: str) -> None:
+    running = Running(offset_metadata_max_bytes=4)
+    assert running.commit(5, metadata=metadata) == (ErrorCode.NONE, [ErrorCode.NONE])
+    longer = metadata + metadata[0]
+    assert running.commit(6, metadata=longer) == (ErrorCode.NONE, [ErrorCode.OFFSET_METADATA_TOO_LARGE])
+
+
+def test_an_offset_can_be_kept_as_long_as_a_number_says(running: Running) -> None:
+    assert running.commit(5, retention_time_ms=2**63 - 1, version=2) == (ErrorCode.NONE, [ErrorCode.NONE])
+    running.pass_time(8 * DAY_MS)
+    assert running.committed() == 5
+
+
 def test_a_transaction_counts_when_it_is_committed(running: Running) -> None:
     running.commit(5)
     running.commit(8, producer=PRODUCER)

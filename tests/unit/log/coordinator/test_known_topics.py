@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from octavo.log.append.readiness import MustWait, without_pause
 from octavo.log.coordinator.known_topics import KnownTopics
 from octavo.log.directory.data_folder import DataFolder
 from tests.unit.log.coordinator.parts import opened
@@ -34,3 +35,11 @@ def test_the_version_grows_when_a_topic_is_there_and_not_while_it_is_made(
         created = known.version
         data.delete_topic("new")
         assert known.version > created
+
+
+def test_names_are_matched_by_threads_that_may_pause(tmp_path: Path) -> None:
+    with opened(tmp_path) as data:
+        known = KnownTopics(data)
+        with pytest.raises(MustWait), without_pause():
+            known.names()
+        assert set(known.names()) == set(data.topics)

@@ -12,6 +12,7 @@ from typing import Final
 
 from octavo.coordinator.groups.consumer.xxh3 import xxh3_64
 from octavo.coordinator.groups.topics import Topic, Topics
+from octavo.coordinator.groups.utf_16 import utf_16_length
 
 _VERSION: Final = b"\0"
 _SIGN: Final = 1 << 63
@@ -34,14 +35,9 @@ def _hash_of(topic: Topic) -> int:
     for number in range(topic.partition_count):
         parts.append(pack("<i", number))
         for rack in sorted(topic.racks[number] if number < len(topic.racks) else ()):
-            parts += pack("<i", _length(rack)), _text(rack)
+            parts += pack("<i", utf_16_length(rack)), _text(rack)
     return xxh3_64(b"".join(parts))
 
 
 def _text(text: str) -> bytes:
-    return text.encode("utf-16-le", "surrogatepass") + pack("<i", _length(text))
-
-
-def _length(text: str) -> int:
-    """The length as Java has it."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return text.encode("utf-16-le", "surrogatepass") + pack("<i", utf_16_length(text))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Final
 
 from octavo.coordinator.groups.consumer.requests import Refused
@@ -20,6 +22,12 @@ _WORDS: Final = {
     "invalid repetition size": "invalid repeat count",
     "trailing \\": "trailing backslash at end of expression",
 }
+# RE2 keeps all threads waiting while it compiles, so that expressions have a limit. A class of Unicode's characters has
+# hundreds of ranges, which takes far longer than anything else of the same length.
+_MAX_MEMORY: Final = 1 << 20
+_MOST_CLASSES: Final = 100
+_CLASS: Final = re.compile(r"\\[pP]")  # for our own pattern: clients' patterns are for RE2
+_TOO_LARGE: Final = "pattern too large - compile failed"
 _LOOK_BEHIND: Final = "invalid perl operator: (?<"
 
 
@@ -47,8 +55,11 @@ def _compile(regex: str) -> Any:
     """Return a compiled regular expression, or what is wrong with it."""
     import re2  # here, as few groups use it
 
+    if next(islice(_CLASS.finditer(regex), _MOST_CLASSES, None), None) is not None:
+        return _TOO_LARGE
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _MAX_MEMORY
     try:
         return re2.compile(regex, options)
     except re2.error as error:

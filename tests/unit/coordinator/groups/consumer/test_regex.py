@@ -24,6 +24,8 @@ from octavo.errors import ErrorCode
         ("\\", "trailing backslash at end of expression"),
         ("\\1", "invalid escape sequence"),
         ("[z-a]", "invalid character class range"),
+        ("x|" * 70 + r"\pL" * 40 + r"[\PN]" * 61, "pattern too large - compile failed"),  # Kafka takes its time
+        ("(" + r"\pL" + "{1000})", "pattern too large - compile failed"),
     ],
 )
 def test_what_is_not_valid(regex: str, reason: str) -> None:
@@ -31,6 +33,11 @@ def test_what_is_not_valid(regex: str, reason: str) -> None:
         check_regex(regex)
     assert refused.value.error_code is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert refused.value.message == f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}."
+
+
+def test_many_names_are_not_too_large() -> None:
+    names = [f"orders-{number:05}" for number in range(2000)]
+    assert matching("|".join(names), [*names, "orders-02000"]) == set(names)
 
 
 def test_the_whole_name_is_matched() -> None:
