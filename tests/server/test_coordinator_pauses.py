@@ -151,7 +151,7 @@ def test_a_session_that_ends_while_another_thread_changes_the_log(broker: Server
     deadline = time.monotonic() + PATIENCE_S
     with held(broker.directory.log(CONSUMER_OFFSETS, 0)):
         host.run(lambda shard: shard.timers.set((HEARTBEAT, client.group_id, member_id), 0))
-        while not broker.broker.coordinators._late:
+        while not broker.broker.coordinators.time._late:
             assert time.monotonic() < deadline
             ask_others(broker)  # it is answered, and wakes the thread that serves
     while state(client) != "Empty":

@@ -109,7 +109,7 @@ class Machine:
 
     def turn(self) -> None:
         """Have everything happen whose time has come, as the thread that serves does between requests."""
-        for work in self.broker.coordinators.tick():
+        for work in self.broker.coordinators.time.tick():
             self._submit(work)
         woken = [wait for wait in self.broker.take_woken() if wait in self._waiting]
         for wait in sorted(woken, key=lambda each: self._waiting[each][0]):
@@ -121,4 +121,4 @@ class Machine:
     @property
     def next_ms(self) -> float:
         """When `turn` has something to do."""
-        return self.broker.coordinators.next_ms
+        return self.broker.coordinators.time.next_ms

@@ -282,7 +282,7 @@ class Broker:
             self.coordinators.adopt(self.config)
             self._settings_of = self.image.configs
         self._have_topics_changed = True
-        self.coordinators.topics_changed()
+        self.coordinators.time.topics_changed()
         self._be_poked()
         self._is_stale = False
 

@@ -2,20 +2,20 @@
 
 A request for a group goes to the coordinator of its partition of `__consumer_offsets`, and one for a transactional id
 to that of its partition of `__transaction_state`. The answer is there at once, or when something else has happened
-(`Parked`): a member that joins waits for the others. Time passes for all coordinators by `tick`, which the thread of
-the handlers calls. What makes that thread pause is left to others: it is undone, and done again there.
+(`Parked`): a member that joins waits for the others. What would make the thread of the handlers pause is undone, and
+another thread does it again.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
-from octavo.broker.at_once import at_once_or_later, is_done_at_once
+from octavo.broker.at_once import at_once_or_later
 from octavo.broker.config import BrokerConfig
+from octavo.broker.passing_time import TROUBLE, PassingTime
 from octavo.broker.troubles import Troubles, storage_error
 from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
 from octavo.coordinator.shard import Producer, Shard, Ticket
@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 S = TypeVar("S", bound=Shard)
 
-_MS: Final = 1000
 _MANY: Final = 100  # groups or transactional ids, which take some milliseconds
-_FAILED_MS: Final = 1_000  # until a coordinator is asked again whose records could not be written
-_TROUBLE: Final = "the state of groups and transactions could not be written"
 
 # What clients are told if the records of a coordinator cannot be written.
 _TOLD: Final = {
@@ -51,7 +48,7 @@ _TOLD: Final = {
 
 
 class Coordinators:
-    """The coordinators of groups and transactions. Any thread may use it; `tick` is for that of the handlers."""
+    """The coordinators of groups and transactions. Any thread may use it."""
 
     def __init__(
         self, directory: DataDirectory, config: BrokerConfig, troubles: Troubles, wake: Callable[[Wait], object]
@@ -65,15 +62,9 @@ class Coordinators:
         self._groups.configure(self.group_config)
         self.transactions: Final = transaction_hosts(directory)
         self.transactions.configure(config.transactions)
-        self._has_topics_changed = False
-        self._late: Final[set[Host[Any]]] = set()  # those for which another thread has time pass
-        self._not_before_ms = 0  # `tick` has nothing to do until then, by the clock of the directory
+        self.time: Final = PassingTime(directory, self._groups, self.transactions, troubles)
 
     # ---------------------------------------------------------------------------------------------------- coordinators
-
-    def topics_changed(self) -> None:
-        """Have `tick` see whether an internal topic was deleted. Any thread may call this."""
-        self._has_topics_changed = True
 
     def adopt(self, config: BrokerConfig) -> None:
         """Have settings that were changed while the broker runs. Any thread may call this."""
@@ -87,7 +78,7 @@ class Coordinators:
             try:
                 host.load()
             except (OctavoError, OSError) as error:
-                self._troubles.failed(_TROUBLE, error)
+                self._troubles.failed(TROUBLE, error)
 
     def is_topic_missing(self, name: str) -> bool:
         """Return whether an internal topic has to be created before its coordinator can be found."""
@@ -242,72 +233,11 @@ class Coordinators:
         try:
             action()
         except (OctavoError, OSError) as error:
-            self._troubles.failed(_TROUBLE, error)
+            self._troubles.failed(TROUBLE, error)
             code = storage_error(error)
             return _TOLD.get(code, code)
-        self._troubles.is_over(_TROUBLE, "the state of groups and transactions can be written again")
+        self._troubles.is_over(TROUBLE, "the state of groups and transactions can be written again")
         return ErrorCode.NONE
-
-    # ------------------------------------------------------------------------------------------------------------- time
-
-    @property
-    def _running(self) -> tuple[Host[Any], ...]:
-        return self._groups.running + self.transactions.running
-
-    @property
-    def next_deadline(self) -> float:
-        """When `tick` has something to do, by `time.monotonic`."""
-        return self.next_ms / _MS
-
-    @property
-    def next_ms(self) -> float:
-        """When `tick` has something to do, in milliseconds of the clock of the directory."""
-        next_ms = math.inf
-        for host in self._running:
-            if host.next_ms is not None and host.next_ms < next_ms and host not in self._late:
-                next_ms = host.next_ms
-        return max(next_ms, self._not_before_ms)
-
-    def tick(self) -> list[Callable[[], None]]:
-        """Have everything happen whose time has come. Return what other threads have to do."""
-        left: list[Callable[[], None]] = []
-        if self._has_topics_changed:
-            self._has_topics_changed = False
-            if not is_done_at_once(self._drop_old):
-                left.append(self._drop_old)
-        now_ms = self._directory.monotonic_ms()
-        if now_ms < self.next_ms:
-            return left
-        self._not_before_ms = 0
-        for host in self._running:
-            if host.next_ms is None or host.next_ms > now_ms or host in self._late:
-                continue
-            if not is_done_at_once(partial(self._tick, host)):
-                self._late.add(host)
-                left.append(partial(self._catch_up, host))
-        return left
-
-    def _drop_old(self) -> None:
-        self._groups.drop_old()
-        self.transactions.drop_old()
-
-    def _tick(self, host: Host[Any]) -> None:
-        try:
-            host.tick()
-        except (OctavoError, OSError) as error:
-            self._troubles.failed(_TROUBLE, error)
-            now_ms = self._directory.monotonic_ms()
-            if host.next_ms is not None and host.next_ms <= now_ms:  # it would be tried again at once
-                self._not_before_ms = now_ms + _FAILED_MS
-
-    def _catch_up(self, host: Host[Any]) -> None:
-        try:
-            self._tick(host)
-        except Exception:
-            self._not_before_ms = self._directory.monotonic_ms() + _FAILED_MS
-            raise
-        finally:
-            self._late.discard(host)
 
 
 def _each(

@@ -179,7 +179,7 @@ class Reactor:
             self._calls.popleft()()
         now = time.monotonic()
         self._expire(now)
-        for work in self._broker.coordinators.tick():
+        for work in self._broker.coordinators.time.tick():
             self._workers[Work.COORDINATE].submit(self._do_elsewhere, work)
         self._retry_woken()  # last: requests that were answered until now may have appended
         if self._lacking:
@@ -192,7 +192,7 @@ class Reactor:
         if self._next_turn:
             return 0.0
         now = time.monotonic()
-        until = min(self._next_check, self._broker.coordinators.next_deadline)
+        until = min(self._next_check, self._broker.coordinators.time.next_deadline)
         if self._deadlines:
             until = min(until, self._deadlines[0][0])
         return max(0.0, until - now)
