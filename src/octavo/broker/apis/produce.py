@@ -7,7 +7,6 @@ is named twice, only its last records count, as in Kafka, and the answer has the
 
 from __future__ import annotations
 
-import struct
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.kafka_words import record_problem
+from octavo.broker.produced_batches import ZSTD_FROM, batch_problem, has_identity, identity, is_transactional, is_usual
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.transactions import ADDS_FROM, is_fenced, told_to_producer, verified
@@ -33,7 +33,6 @@ from octavo.log.append.readiness import (
     settle,
 )
 from octavo.log.log import Log
-from octavo.records import Codec
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -41,18 +40,6 @@ if TYPE_CHECKING:
 _OF_RECORDS: Final = "One or more records have been rejected"
 _OF_TIME: Final = f"{_OF_RECORDS} due to invalid timestamp"
 _ACKS: Final = (-1, 0, 1)
-_PRODUCER_ID_AT: Final = 43
-_ATTRIBUTES_AT: Final = 21
-_TRANSACTIONAL: Final = 0x10
-_CODEC: Final = 0x07
-_ZSTD_FROM: Final = 7  # the first version in which batches may be compressed with zstd
-_LENGTH_AT: Final = 8
-_LENGTH: Final = struct.Struct(">i")
-_PRODUCER: Final = struct.Struct(">qhi")  # id, epoch and first sequence number
-_OVERHEAD: Final = _LENGTH_AT + _LENGTH.size
-_MAGIC_AT: Final = 16
-_MAGIC: Final = 2
-_SMALLEST: Final = 14  # bytes of the smallest message there is, after its length
 # Errors after which the start of the log is not told.
 _WITHOUT_START: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -108,7 +95,7 @@ def _waits(broker: Broker, wanted: PartitionProduce) -> bool:
 
 def _produce(broker: Broker, version: int, asked: ProduceRequest, appended: Appended) -> Parts | None:
     """Append what is not in `appended` yet, and return the answer."""
-    results = _append_usual(broker, asked) if version >= _ZSTD_FROM else None
+    results = _append_usual(broker, asked) if version >= ZSTD_FROM else None
     if results is None:
         results = _append_all(broker, version, asked, appended)
     if asked.acks == 0:
@@ -126,16 +113,11 @@ def _append_usual(broker: Broker, asked: ProduceRequest) -> Results | None:
     if len(asked.partitions) != 1 or asked.acks not in _ACKS:
         return None
     [only] = asked.partitions
-    records = only.records
-    if records is None or len(records) <= _ATTRIBUTES_AT + 1 or records[_MAGIC_AT] != _MAGIC:
-        return None
-    if _LENGTH.unpack_from(records, _LENGTH_AT)[0] != len(records) - _OVERHEAD or _is_transactional(records):
-        return None
-    return {only.topic: [_append(broker, only)]}
+    return {only.topic: [_append(broker, only)]} if is_usual(only.records) else None
 
 
 def _append_all(broker: Broker, version: int, asked: ProduceRequest, appended: Appended) -> Results:
-    has_transaction = any(_is_transactional(each.records) for each in asked.partitions)
+    has_transaction = any(is_transactional(each.records) for each in asked.partitions)
     is_forbidden = has_transaction and asked.transactional_id is None
     may_append = asked.acks in _ACKS
     valid: dict[Key, PartitionProduce] = {}
@@ -150,7 +132,7 @@ def _append_all(broker: Broker, version: int, asked: ProduceRequest, appended: A
     if not may_append:
         code = ErrorCode.INVALID_REQUIRED_ACKS
         appended.update((key, PartitionResult(each.partition, code)) for key, each in missing.items())
-    elif asked.transactional_id is not None and any(_has_identity(each.records) for each in missing.values()):
+    elif asked.transactional_id is not None and any(has_identity(each.records) for each in missing.values()):
         _append_verified(broker, version, asked.transactional_id, missing, appended)
     else:
         for key, each in missing.items():
@@ -171,8 +153,8 @@ def _append_verified(
     producers: set[Producer] = set()
     for key, each in wanted.items():
         found = broker.led_log(each.topic, each.partition)
-        if not isinstance(found, int) and each.records is not None and _has_identity(each.records):
-            producer, _ = _identity(each.records)
+        if not isinstance(found, int) and each.records is not None and has_identity(each.records):
+            producer, _ = identity(each.records)
             producers.add(producer)
             if is_fenced(found.log, producer):
                 fenced[key] = PartitionResult(each.partition, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -205,48 +187,10 @@ def _begins_late(broker: Broker, wanted: PartitionProduce) -> Log | None:
     """Return the log if it knows nothing of a producer of version 2 whose sequence number is not 0 all the same."""
     found = broker.led_log(wanted.topic, wanted.partition)
     assert wanted.records is not None
-    producer, sequence = _identity(wanted.records)
+    producer, sequence = identity(wanted.records)
     if isinstance(found, int) or sequence == 0 or producer.id in found.log.producers.entries:
         return None
     return found.log
-
-
-def _has_identity(records: memoryview | None) -> bool:
-    """Return whether the first batch is part of a transaction, and of which producer's."""
-    if records is None or len(records) < _PRODUCER_ID_AT + _PRODUCER.size:
-        return False
-    return _is_transactional(records) and records[_PRODUCER_ID_AT] < 0x80
-
-
-def _identity(records: memoryview) -> tuple[Producer, int]:
-    """Return the producer of the first batch, and its first sequence number."""
-    producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_ID_AT)
-    return Producer(producer_id, epoch), sequence
-
-
-def _batch_size(records: memoryview, begin: int) -> int:
-    """Return the size of the batch that begins there; 0 if there is no whole one. Raises `Refused` if it is none."""
-    left = len(records) - begin
-    if left < _OVERHEAD:
-        return 0
-    (length,) = _LENGTH.unpack_from(records, begin + _LENGTH_AT)
-    if length < _SMALLEST:
-        why = f"Record size {length} is less than the minimum record overhead ({_SMALLEST})"
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, why)
-    if left <= _MAGIC_AT:
-        return 0
-    if records[begin + _MAGIC_AT] > _MAGIC:
-        magic = (records[begin + _MAGIC_AT] ^ 0x80) - 0x80
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
-    size: int = _OVERHEAD + length
-    return size if size <= left else 0
-
-
-def _is_transactional(records: memoryview | None) -> bool:
-    """Return whether the first batch is part of a transaction. Raises `Refused` if it is no batch."""
-    if records is None or not _batch_size(records, 0):
-        return False
-    return records[_MAGIC_AT] == _MAGIC and bool(records[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL)
 
 
 def _of_records(errors: Sequence[RecordError]) -> str:
@@ -267,24 +211,11 @@ def _problem(broker: Broker, version: int, wanted: PartitionProduce) -> int:
     if isinstance(found, int):
         return found
     try:
-        return _batch_problem(version, wanted.records)
+        return batch_problem(version, wanted.records)
     except Refused as refused:
         if refused.code != ErrorCode.CORRUPT_MESSAGE:
             raise
         return refused.code
-
-
-def _batch_problem(version: int, records: memoryview | None) -> int:
-    size = 0 if records is None else _batch_size(records, 0)
-    if records is None or not size or records[_MAGIC_AT] != _MAGIC:
-        return ErrorCode.INVALID_RECORD
-    if version < _ZSTD_FROM:
-        codec = records[_ATTRIBUTES_AT + 1] & _CODEC
-        if codec > max(Codec):
-            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec}")
-        if codec == Codec.ZSTD:
-            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    return ErrorCode.INVALID_RECORD if _batch_size(records, size) else 0
 
 
 def _append(broker: Broker, wanted: PartitionProduce, within: Producer | None = None) -> PartitionResult:
