@@ -16,7 +16,6 @@ count that is larger than the number of bytes that follow is refused.
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
@@ -27,12 +26,12 @@ from typing import Any, Final, NamedTuple, TypeVar, dataclass_transform, get_arg
 from octavo.errors import BadLength, BadRecord, InvalidInput
 from octavo.schemas.lengths import (
     as_int32,
+    compact_length,
+    long_length,
     read_compact_length,
     read_long_length,
     read_varint,
-    write_compact_length,
-    write_long_length,
-    write_varint,
+    varint,
 )
 from octavo.schemas.primitives import Reader, Writer, primitive
 
@@ -102,9 +101,9 @@ def read_entity(kind: type[T], data: bytes, position: int, version: int, *, flex
     return kind(**values), position
 
 
-def write_entity(buffer: io.BytesIO, value: Any, version: int, *, flexible: bool = True) -> None:
-    """Write a structure; raises `InvalidInput` for a field that `version` cannot hold."""
-    _writer(type(value), version, flexible)(buffer, value)
+def write_entity(value: Any, version: int, *, flexible: bool = True) -> bytes:
+    """Return a structure as bytes; raises `InvalidInput` for a field that `version` cannot hold."""
+    return _writer(type(value), version, flexible)(value)
 
 
 def _writer(kind: type[Any], version: int, flexible: bool) -> Writer:
@@ -120,24 +119,29 @@ def _new_writer(kind: type[Any], version: int, flexible: bool) -> Writer:
     steps = [(each.name, attrgetter(each.name), each.writer(version)) for each in untagged if _has(version, each)]
     absent = [(each.name, attrgetter(each.name), each.default) for each in untagged if not _has(version, each)]
     may_be_set = [(each, attrgetter(each.name)) for _, each in sorted(tagged.items())]
+    no_tags = varint(0) if flexible else b""
 
-    def write(buffer: io.BytesIO, value: Any) -> None:
+    def write(value: Any) -> bytes:
         for name, get, default in absent:
             if get(value) != default:
                 raise InvalidInput(f"{kind.__name__} has no {name} in version {version}")
+        parts: list[bytes] = []
         at = ""
         try:
             for at, get, write_field in steps:  # noqa: B007 # an exception is told where it was
-                write_field(buffer, get(value))
+                parts.append(write_field(get(value)))
         except (struct.error, TypeError, AttributeError) as error:
             raise InvalidInput(f"{at} of {kind.__name__} cannot be {getattr(value, at)!r}: {error}") from None
+        if not may_be_set:
+            parts.append(no_tags)
+            return b"".join(parts)
         present = [(each, get) for each, get in may_be_set if get(value) != each.default]
-        if flexible:
-            write_varint(buffer, len(present))
+        parts.append(varint(len(present)) if flexible else b"")
         for each, get in present:
             if version < each.since or not flexible:
                 raise InvalidInput(f"{kind.__name__} has no {each.name} in version {version}")
-            _write_tagged(buffer, each, get(value), version, kind)
+            parts += _tagged(each, get(value), version, kind)
+        return b"".join(parts)
 
     return write
 
@@ -146,16 +150,13 @@ def _has(version: int, each: _Field) -> bool:
     return each.since <= version <= each.until
 
 
-def _write_tagged(buffer: io.BytesIO, each: _Field, content: Any, version: int, kind: type[Any]) -> None:
+def _tagged(each: _Field, content: Any, version: int, kind: type[Any]) -> tuple[bytes, bytes, bytes]:
     assert each.tag is not None
-    inside = io.BytesIO()
     try:
-        each.writer(version)(inside, content)
+        inside = each.writer(version)(content)
     except (struct.error, TypeError, AttributeError) as error:
         raise InvalidInput(f"{each.name} of {kind.__name__} cannot be {content!r}: {error}") from None
-    write_varint(buffer, each.tag)
-    write_varint(buffer, inside.tell())
-    buffer.write(inside.getvalue())
+    return varint(each.tag), varint(len(inside)), inside
 
 
 # Fields
@@ -244,12 +245,10 @@ def _nullable_structure(read_content: _Read, content_writer: _WriterOf, *, tagge
     def writer(version: int) -> Writer:
         write_content = content_writer(version)
 
-        def write(buffer: io.BytesIO, value: Any) -> None:
+        def write(value: Any) -> bytes:
             if value is None:
-                buffer.write(b"\x00" if tagged else b"\xff")
-            else:
-                buffer.write(b"\x01")  # the same as a varint and as a byte
-                write_content(buffer, value)
+                return b"\x00" if tagged else b"\xff"
+            return b"\x01" + write_content(value)  # the same as a varint and as a byte
 
         return write
 
@@ -260,7 +259,7 @@ def _array(
     name: str, nullable: bool, flexible: bool, read_item: _Read, item_writer: _WriterOf
 ) -> tuple[_Read, _WriterOf]:
     read_count = read_compact_length if flexible else read_long_length
-    write_count = write_compact_length if flexible else write_long_length
+    write_count: Writer = compact_length if flexible else long_length
 
     def read(data: bytes, position: int, version: int) -> tuple[Any, int]:
         count, behind = read_count(data, position)
@@ -279,12 +278,12 @@ def _array(
     def writer(version: int) -> Writer:
         write_item = item_writer(version)
 
-        def write(buffer: io.BytesIO, value: Any) -> None:
-            if value is None and not nullable:
-                raise TypeError("it is not nullable")
-            write_count(buffer, -1 if value is None else len(value))
-            for item in value or ():
-                write_item(buffer, item)
+        def write(value: Any) -> bytes:
+            if value is None:
+                if not nullable:
+                    raise TypeError("it is not nullable")
+                return write_count(-1)
+            return b"".join((write_count(len(value)), *map(write_item, value)))
 
         return write
 

@@ -8,7 +8,6 @@ The varints are unsigned. A record's key is null. Records whose type or version 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -16,7 +15,7 @@ from typing import ClassVar, Final, TypeVar
 
 from octavo.errors import BadLength, BadRecord, BadVarint, InvalidInput, Unsupported
 from octavo.schemas.entity import read_entity, write_entity
-from octavo.schemas.lengths import read_varint, write_varint
+from octavo.schemas.lengths import read_varint, varint
 
 FRAME_VERSION: Final = 1
 _MAX_NUMBER: Final = 0x7FFF
@@ -73,21 +72,13 @@ def write_framed(record: FramedRecord | UnknownRecord, *, version: int | None = 
 
     Raises `InvalidInput` for an unknown version or a field that it cannot hold.
     """
-    buffer = io.BytesIO()
-    write_varint(buffer, FRAME_VERSION)
     if isinstance(record, UnknownRecord):
-        write_varint(buffer, record.type)
-        write_varint(buffer, record.version)
-        buffer.write(record.body)
-        return buffer.getvalue()
+        return varint(FRAME_VERSION) + varint(record.type) + varint(record.version) + record.body
     if version is None:
         version = record.VERSIONS[-1]
     elif version not in record.VERSIONS:
         raise InvalidInput(f"{type(record).__name__} has no version {version}")
-    write_varint(buffer, record.TYPE)
-    write_varint(buffer, version)
-    write_entity(buffer, record, version)
-    return buffer.getvalue()
+    return varint(FRAME_VERSION) + varint(record.TYPE) + varint(version) + write_entity(record, version)
 
 
 def _read(kinds: Mapping[int, type[R]], value: bytes) -> R | UnknownRecord:

@@ -6,7 +6,6 @@ integer, and -1 is null. As in Kafka, any negative length is null.
 
 from __future__ import annotations
 
-import io
 import struct
 from typing import Final
 
@@ -31,15 +30,16 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     raise BadVarint(position, "a varint goes on after its last possible byte")
 
 
-def write_varint(buffer: io.BytesIO, number: int) -> None:
-    """Write an unsigned varint."""
+def varint(number: int) -> bytes:
+    """Return an unsigned varint."""
     if 0 <= number < 0x80:  # nearly always
-        buffer.write(_ONE_BYTE[number])
-        return
+        return _ONE_BYTE[number]
+    encoded = bytearray()
     while number >= 0x80:
-        buffer.write(bytes((number & 0x7F | 0x80,)))
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    buffer.write(bytes((number,)))
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def as_int32(number: int) -> int:
@@ -70,16 +70,10 @@ def _read_length(form: struct.Struct, data: bytes, position: int) -> tuple[int, 
     return length, position + form.size
 
 
-def write_compact_length(buffer: io.BytesIO, length: int) -> None:
-    """Write a length of a flexible version; -1 is null."""
-    write_varint(buffer, length + 1)
+def compact_length(length: int) -> bytes:
+    """Return a length of a flexible version; -1 is null."""
+    return varint(length + 1)
 
 
-def write_short_length(buffer: io.BytesIO, length: int) -> None:
-    """Write the length of a string of an old version; -1 is null."""
-    buffer.write(_INT16.pack(length))
-
-
-def write_long_length(buffer: io.BytesIO, length: int) -> None:
-    """Write the length of bytes or of an array of an old version; -1 is null."""
-    buffer.write(_INT32.pack(length))
+short_length: Final = _INT16.pack  # returns the length of a string of an old version; -1 is null
+long_length: Final = _INT32.pack  # returns the length of bytes or of an array of an old version; -1 is null

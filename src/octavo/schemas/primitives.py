@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -11,12 +10,12 @@ from uuid import UUID
 from octavo.errors import BadLength, InvalidInput
 from octavo.records.text import read_text, write_text
 from octavo.schemas.lengths import (
+    compact_length,
+    long_length,
     read_compact_length,
     read_long_length,
     read_short_length,
-    write_compact_length,
-    write_long_length,
-    write_short_length,
+    short_length,
 )
 
 MAX_STRING: Final = 0x7FFF
@@ -28,7 +27,7 @@ T = TypeVar("T")
 
 
 Reader = Callable[[bytes, int], tuple[Any, int]]  # takes a position; returns the value there and its size in bytes
-Writer = Callable[[io.BytesIO, Any], None]
+Writer = Callable[[Any], bytes]
 
 
 def primitive(kafka_type: str, *, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
@@ -46,34 +45,30 @@ def primitive(kafka_type: str, *, flexible: bool, nullable: bool) -> tuple[Reade
 
 def _string(flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
     read_content = _content_reader(read_compact_length if flexible else read_short_length, nullable, MAX_STRING)
-    write_length = write_compact_length if flexible else write_short_length
+    write_length: Writer = compact_length if flexible else short_length
 
     def read(data: bytes, position: int) -> tuple[str | None, int]:
         content, size = read_content(data, position)
         return None if content is None else read_text(content), size
 
-    def write(buffer: io.BytesIO, value: str | None) -> None:
+    def write(value: str | None) -> bytes:
         if value is None and nullable:
-            write_length(buffer, -1)
-            return
+            return write_length(-1)
         encoded = write_text(_not_null(value))
         if len(encoded) > MAX_STRING:
             raise InvalidInput(f"a string of {len(encoded)} bytes is longer than {MAX_STRING}")
-        write_length(buffer, len(encoded))
-        buffer.write(encoded)
+        return write_length(len(encoded)) + encoded
 
     return read, write
 
 
 def _bytes(flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
-    write_length = write_compact_length if flexible else write_long_length
+    write_length: Writer = compact_length if flexible else long_length
 
-    def write(buffer: io.BytesIO, value: bytes | None) -> None:
+    def write(value: bytes | None) -> bytes:
         if value is None and nullable:
-            write_length(buffer, -1)
-            return
-        write_length(buffer, len(_not_null(value)))
-        buffer.write(_not_null(value))
+            return write_length(-1)
+        return write_length(len(_not_null(value))) + _not_null(value)
 
     return _content_reader(read_compact_length if flexible else read_long_length, nullable, None), write
 
@@ -110,10 +105,7 @@ def _number(form: str) -> tuple[Reader, Writer]:
             raise BadLength(position, _END)
         return layout.unpack_from(data, position)[0], layout.size
 
-    def write(buffer: io.BytesIO, value: Any) -> None:
-        buffer.write(layout.pack(value))
-
-    return read, write
+    return read, layout.pack
 
 
 def _read_bool(data: bytes, position: int) -> tuple[bool, int]:
@@ -122,8 +114,8 @@ def _read_bool(data: bytes, position: int) -> tuple[bool, int]:
     return data[position] != 0, 1
 
 
-def _write_bool(buffer: io.BytesIO, value: bool) -> None:
-    buffer.write(b"\x01" if value else b"\x00")
+def _write_bool(value: bool) -> bytes:
+    return b"\x01" if value else b"\x00"
 
 
 def _read_uuid(data: bytes, position: int) -> tuple[UUID, int]:
@@ -133,8 +125,8 @@ def _read_uuid(data: bytes, position: int) -> tuple[UUID, int]:
     return UUID(bytes=content), _UUID_SIZE
 
 
-def _write_uuid(buffer: io.BytesIO, value: UUID) -> None:
-    buffer.write(value.bytes)
+def _write_uuid(value: UUID) -> bytes:
+    return value.bytes
 
 
 _FIXED: Final[dict[str, tuple[Reader, Writer]]] = {

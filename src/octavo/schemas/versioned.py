@@ -12,7 +12,7 @@ The number is the type of a key, or the version of a value. The type of a key al
 
 from __future__ import annotations
 
-import io
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -21,7 +21,8 @@ from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 from octavo.errors import BadLength, InvalidInput, Unsupported
 from octavo.schemas.entity import read_entity, write_entity
 
-_NUMBER_SIZE: Final = 2
+_NUMBER: Final = struct.Struct(">h")
+_NUMBER_SIZE: Final = _NUMBER.size
 
 
 class CoordinatorValue:
@@ -132,7 +133,4 @@ def write_value(value: CoordinatorValue, version: int) -> bytes:
 
 
 def _write(number: int, content: Any, version: int, *, flexible: bool) -> bytes:
-    buffer = io.BytesIO()
-    buffer.write(number.to_bytes(_NUMBER_SIZE, signed=True))
-    write_entity(buffer, content, version, flexible=flexible)
-    return buffer.getvalue()
+    return _NUMBER.pack(number) + write_entity(content, version, flexible=flexible)

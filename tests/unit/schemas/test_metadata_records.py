@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from random import Random
 from uuid import UUID
@@ -10,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from octavo.errors import BadLength, BadRecord, BadVarint, FormatError, InvalidInput, Unsupported
-from octavo.schemas.lengths import write_varint
+from octavo.schemas.lengths import varint
 from octavo.schemas.metadata.nodes import BrokerEndpoint, RegisterBrokerRecord, ZkMigrationStateRecord
 from octavo.schemas.metadata.progress import NoOpRecord
 from octavo.schemas.metadata.serde import KINDS, UnknownRecord, read_metadata, write_metadata
@@ -137,11 +136,9 @@ def test_bad_bytes_get_a_typed_error_with_the_position_that_was_given(
 
 
 def test_a_count_that_lies_does_not_cost_memory() -> None:
-    buffer = io.BytesIO()
-    for number in (1, 10, 0, 1, 1, 2**31):  # a delegation token, with empty names and two thousand million renewers
-        write_varint(buffer, number)
+    numbers = (1, 10, 0, 1, 1, 2**31)  # a delegation token, with empty names and two thousand million renewers
     with pytest.raises(BadLength, match="more than there are bytes"):
-        read_metadata(buffer.getvalue())
+        read_metadata(b"".join(map(varint, numbers)))
 
 
 def test_no_cut_and_no_flipped_byte_raises_anything_else() -> None:

@@ -13,7 +13,6 @@ are at most 10,000 entries: then the application that has not committed for the 
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -184,10 +183,7 @@ def read_journal(storage: Storage, path: Path) -> Journal:
 
 def write_journal(storage: Storage, path: Path, journal: Journal) -> None:
     """Replace the journal. It is on the disk when this returns. Raises `InvalidInput` if it would be too large."""
-    buffer = io.BytesIO()
-    buffer.write(_VERSION.to_bytes(2))
-    write_entity(buffer, journal, _VERSION)
-    covered = buffer.getvalue()
+    covered = _VERSION.to_bytes(2) + write_entity(journal, _VERSION)
     data = HEADER.write(JournalHeader(_MAGIC, crc32c(covered), _VERSION))[:_COVERED_FROM] + covered
     if len(data) > _MAX_SIZE:
         raise InvalidInput(f"the journal of this commit would take {len(data):,} bytes: stage it in fewer pieces")
