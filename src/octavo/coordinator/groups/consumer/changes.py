@@ -7,7 +7,6 @@ member has.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from octavo.coordinator.groups.consumer import records
@@ -57,7 +56,7 @@ class Changes:
 
     def replace_static(self, group: ConsumerGroup, old: ConsumerMember, new_id: str) -> ConsumerMember:
         """Let a static member that was started again take its old place. Returns it."""
-        new = replace(old, member_id=new_id, member_epoch=0, previous_member_epoch=0)
+        new = old._replace(member_id=new_id, member_epoch=0, previous_member_epoch=0)
         target = group.targets.get(old.member_id, {})
         self.remove_records(group, old.member_id)
         self.cancel_timers(group, old.member_id)

@@ -7,7 +7,6 @@ assigned by the coordinator.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from octavo.coordinator.groups.classic.group import CONSUMER
@@ -70,8 +69,7 @@ class ClassicMembers:
             raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the embedded consumer protocol is malformed") from None
         is_downgrade = self._migration.may_downgrade_by(group, group.static_member(request.group_instance_id))
         member = self._member(group, request, member_id)
-        new = replace(
-            member,
+        new = member._replace(
             instance_id=member.instance_id if request.group_instance_id is None else request.group_instance_id,
             rack_id=subscription.rack_id or member.rack_id,
             rebalance_timeout_ms=request.rebalance_timeout_ms,

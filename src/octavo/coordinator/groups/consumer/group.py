@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -21,8 +20,10 @@ from octavo.schemas.primitives import NO_UUID
 
 Held = Mapping[UUID, Mapping[int, int]]  # partitions by topic, each with the epoch in which the member got it
 
+_NOTHING: Final[Held] = {}  # nobody changes it
 _TYPE: Final = "consumer"
 _PROTOCOL_TYPE: Final = "consumer"
+_MAX_SUBSCRIPTIONS: Final = 64  # whose topics a group remembers
 _COMMIT_VERSION: Final = 9  # of OffsetCommit, from which members of the consumer protocol may use it
 
 
@@ -52,8 +53,7 @@ class Resolved(NamedTuple):
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerMember:
+class ConsumerMember(NamedTuple):
     """A member. It is replaced when something of it changes."""
 
     member_id: str
@@ -68,8 +68,8 @@ class ConsumerMember:
     subscribed_topic_names: frozenset[str] = frozenset()
     subscribed_topic_regex: str | None = ""
     server_assignor: str | None = None
-    assigned: Held = field(default_factory=dict)
-    pending_revocation: Held = field(default_factory=dict)
+    assigned: Held = _NOTHING
+    pending_revocation: Held = _NOTHING
     classic: ClassicMemberMetadata | None = None  # of a member that uses the classic protocol
 
     @property
@@ -81,6 +81,11 @@ class ConsumerMember:
             for topic, partitions in held.items()
             for partition in partitions
         }
+
+    @property
+    def subscription(self) -> tuple[frozenset[str], str | None]:
+        """What it subscribes to: names of topics, and a regular expression."""
+        return self.subscribed_topic_names, self.subscribed_topic_regex
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Return whether it has all that it shall have in an epoch."""
@@ -106,6 +111,7 @@ class ConsumerGroup(Group):
         self._holders: Table[tuple[UUID, int], str] = Table(journal)
         self._names: Table[str, int] = Table(journal)  # how many members subscribe to a topic by its name
         self._regexes: Table[str, int] = Table(journal)  # how many members subscribe by a regular expression
+        self._topic_ids: Final = _TopicIds(topics)
 
     @property
     def state(self) -> State:
@@ -126,30 +132,40 @@ class ConsumerGroup(Group):
     def put(self, member: ConsumerMember) -> None:
         """Add a member, or replace what is known of it."""
         old = self.members.get(member.member_id)
-        self._forget(old)
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
-        for partition in member.held:
-            self._holders[partition] = member.member_id
-        for name in member.subscribed_topic_names:
-            self._names[name] = self._names.get(name, 0) + 1
-        if member.subscribed_topic_regex:
-            self._regexes[member.subscribed_topic_regex] = self.regex_count(member.subscribed_topic_regex) + 1
+        # In most epochs most members keep what they have.
+        if old is None or old.assigned != member.assigned or old.pending_revocation != member.pending_revocation:
+            self._let_go(old)
+            for partition in member.held:
+                self._holders[partition] = member.member_id
+        if old is None or old.subscription != member.subscription:
+            self._unsubscribe(old)
+            for name in member.subscribed_topic_names:
+                self._names[name] = self._names.get(name, 0) + 1
+            if member.subscribed_topic_regex:
+                self._regexes[member.subscribed_topic_regex] = self.regex_count(member.subscribed_topic_regex) + 1
 
     def remove(self, member_id: str) -> None:
         """Remove a member."""
         member = self.members.pop(member_id, None)
-        self._forget(member)
+        self._let_go(member)
+        self._unsubscribe(member)
         if member is not None and self.static_members.get(member.instance_id or "") == member_id:
             del self.static_members[member.instance_id or ""]
 
-    def _forget(self, member: ConsumerMember | None) -> None:
+    def _let_go(self, member: ConsumerMember | None) -> None:
+        """Have a member hold nothing any more."""
         if member is None:
             return
         for partition in member.held:
             if self._holders.get(partition) == member.member_id:
                 del self._holders[partition]
+
+    def _unsubscribe(self, member: ConsumerMember | None) -> None:
+        if member is None:
+            return
         for name in member.subscribed_topic_names:
             _count_down(self._names, name)
         if member.subscribed_topic_regex:
@@ -192,15 +208,14 @@ class ConsumerGroup(Group):
         """All topics that a member subscribes to, by name or by a regular expression."""
         return {*self._names, *(name for resolved in self.resolved.values() for name in resolved.topics)}
 
-    def names_of(self, member: ConsumerMember) -> Iterable[str]:
+    def names_of(self, member: ConsumerMember) -> frozenset[str]:
         """Return the topics that a member subscribes to. A regular expression that is not resolved matches nothing."""
         resolved = self.resolved.get(member.subscribed_topic_regex or "")
         return member.subscribed_topic_names if resolved is None else member.subscribed_topic_names | resolved.topics
 
     def topic_ids_of(self, member: ConsumerMember) -> frozenset[UUID]:
         """Return the ids of the topics that a member subscribes to, as far as they exist."""
-        topics = (self.topics.by_name(name) for name in self.names_of(member))
-        return frozenset(topic.topic_id for topic in topics if topic is not None)
+        return self._topic_ids.of(self.names_of(member))
 
     @property
     def is_homogeneous(self) -> bool:
@@ -287,6 +302,28 @@ class ConsumerGroup(Group):
     def unused_since(self, committed_ms: int) -> int | None:
         """Return when an offset was committed: from then on it counts as unused."""
         return committed_ms
+
+
+class _TopicIds:
+    """The ids of the topics of a subscription, which very many members may have in common."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics: Final = topics
+        self._version: int | None = None  # of the topics
+        self._known: dict[frozenset[str], frozenset[UUID]] = {}
+
+    def of(self, names: frozenset[str]) -> frozenset[UUID]:
+        """Return the ids of topics by their names, as far as they exist."""
+        version = self._topics.version  # first: topics that come later are looked at later
+        if self._version != version:
+            self._version, self._known = version, {}
+        known = self._known.get(names)
+        if known is None:
+            if len(self._known) == _MAX_SUBSCRIPTIONS:
+                self._known.clear()
+            topics = map(self._topics.by_name, names)
+            known = self._known[names] = frozenset(topic.topic_id for topic in topics if topic is not None)
+        return known
 
 
 def _epoch_error(member: ConsumerMember) -> ErrorCode:

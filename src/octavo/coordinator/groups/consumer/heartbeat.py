@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 from uuid import UUID
 
@@ -34,6 +33,9 @@ _MEMBER_ID_REQUIRED: Final = 1  # the version of ConsumerGroupHeartbeat from whi
 _FIRST_TOLD: Final = ConsumerHeartbeatRequest._fields.index("instance_id")
 _FIRST_KNOWN: Final = ConsumerHeartbeatRequest._fields.index("client_id")
 _NOTHING_TOLD: Final = ConsumerHeartbeatRequest("", "", 0)[_FIRST_TOLD:_FIRST_KNOWN]
+# Before what the member still has there is what changes the member itself.
+_FIRST_OWNED: Final = ConsumerHeartbeatRequest._fields.index("topic_partitions")
+_NOTHING_NEW: Final = ConsumerHeartbeatRequest("", "", 0)[_FIRST_TOLD:_FIRST_OWNED]
 
 
 class Heartbeats:
@@ -244,6 +246,9 @@ def _is_part(owned: Mapping[UUID, Collection[int]] | None, assigned: Held) -> bo
 
 def _updated(member: ConsumerMember, request: ConsumerHeartbeatRequest) -> ConsumerMember:
     """Return the member with what it tells; what it does not tell has not changed. Most tell nothing new."""
+    is_known = (member.client_id, member.client_host) == (request.client_id, request.client_host)
+    if is_known and member.classic is None and request[_FIRST_TOLD:_FIRST_OWNED] == _NOTHING_NEW:
+        return member
     names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
     told = {
         "client_id": request.client_id,
@@ -258,7 +263,7 @@ def _updated(member: ConsumerMember, request: ConsumerHeartbeatRequest) -> Consu
     changes = {name: value for name, value in told.items() if value is not None and value != getattr(member, name)}
     if not changes and member.classic is None:
         return member
-    return replace(member, classic=None, **changes)  # type: ignore[arg-type] # of several fields
+    return member._replace(classic=None, **changes)  # type: ignore[arg-type] # of several fields
 
 
 def _is_full(request: ConsumerHeartbeatRequest) -> bool:
@@ -270,7 +275,7 @@ def _is_full(request: ConsumerHeartbeatRequest) -> bool:
 def _away(member: ConsumerMember) -> ConsumerMember:
     """Return a static member that will come back, and may then commit whatever it had."""
     assigned = {topic: dict.fromkeys(partitions, 0) for topic, partitions in member.assigned.items()}
-    return replace(member, member_epoch=STATIC_LEAVE_EPOCH, assigned=assigned, pending_revocation={})
+    return member._replace(member_epoch=STATIC_LEAVE_EPOCH, assigned=assigned, pending_revocation={})
 
 
 def _refuse_request(message: str) -> NoReturn:

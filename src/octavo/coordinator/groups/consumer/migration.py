@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from octavo.coordinator.groups.classic.group import CONSUMER, ClassicGroup, ClassicMember
@@ -162,7 +161,7 @@ def _upgraded(group: ClassicGroup, member: ClassicMember) -> ConsumerMember:
 
 def _holding(member: ConsumerMember, target: Assignment, epoch: int) -> ConsumerMember:
     assigned = {topic: dict.fromkeys(partitions, epoch) for topic, partitions in target.items()}
-    return replace(member, member_epoch=epoch, previous_member_epoch=epoch, assigned=assigned)
+    return member._replace(member_epoch=epoch, previous_member_epoch=epoch, assigned=assigned)
 
 
 def _downgraded(member: ConsumerMember) -> ClassicMember:

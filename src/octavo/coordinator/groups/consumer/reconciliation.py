@@ -7,7 +7,6 @@ in the epoch of the target, as far as no other member has that. `_NEXT` says wha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -58,7 +57,7 @@ def _from_unknown(member: ConsumerMember, aim: Aim) -> ConsumerMember:
             "The consumer group member is in a unknown state. The member must abandon all its partitions and rejoin."
         )
         raise Refused(ErrorCode.FENCED_MEMBER_EPOCH, message)
-    return _step(replace(member, member_epoch=aim.epoch), aim)
+    return _step(member._replace(member_epoch=aim.epoch), aim)
 
 
 def _step(member: ConsumerMember, aim: Aim) -> ConsumerMember:
@@ -97,8 +96,7 @@ def _drop_unsubscribed(member: ConsumerMember, aim: Aim) -> ConsumerMember:
 
 
 def _moved(member: ConsumerMember, state: MemberState, epoch: int, assigned: Held, pending: Held) -> ConsumerMember:
-    return replace(
-        member,
+    return member._replace(
         state=state,
         member_epoch=epoch,
         previous_member_epoch=member.member_epoch,

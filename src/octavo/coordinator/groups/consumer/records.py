@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -38,8 +37,7 @@ def member_value(member: ConsumerMember) -> ConsumerGroupMemberMetadataValue:
 def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
     """Return a member with the subscription of a record."""
     classic = value.classic_member_metadata
-    return replace(
-        member,
+    return member._replace(
         instance_id=value.instance_id,
         rack_id=value.rack_id,
         client_id=value.client_id,
@@ -79,8 +77,7 @@ def current_value(member: ConsumerMember) -> ConsumerGroupCurrentMemberAssignmen
 
 def with_current(member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
     """Return a member with what it has by a record."""
-    return replace(
-        member,
+    return member._replace(
         member_epoch=value.member_epoch,
         previous_member_epoch=value.previous_member_epoch,
         state=_STATES.get(value.state, MemberState.UNKNOWN),
@@ -91,8 +88,8 @@ def with_current(member: ConsumerMember, value: ConsumerGroupCurrentMemberAssign
 
 def without_current(member: ConsumerMember) -> ConsumerMember:
     """Return a member that has nothing, because it goes."""
-    return replace(
-        member, member_epoch=LEAVE_EPOCH, previous_member_epoch=LEAVE_EPOCH, assigned={}, pending_revocation={}
+    return member._replace(
+        member_epoch=LEAVE_EPOCH, previous_member_epoch=LEAVE_EPOCH, assigned={}, pending_revocation={}
     )
 
 
