@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
@@ -37,9 +37,9 @@ class _Polled(ConsumerRebalanceListener):  # type: ignore[misc]  # it is not typ
     def add(self, found: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
         self.positions.update({place: records[-1].offset + 1 for place, records in found.items()})
 
-    async def on_partitions_revoked(self, revoked: object) -> None:
+    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
         self.positions.clear()
-        self.is_revoked = True
+        self.is_revoked |= bool(revoked)  # it is called before the first assignment, too
 
     async def on_partitions_assigned(self, assigned: object) -> None:
         """Do nothing."""
