@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from octavo.errors import ErrorCode
 from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.coordinator.host import Host
 from octavo.server.serving import Server, serve
+from tests.server.conversation import CLOSED, Conversation
 from tests.server.group_client import GroupClient
 
 CONFIG = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "2"}
@@ -340,3 +341,28 @@ def test_who_waits_is_answered_when_the_topic_of_groups_is_deleted() -> None:
             server.directory.delete_topic("__consumer_offsets")
             assert other.joined().error_code == ErrorCode.NOT_COORDINATOR
         assert client.heartbeat(leader, generation) == ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "ask"),
+    [
+        (api_keys.DESCRIBE_GROUPS, 5, lambda times: {"groups": ["g"] * times}),
+        (api_keys.CONSUMER_GROUP_DESCRIBE, 1, lambda times: {"group_ids": ["g"] * times}),
+        (api_keys.OFFSET_FETCH, 8, lambda times: {"groups": [{"group_id": "g", "topics": None}] * times}),
+        (api_keys.OFFSET_FETCH, 7, lambda times: {"group_id": "g", "topics": _named("t", [0] * times)}),
+        (api_keys.OFFSET_FETCH, 7, lambda times: {"group_id": "g", "topics": _named("t", [0]) * times}),
+        (api_keys.DESCRIBE_TRANSACTIONS, 0, lambda times: {"transactional_ids": ["x"] * times}),
+    ],
+)
+def test_nothing_is_told_again_and_again(
+    broker: Server, api_key: int, version: int, ask: Callable[[int], dict[str, Any]]
+) -> None:
+    """A request of a few kilobytes would otherwise have an answer of gigabytes."""
+    conversation = Conversation(broker.bootstrap_servers)
+    more = {"include_authorized_operations": False, "require_stable": False}
+    assert conversation.ask(api_key, version, {**ask(10), **more}) != CLOSED
+    assert conversation.ask(api_key, version, {**ask(11), **more}) == CLOSED
+
+
+def _named(topic: str, partitions: list[int]) -> list[dict[str, Any]]:
+    return [{"name": topic, "partition_indexes": partitions}]

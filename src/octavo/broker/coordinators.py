@@ -8,7 +8,7 @@ another thread does it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,6 +16,7 @@ from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
 from octavo.broker.at_once import at_once_or_later
 from octavo.broker.config import BrokerConfig
 from octavo.broker.passing_time import TROUBLE, PassingTime
+from octavo.broker.repetition import refuse_repetition
 from octavo.broker.troubles import Troubles, storage_error
 from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
 from octavo.coordinator.shard import Producer, Shard, Ticket
@@ -162,11 +163,15 @@ class Coordinators:
 
     def run_each(
         self,
-        actions: Iterable[tuple[str, Callable[[GroupShard], A]]],
+        actions: Sequence[tuple[str, Callable[[GroupShard], A]]],
         refuse: Callable[[str, ErrorCode], A],
         write: Callable[[list[A]], Parts],
     ) -> Parts | Later:
-        """Have something happen to several groups, by their ids, one after the other; else as `run`."""
+        """Have something happen to several groups, by their ids, one after the other; else as `run`.
+
+        Raises `MalformedRequest`.
+        """
+        refuse_repetition([group_id for group_id, _ in actions])
 
         def one(group_id: str, action: Callable[[GroupShard], A]) -> A:
             answers: list[A] = []
@@ -176,7 +181,7 @@ class Coordinators:
                 code = self._run(host, lambda shard: answers.append(action(shard)))
             return answers[0] if code is ErrorCode.NONE else refuse(group_id, code)
 
-        return _each(one, list(actions), write)
+        return _each(one, actions, write)
 
     def ask_all(self, question: Callable[[GroupShard], list[A]], write: Callable[[list[A]], Parts]) -> Parts | Later:
         """Ask the coordinators of all groups. Raises `OctavoError` and `OSError`."""
@@ -191,7 +196,10 @@ class Coordinators:
         """Have something happen to several transactional ids, one after the other.
 
         refuse: makes an answer of an error, for the action with that number
+
+        Raises `MalformedRequest`.
         """
+        refuse_repetition([key for key, _ in actions])
 
         def one(number: int, key: str, action: Callable[[TransactionShard], A]) -> A:
             answers: list[A] = []

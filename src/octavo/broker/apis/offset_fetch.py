@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from octavo.broker.answers import Later, Parts
+from octavo.broker.repetition import refuse_repetition
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import OFFSET_FETCH
 from octavo.broker.wire.messages import Struct, write_response
@@ -70,7 +71,7 @@ class _Wanted:
                 self._known.append((found.name, topic))
 
     def request(self, *, is_stable: bool) -> FetchRequest:
-        """Return the request for the coordinator."""
+        """Return the request for the coordinator. Raises `MalformedRequest`."""
         group = self._group
         partitions = None
         if group.topics is not None:
@@ -79,6 +80,7 @@ class _Wanted:
                 for name, topic in self._known
                 for number in topic.partition_indexes
             ]
+            refuse_repetition(partitions)
         return FetchRequest(
             group.group_id,
             partitions,
