@@ -71,7 +71,7 @@ class CommittedOffsets:
         self._groups: Final[Table[str, Table[Partition, Stored]]] = Table(journal)
         # What waits for the end of a transaction, by group, partition and producer id; and where a producer has any.
         self._pending: Final[Table[str, Table[Partition, Mapping[int, Stored]]]] = Table(journal)
-        self._open: Final[Table[int, frozenset[tuple[str, Partition]]]] = Table(journal)
+        self._open: Final[Table[int, Table[tuple[str, Partition], None]]] = Table(journal)
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -243,7 +243,7 @@ class CommittedOffsets:
     def _add_pending(self, producer_id: int, group_id: str, partition: Partition, stored: Stored) -> None:
         by_partition = self._pending.get_or_add(group_id, self._new_table)
         by_partition[partition] = {**by_partition.get(partition, _NOTHING), producer_id: stored}
-        self._open[producer_id] = self._open.get(producer_id, frozenset()) | {(group_id, partition)}
+        self._open.get_or_add(producer_id, self._new_set)[group_id, partition] = None
 
     def _drop_pending(self, producer_id: int, group_id: str, partition: Partition) -> None:
         by_partition = self._pending[group_id]
@@ -254,13 +254,15 @@ class CommittedOffsets:
             del by_partition[partition]
         if not by_partition:
             del self._pending[group_id]
-        still_open = self._open[producer_id] - {(group_id, partition)}
-        if still_open:
-            self._open[producer_id] = still_open
-        else:
+        is_open = self._open[producer_id]
+        del is_open[group_id, partition]
+        if not is_open:
             del self._open[producer_id]
 
     def _new_table(self) -> Table[Partition, Any]:
+        return Table(self._shard.journal)
+
+    def _new_set(self) -> Table[tuple[str, Partition], None]:
         return Table(self._shard.journal)
 
     def _everything(self) -> Iterator[tuple[str, Partition, Stored]]:

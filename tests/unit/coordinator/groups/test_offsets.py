@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from octavo.coordinator.groups.classic.group import ClassicGroup
-from octavo.coordinator.groups.requests import DeleteRequest, FetchRequest
+from octavo.coordinator.groups.requests import CommitRequest, CommittedOffset, DeleteRequest, FetchRequest
 from octavo.coordinator.shard import Producer
 from octavo.errors import ErrorCode
+from octavo.schemas.primitives import NO_UUID
 from tests.unit.coordinator.groups.running import Running
 
 DAY_MS = 86_400_000
@@ -149,3 +151,17 @@ def test_offsets_expire(running: Running) -> None:
     assert running.committed() == -1
     running.marker(PRODUCER, commit=True)
     assert running.committed(topic="pending") == 7
+
+
+def test_a_transaction_with_many_offsets_takes_memory_for_each_of_them_only() -> None:
+    running = Running()
+    offsets = [CommittedOffset("t", number, 1, -1, "", NO_UUID) for number in range(2_000)]
+    tracemalloc.start()
+    try:
+        running.do(lambda shard: shard.offsets.commit(CommitRequest("g", offsets, producer=PRODUCER)))
+        running.marker(PRODUCER, commit=True)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert running.committed() == 1
+    assert peak < 16 << 20
