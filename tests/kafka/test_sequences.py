@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +17,9 @@ from tests.kafka.conftest import NewBroker
 from tests.server.conversation import differences
 from tests.server.sequences import (
     classic,
+    consumer_sessions,
     consumers,
+    expiring,
     offsets,
     static_members,
     transactional_offsets,
@@ -32,6 +34,7 @@ _MODULES: Final = (
     static_members,
     offsets,
     consumers,
+    consumer_sessions,
     transactions,
     transactional_offsets,
 )  # they fill the table
@@ -90,12 +93,13 @@ class _Kafka:
 class _Ours:
     """The broker, which can be restarted."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self._folder: Final = folder
+        self._settings: Final = settings
         self._server: Server = self._start()
 
     def _start(self) -> Server:
-        return serve(self._folder, config=SETTINGS, say=lambda _: None)
+        return serve(self._folder, config=self._settings, say=lambda _: None)
 
     @property
     def address(self) -> str:
@@ -147,12 +151,13 @@ def compared(ours: Trace, theirs: Trace) -> list[str]:
 
 
 @contextmanager
-def both(new_broker: NewBroker, folder: Path) -> Iterator[Pair]:
-    """Start both brokers."""
-    with new_broker(folder / "kafka", settings=SETTINGS) as kafka:
+def both(new_broker: NewBroker, folder: Path, **more: str) -> Iterator[Pair]:
+    """Start both brokers. `more`: further settings."""
+    settings = SETTINGS | more
+    with new_broker(folder / "kafka", settings=settings) as kafka:
         kafka.format()
         kafka.start()
-        ours = _Ours(folder / "ours")
+        ours = _Ours(folder / "ours", settings)
         try:
             runners = Runner(ours), Runner(_Kafka(kafka))
             for each in runners:
@@ -186,6 +191,19 @@ def test_the_broker_may_be_restarted_before_any_request(new_broker: NewBroker, t
             places = {each.name: at for each in SEQUENCES if at < steps[each.name] and each.restart_at in (None, at)}
             found += pair.run([each for each in SEQUENCES if each.name in places], f"at{at}", places)
     check(found)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("policy", ["disabled", "downgrade", "upgrade", "bidirectional"])
+def test_transactional_ids_expire_and_groups_become_others_as_they_may(
+    new_broker: NewBroker, tmp_path: Path, policy: str
+) -> None:
+    settings = expiring.EXPIRING | {"group.consumer.migration.policy": policy}
+    with both(new_broker, tmp_path, **settings) as pair:
+        found = pair.run(expiring.SEQUENCES, "1")
+        codes = pair.codes
+    check(found)
+    assert codes >= {ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
 
 
 def check(found: list[str]) -> None:

@@ -43,13 +43,17 @@ class ConsumerMember:
 
     def join(self, *topics: str, version: int = 1, **changes: Any) -> Any:
         """Join with a subscription to topics of the run, or another."""
+        return self.beat(version=version, **(self.joining(*topics) | changes))
+
+    def joining(self, *topics: str) -> dict[str, Any]:
+        """Return a request to join."""
         first = {
             "member_epoch": 0,
             "rebalance_timeout_ms": REBALANCE_MS,
             "subscribed_topic_names": [self.script.named(each) for each in topics or ("t",)],
             "topic_partitions": [],
         }
-        return self.beat(version=version, **(first | changes))
+        return self._content(first)
 
     def beat(self, *, version: int = 1, **changes: Any) -> Any:
         """Send a heartbeat, with what has changed."""

@@ -19,6 +19,8 @@ SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
     "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.min.session.timeout.ms": "100",
     "group.consumer.max.session.timeout.ms": "600000",
     "group.consumer.session.timeout.ms": "600000",
     "group.max.size": "3",
