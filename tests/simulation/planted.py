@@ -99,6 +99,18 @@ PLANTED: Final = (
         "if isinstance(control, EndTransactionMarker) and producer is not None:",
         "if False:",
     ),
+    Planted(
+        "a member that is out commits in a transaction",
+        "coordinator/groups/offsets.py",
+        "        if error is not ErrorCode.NONE:\n            is_stale",
+        "        if error is not ErrorCode.NONE and request.producer is None:\n            is_stale",
+    ),
+    Planted(
+        "offsets of an aborted transaction count",
+        "coordinator/groups/offsets.py",
+        "if commit and (known is None",
+        "if (known is None",
+    ),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -29,6 +29,7 @@ from tests.simulation.clients.committing import SimpleCommitter
 from tests.simulation.clients.consumer import ConsumerMember
 from tests.simulation.clients.transactions import GROUP, TransactionalProducer
 from tests.simulation.machine import Clock
+from tests.simulation.wire import Membership
 from tests.simulation.world import Client, Faults, World
 
 CLASSIC: Final = "classic"
@@ -71,10 +72,20 @@ class Cast:
         ids = [random.choice(list(is_2)) for _ in range(random.randrange(1, 4))]
         self.producers = [
             TransactionalProducer(world, f"producer-{number}", each, is_2=is_2[each])
-            for number, each in enumerate(ids if is_all or parts == "transactions" else ())
+            for number, each in enumerate(ids if parts == "transactions" else ())
         ]
+        if is_all or world.happens(0.3):  # members read, and produce and commit in transactions
+            self.producers += [
+                TransactionalProducer(world, f"of {each.name}", name, is_2=is_2[name], as_whom=_as_whom(each))
+                for each, name in zip(self._some_members(world), ids, strict=False)
+            ]
         self.committers = [SimpleCommitter(world, SIMPLE, SIMPLE), SimpleCommitter(world, "other", GROUP)]
         self.administrator = Administrator(world, [CLASSIC, CONSUMER, MIXED, SIMPLE, SIMPLE, GROUP])
+
+    def _some_members(self, world: World) -> list[ClassicMember | ConsumerMember]:
+        members: list[ClassicMember | ConsumerMember] = [*self.classic, *self.consumers]
+        world.random.shuffle(members)
+        return members
 
     @property
     def everybody(self) -> Iterable[Client]:
@@ -85,6 +96,10 @@ class Cast:
         """Have everybody do only what is needed from now on."""
         for each in self.everybody:
             each.is_settling = True
+
+
+def _as_whom(member: ClassicMember | ConsumerMember) -> Callable[[], Membership]:
+    return lambda: member.membership
 
 
 def _instance(world: World) -> str | None:

@@ -7,12 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from octavo.broker.answers import Parts
-from octavo.broker.wire.api_keys import API_VERSIONS, APIS
+from octavo.broker.wire.api_keys import API_VERSIONS, APIS, OFFSET_COMMIT, TXN_OFFSET_COMMIT
 from octavo.broker.wire.messages import Struct, read_response, write_request
 from octavo.log.reading.read_view import FileSlice
 
 _HEADER: Final = struct.Struct(">hhih")
 Key = tuple[str, str, int]  # a group, a topic and a partition
+
+
+class Membership(NamedTuple):
+    """As whom somebody commits offsets."""
+
+    group: str
+    member_id: str = ""
+    generation: int = -1  # or the member's epoch
+    instance: str | None = None
 
 
 @dataclass(eq=False)
@@ -55,8 +64,29 @@ class Ask(NamedTuple):
         return read_response(self.api_key, self.version, memoryview(data)[begin:])
 
     @property
+    def committer(self) -> Membership | None:
+        """As whom offsets are committed; None if none are, or as no member."""
+        content = self.content
+        if self.api_key not in (OFFSET_COMMIT, TXN_OFFSET_COMMIT):
+            return None
+        name = "generation_id" if self.api_key == TXN_OFFSET_COMMIT else "generation_id_or_member_epoch"
+        if content[name] < 0:
+            return None
+        return Membership(content["group_id"], content["member_id"], content[name], content["group_instance_id"])
+
+    @property
     def _is_flexible(self) -> bool:
         return self.version >= APIS[self.api_key].flexible
+
+
+def accepted(answer: Struct) -> list[tuple[str, int]]:
+    """Return the topics and partitions of an answer in which offsets are committed now."""
+    return [
+        (topic.name, each.partition_index)
+        for topic in answer.topics
+        for each in topic.partitions
+        if not each.error_code
+    ]
 
 
 def _bytes_of(part: bytes | FileSlice) -> bytes:

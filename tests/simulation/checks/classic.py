@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from octavo.broker.wire.api_keys import DELETE_GROUPS, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, SYNC_GROUP
+from octavo.broker.wire.api_keys import DELETE_GROUPS, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 from octavo.broker.wire.messages import Struct
 from tests.simulation.checks.check import Check, demand
 from tests.simulation.machine import REBALANCE_MS, SESSION_MS
-from tests.simulation.wire import Ask
+from tests.simulation.wire import Ask, accepted
 
 INSTANCES: Final = ("i1", "i2")
 _UUID_SIZE: Final = 37  # with the hyphen before it
@@ -81,10 +81,8 @@ class ClassicCheck(Check):
             self._check_present(group, ask.content["member_id"], ask.content["generation_id"], "a heartbeat")
         elif ask.api_key == LEAVE_GROUP:
             group.gone |= {each.member_id for each in answer.members if not each.error_code}
-        elif ask.api_key == OFFSET_COMMIT:
-            member, generation = ask.content["member_id"], ask.content["generation_id_or_member_epoch"]
-            if generation >= 0 and any(not each.error_code for topic in answer.topics for each in topic.partitions):
-                self._check_present(group, member, generation, "a commit")
+        elif ask.committer is not None and accepted(answer):
+            self._check_present(group, ask.committer.member_id, ask.committer.generation, "a commit")
 
     def _joined(self, group: _Group, ask: Ask, answer: Struct) -> None:
         member, number, instance = answer.member_id, answer.generation_id, ask.content["group_instance_id"]

@@ -114,6 +114,7 @@ class CommitCheck(Check):
         for transaction in [each for each in self._undecided if each.may_be_committed and key in each.offsets]:
             if transaction.offsets[key][1] == offset and transaction.offsets[key] > min(known):
                 self.decided(transaction, is_committed=True)
+                transaction.is_committed = True  # so its records have to be there, too
                 known = self._of(key)
         found = {each for each in known if each[1] == offset}
         demand(bool(found), f"{key} is at {offset}, and what was committed is {sorted(known)}")

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from octavo.broker.wire.api_keys import CONSUMER_GROUP_HEARTBEAT, DELETE_GROUPS, OFFSET_COMMIT
+from octavo.broker.wire.api_keys import CONSUMER_GROUP_HEARTBEAT, DELETE_GROUPS
 from octavo.broker.wire.messages import Struct
 from octavo.errors import ErrorCode
 from tests.simulation.checks.check import Check, demand
 from tests.simulation.clients.consumer import CONSUMER_REBALANCE_MS, Owned, assigned
 from tests.simulation.machine import CONSUMER_SESSION_MS
-from tests.simulation.wire import Ask
+from tests.simulation.wire import Ask, Membership, accepted
 
 
 @dataclass
@@ -44,8 +44,8 @@ class ConsumerCheck(Check):
             return
         if ask.api_key == CONSUMER_GROUP_HEARTBEAT:
             self._beat(members, ask, answer)
-        elif ask.api_key == OFFSET_COMMIT and ask.content["generation_id_or_member_epoch"] >= 0:
-            self._committed(members, ask, answer)
+        elif ask.committer is not None and accepted(answer):
+            self._committed(members, ask.committer, accepted(answer))
 
     def _beat(self, members: dict[str, _Member], ask: Ask, answer: Struct) -> None:
         member_id, epoch = ask.content["member_id"], ask.content["member_epoch"]
@@ -100,19 +100,20 @@ class ConsumerCheck(Check):
         since_ms = member.revoking_since_ms
         return since_ms is not None and now_ms - since_ms >= CONSUMER_REBALANCE_MS
 
-    def _committed(self, members: dict[str, _Member], ask: Ask, answer: Struct) -> None:
-        if all(each.error_code for topic in answer.topics for each in topic.partitions):
-            return
-        member_id, epoch = ask.content["member_id"], ask.content["generation_id_or_member_epoch"]
+    def _committed(self, members: dict[str, _Member], committer: Membership, places: list[tuple[str, int]]) -> None:
+        member_id, epoch = committer.member_id, committer.generation
         member = members.get(member_id)
         demand(member is not None, f"a commit of {member_id} is accepted, who is out")
         assert member is not None
         silent_ms = self._now_ms() - member.seen_ms
         demand(silent_ms < CONSUMER_SESSION_MS + 15_000, f"a commit is accepted of {member_id}, silent for {silent_ms}")
         # As in Kafka, a static member that was away may commit in any epoch what it had before.
+        demand(epoch <= member.epoch, f"a commit of {member_id} in epoch {epoch} is accepted; it is in {member.epoch}")
         if epoch < member.epoch and member.instance is None:
-            oldest = min(member.since.values(), default=member.epoch)
-            demand(oldest <= epoch, f"a commit of {member_id} in epoch {epoch} is accepted; it has {member.since}")
+            for _, partition in places:
+                since = [known for (_, each), known in member.since.items() if each == partition]
+                is_its = bool(since) and min(since) <= epoch
+                demand(is_its, f"{member_id} commits in partition {partition} in epoch {epoch}; it has {member.since}")
 
     def died(self, handled: tuple[str, Ask] | None) -> None:
         ask = None if handled is None else handled[1]

@@ -11,7 +11,7 @@ from octavo.broker.wire.messages import Struct
 from octavo.errors import ErrorCode
 from tests.simulation.clients.committing import Commits
 from tests.simulation.machine import REBALANCE_MS, SESSION_MS
-from tests.simulation.wire import Ask
+from tests.simulation.wire import Ask, Membership
 from tests.simulation.world import Client, Doing, World
 
 Step = Generator[Ask | int, Struct | None, bool]
@@ -57,6 +57,11 @@ class ClassicMember(Client):
         self._join_version = world.random.choice((3, 5, 7, 9))
         self._commits: Final = Commits(world, group)
         self.patience_ms = REBALANCE_MS + 5_000
+
+    @property
+    def membership(self) -> Membership:
+        """Who it is in the group, as far as it knows."""
+        return Membership(self.group, self._member_id, self.generation, self._instance)
 
     def run(self) -> Doing:
         while self.is_alive:

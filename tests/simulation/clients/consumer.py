@@ -10,7 +10,7 @@ from octavo.broker.wire.messages import Struct
 from octavo.errors import ErrorCode
 from tests.simulation.clients.committing import Commits
 from tests.simulation.machine import CONSUMER_BEAT_MS, CONSUMER_SESSION_MS
-from tests.simulation.wire import Ask
+from tests.simulation.wire import Ask, Membership
 from tests.simulation.world import Client, Doing, World
 
 CONSUMER_REBALANCE_MS: Final = 20_000
@@ -51,6 +51,11 @@ class ConsumerMember(Client):
         self._epoch = 0
         self._tells_all = True  # after an error, and when it joins
         self._commits: Final = Commits(world, group)
+
+    @property
+    def membership(self) -> Membership:
+        """Who it is in the group, as far as it knows."""
+        return Membership(self.group, self.member_id, self._epoch, self._instance)
 
     def run(self) -> Doing:
         world = self._world

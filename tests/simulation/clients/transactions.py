@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Final, NamedTuple
 
 from octavo.broker.wire.api_keys import (
@@ -16,7 +16,7 @@ from octavo.broker.wire.api_keys import (
 from octavo.broker.wire.messages import Struct
 from octavo.errors import ErrorCode
 from octavo.records import BatchBuilder
-from tests.simulation.wire import Ask, Transaction
+from tests.simulation.wire import Ask, Membership, Transaction
 from tests.simulation.world import Client, Doing, World
 
 TIMEOUT_MS: Final = 15_000  # of transactions
@@ -50,13 +50,25 @@ _V2: Final = _Versions(5, 12, 5, 5, is_2=True)
 
 
 class TransactionalProducer(Client):
-    """Begins transactions, produces, commits offsets, and ends them; sometimes it sleeps too long, or is gone."""
+    """Begins transactions, produces, commits offsets, and ends them; sometimes it sleeps too long, or is gone.
 
-    def __init__(self, world: World, name: str, transactional_id: str, *, is_2: bool) -> None:
+    as_whom: says as whom it commits offsets; a member of a group may be out of it without knowing that
+    """
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        transactional_id: str,
+        *,
+        is_2: bool,
+        as_whom: Callable[[], Membership] = lambda: Membership(GROUP),
+    ) -> None:
         self.name = name
         self.transactions: Final[list[Transaction]] = []
         self._world: Final = world
         self._id: Final = transactional_id
+        self._as_whom: Final = as_whom
         self._versions: Final = _V2 if is_2 else _V1
         self._producer = (-1, -1)
         self._sequences: dict[tuple[str, int], int] = {}
@@ -187,8 +199,11 @@ class TransactionalProducer(Client):
         }
 
     def _commit_offsets(self, transaction: Transaction) -> Steps:
+        member = self._as_whom()
+        if member.generation > 1 and self._world.happens(0.1):
+            member = member._replace(generation=member.generation - 1)  # it was late
         if not self._versions.is_2:
-            ask = Ask(ADD_OFFSETS_TO_TXN, 3, {**self._identity(), "group_id": GROUP}, transaction)
+            ask = Ask(ADD_OFFSETS_TO_TXN, 3, {**self._identity(), "group_id": member.group}, transaction)
             code, _ = yield from self._until_told(ask)
             if code != ErrorCode.NONE:
                 return code
@@ -204,10 +219,10 @@ class TransactionalProducer(Client):
         ]
         content = {
             **self._identity(),
-            "group_id": GROUP,
-            "generation_id": -1,
-            "member_id": "",
-            "group_instance_id": None,
+            "group_id": member.group,
+            "generation_id": member.generation,
+            "member_id": member.member_id,
+            "group_instance_id": member.instance,
             "topics": [{"name": "a", "partitions": offsets}],
         }
         code, _ = yield from self._until_told(Ask(TXN_OFFSET_COMMIT, self._versions.commit, content, transaction))
