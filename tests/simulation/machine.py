@@ -19,18 +19,24 @@ SESSION_MS: Final = 10_000  # of members of classic groups
 REBALANCE_MS: Final = 15_000
 CONSUMER_SESSION_MS: Final = 45_000
 CONSUMER_BEAT_MS: Final = 5_000
+RETENTION_MS: Final = 60_000  # of offsets, where they expire
+EXPIRY_CHECK_MS: Final = 5_000
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "500",
     "group.consumer.session.timeout.ms": str(CONSUMER_SESSION_MS),
     "group.consumer.heartbeat.interval.ms": str(CONSUMER_BEAT_MS),
+}
+EXPIRING: Final = {
+    "offsets.retention.minutes": str(RETENTION_MS // 60_000),
+    "offsets.retention.check.interval.ms": str(EXPIRY_CHECK_MS),
 }
 OnParts = Callable[[Parts | None], None]
 Later_ = Callable[[Callable[[], None]], None]  # has something be done in another thread, so to speak
 
 
 @cache
-def _settings() -> Settings:
-    return read_settings(SETTINGS)
+def _settings(is_expiring: bool) -> Settings:
+    return read_settings(SETTINGS | EXPIRING if is_expiring else SETTINGS)
 
 
 class Connection(NamedTuple):
@@ -68,6 +74,7 @@ class Machine:
         self._submit: Final = submit
         self._waiting: dict[Wait, tuple[int, OnParts]] = {}
         self._number = 0
+        self.is_expiring = False  # offsets are forgotten if nobody uses them
         self.incarnation = 0  # which process it is
         self.parked: list[Parked] = []  # of this process, answered or not
         prepare()
@@ -84,7 +91,7 @@ class Machine:
             monotonic=self._clock.monotonic_ms,
             new_id=self._new_id,
         )
-        self.broker = Broker(self.directory, _settings().config, say=lambda message: None)
+        self.broker = Broker(self.directory, _settings(self.is_expiring).config, say=lambda message: None)
         self.broker.run_here(lambda: None)
         self._submit(self.broker.coordinators.load)
 

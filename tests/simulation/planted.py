@@ -111,6 +111,18 @@ PLANTED: Final = (
         "if commit and (known is None",
         "if (known is None",
     ),
+    Planted(
+        "offsets of a topic that is deleted stay",
+        "coordinator/groups/offsets.py",
+        "if partition[0] == topic and stored.is_of(topic_id)",
+        "if False",
+    ),
+    Planted(
+        "offsets expire though a member subscribes to the topic",
+        "coordinator/groups/offsets.py",
+        "if partition not in pending and not group.subscribes_to(partition[0]) and",
+        "if partition not in pending and",
+    ),
 )
 
 

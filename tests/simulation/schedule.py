@@ -80,7 +80,9 @@ class Cast:
                 for each, name in zip(self._some_members(world), ids, strict=False)
             ]
         self.committers = [SimpleCommitter(world, SIMPLE, SIMPLE), SimpleCommitter(world, "other", GROUP)]
-        self.administrator = Administrator(world, [CLASSIC, CONSUMER, MIXED, SIMPLE, SIMPLE, GROUP])
+        deletes_topics = world.happens(0.2) and not world.machine.is_expiring
+        groups = [CLASSIC, CONSUMER, MIXED, SIMPLE, SIMPLE, GROUP]
+        self.administrator = Administrator(world, groups, deletes_topics=deletes_topics)
 
     def _some_members(self, world: World) -> list[ClassicMember | ConsumerMember]:
         members: list[ClassicMember | ConsumerMember] = [*self.classic, *self.consumers]
@@ -115,11 +117,12 @@ class Schedule:
 
     def __init__(self, seed: int, folder: Path, *, trace: bool) -> None:
         self._folder: Final = folder
-        self.commits: Final = CommitCheck()
+        self.commits: Final = CommitCheck(lambda: self.world.now_ms, {SIMPLE, GROUP})
         self.transactions: Final = TransactionCheck(self.commits)
         self.checks: Final[list[Check]] = [self.transactions, self.commits]
         self.world: Final = World(seed, folder, self.checks, trace=trace)
-        self.checks.append(ClassicCheck(lambda: self.world.now_ms, {CLASSIC}))
+        self.classic: Final = ClassicCheck(lambda: self.world.now_ms, {CLASSIC})
+        self.checks.append(self.classic)
         self.checks.append(ConsumerCheck(lambda: self.world.now_ms, {CONSUMER}))
 
     def run(self) -> None:
@@ -130,6 +133,8 @@ class Schedule:
                 (self._folder / path).mkdir()
             else:
                 (self._folder / path).write_bytes(content)
+        is_expiring = world.happens(0.1)
+        self.commits.is_expiring = self.classic.is_expiring = world.machine.is_expiring = is_expiring
         world.start()
         cast = Cast(world)
         self._begin(cast)

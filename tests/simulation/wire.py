@@ -15,6 +15,14 @@ _HEADER: Final = struct.Struct(">hhih")
 Key = tuple[str, str, int]  # a group, a topic and a partition
 
 
+class Stored(NamedTuple):
+    """A committed offset."""
+
+    number: int  # the order of commits
+    offset: int
+    at_ms: int
+
+
 class Membership(NamedTuple):
     """As whom somebody commits offsets."""
 
@@ -32,7 +40,9 @@ class Transaction:
     producer: tuple[int, int]
     number: int
     records: dict[str, bool] = field(default_factory=dict)  # values, and whether they were acknowledged
-    offsets: dict[Key, tuple[int, int]] = field(default_factory=dict)  # acknowledged ones, with the order of commits
+    topics: dict[str, str] = field(default_factory=dict)  # where the values are
+    gone: set[str] = field(default_factory=set)  # values that may be gone with their topic
+    offsets: dict[Key, Stored] = field(default_factory=dict)  # acknowledged ones
     may_be_committed: bool = False  # a request to commit it has come to the broker
     is_committed: bool | None = None  # None: not known
 

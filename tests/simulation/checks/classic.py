@@ -32,6 +32,7 @@ class _Group:
     gone: set[str] = field(default_factory=set)  # members that have left, or have been replaced
     present: dict[str, str] = field(default_factory=dict)  # who has an instance id now
     seen_ms: dict[str, int] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)  # members that may be out, whatever a kill has undone
 
     def of(self, generation: int) -> _Generation:
         return self.generations.setdefault(generation, _Generation())
@@ -41,6 +42,10 @@ class _Group:
         if generation == self.maybe:
             self.generation, self.maybe = generation, 0
         return generation == self.generation
+
+    def may_be_empty(self, now_ms: int) -> bool:
+        """Return whether all members may have left, or have been silent for so long that they are out."""
+        return all(member in self.left or now_ms - seen_ms >= SESSION_MS for member, seen_ms in self.seen_ms.items())
 
     def owner(self, member: str) -> str:
         """Return the instance id of a static member, which its id begins with; else the id."""
@@ -52,6 +57,7 @@ class ClassicCheck(Check):
 
     def __init__(self, now_ms: Callable[[], int], groups: set[str]) -> None:
         """`groups`: those that have members of the classic protocol only."""
+        self.is_expiring = False  # groups without members and offsets are forgotten
         self._now_ms: Final = now_ms
         self._groups: Final = {group: _Group() for group in groups}
 
@@ -74,6 +80,8 @@ class ClassicCheck(Check):
         if group is None:
             return
         if ask.api_key == JOIN_GROUP and not answer.error_code:
+            if self.is_expiring and answer.generation_id == 1 and group.may_be_empty(self._now_ms()):
+                group = self._groups[ask.content["group_id"]] = _Group()
             self._joined(group, ask, answer)
         elif ask.api_key == SYNC_GROUP and not answer.error_code:
             self._synced(group, ask, answer)
@@ -81,6 +89,7 @@ class ClassicCheck(Check):
             self._check_present(group, ask.content["member_id"], ask.content["generation_id"], "a heartbeat")
         elif ask.api_key == LEAVE_GROUP:
             group.gone |= {each.member_id for each in answer.members if not each.error_code}
+            group.left |= group.gone
         elif ask.committer is not None and accepted(answer):
             self._check_present(group, ask.committer.member_id, ask.committer.generation, "a commit")
 
@@ -90,6 +99,7 @@ class ClassicCheck(Check):
             before = group.present.get(instance)
             if before is not None and before != member:
                 group.gone.add(before)
+                group.left.add(before)
             group.present[instance] = member
         demand(number >= group.generation, f"{member} is in generation {number}, and others are in {group.generation}")
         demand(member not in group.gone, f"{member} is out, and is in generation {number} all the same")
@@ -125,6 +135,7 @@ class ClassicCheck(Check):
     def died(self, handled: tuple[str, Ask] | None) -> None:
         ask = None if handled is None else handled[1]
         for name, group in self._groups.items():
+            group.left |= {each for each, at_ms in group.seen_ms.items() if self._now_ms() - at_ms >= SESSION_MS}
             group.gone.clear()  # a group is written to the log as it is when the leader has brought the assignments
             group.present.clear()
             group.generation = max((each for each, known in group.generations.items() if known.is_lasting), default=0)

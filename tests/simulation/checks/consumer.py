@@ -66,13 +66,7 @@ class ConsumerCheck(Check):
         if epoch == 0:
             member.held, member.given = set(), set()
         member.epoch, member.seen_ms, member.may_be_out = answer.member_epoch, self._now_ms(), False
-        reported = {
-            (bytes(topic["topic_id"]), each)
-            for topic in ask.content["topic_partitions"] or ()
-            for each in topic["partitions"]
-        }
-        if ask.content["topic_partitions"] is not None:
-            member.held &= reported
+        member.held &= _reported(ask, member.held)
         if answer.assignment is not None:
             self._told(members, member_id, assigned(answer))
         is_revoking = bool(member.held - member.given)
@@ -117,10 +111,12 @@ class ConsumerCheck(Check):
 
     def died(self, handled: tuple[str, Ask] | None) -> None:
         ask = None if handled is None else handled[1]
-        if ask is not None and ask.api_key == CONSUMER_GROUP_HEARTBEAT and ask.content["member_epoch"] < 0:
-            member = self._groups.get(ask.content["group_id"], {}).get(ask.content["member_id"])
-            if member is not None:
-                member.may_be_out = True
+        if ask is None or ask.api_key != CONSUMER_GROUP_HEARTBEAT:
+            return
+        member = self._groups.get(ask.content["group_id"], {}).get(ask.content["member_id"])
+        if member is not None:
+            member.may_be_out |= ask.content["member_epoch"] < 0
+            member.held &= _reported(ask, member.held)  # this may be in the log, though nobody is told
 
     def started(self) -> None:
         for members in self._groups.values():
@@ -128,3 +124,11 @@ class ConsumerCheck(Check):
                 member.seen_ms = self._now_ms()
                 if member.revoking_since_ms is not None:
                     member.revoking_since_ms = self._now_ms()
+
+
+def _reported(ask: Ask, held: Owned) -> Owned:
+    """Return what a member says that it has."""
+    topics = ask.content["topic_partitions"]
+    return (
+        held if topics is None else {(bytes(each["topic_id"]), part) for each in topics for part in each["partitions"]}
+    )

@@ -18,6 +18,7 @@ from tests.simulation.clients.classic import ClassicMember
 from tests.simulation.clients.committing import fetch_ask
 from tests.simulation.clients.consumer import SUBSCRIPTIONS, ConsumerMember, assigned
 from tests.simulation.clients.transactions import GROUP
+from tests.simulation.machine import EXPIRY_CHECK_MS, RETENTION_MS
 from tests.simulation.wire import Ask
 from tests.simulation.world import Client, World
 
@@ -58,6 +59,10 @@ class Ending:
             demand(world.now_ms < until_ms, f"{left}, though nothing has gone wrong for {_PATIENCE_MS} ms")
         self._check_data()
         check_replay(world.machine.directory)
+        if world.machine.is_expiring:
+            world.run(world.now_ms + RETENTION_MS + 3 * EXPIRY_CHECK_MS)
+            self._check_data()
+            self._commits.check_expired()
         if world.happens(0.75):
             return
         world.kill()
@@ -93,7 +98,7 @@ class Ending:
         living = [each for each in self._consumers if each.is_alive]
         names = {topic.id.bytes: name for name, topic in self._world.machine.directory.topics.items()}
         counts = {name: len(topic.partitions) for name, topic in self._world.machine.directory.topics.items()}
-        held = Counter((names[topic], partition) for each in living for topic, partition in each.owned)
+        held = Counter((names.get(topic, "gone"), partition) for each in living for topic, partition in each.owned)
         for group in sorted({each.group for each in living}):
             if any(each.group == group and each.is_alive for each in self._classic):
                 continue  # the members of the classic protocol have some of it

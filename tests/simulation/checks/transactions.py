@@ -8,6 +8,7 @@ from typing import Final
 from octavo.broker.wire.api_keys import (
     ADD_OFFSETS_TO_TXN,
     ADD_PARTITIONS_TO_TXN,
+    DELETE_TOPICS,
     END_TXN,
     INIT_PRODUCER_ID,
     PRODUCE,
@@ -45,6 +46,7 @@ class TransactionCheck(Check):
     def answered(self, who: str, ask: Ask, answer: Struct) -> None:
         if ask.api_key == INIT_PRODUCER_ID and not answer.error_code:
             self._begun(ask.content["transactional_id"], (answer.producer_id, answer.producer_epoch))
+        self._may_delete(ask)
         transaction = ask.part_of
         if transaction is None or code_of(ask, answer):
             return
@@ -53,6 +55,16 @@ class TransactionCheck(Check):
             demand(transaction.is_committed is None, f"{ask.name} is accepted after the end of {transaction}")
         elif ask.api_key == END_TXN:
             self._has_ended(transaction, ask, answer)
+
+    def died(self, handled: tuple[str, Ask] | None) -> None:
+        if handled is not None:
+            self._may_delete(handled[1])
+
+    def _may_delete(self, ask: Ask) -> None:
+        """Expect nothing any more of a topic that may have been deleted."""
+        if ask.api_key == DELETE_TOPICS:
+            for each in self._transactions.values():
+                each.gone |= {value for value, topic in each.topics.items() if topic in ask.content["topic_names"]}
 
     def _begun(self, transactional_id: str, identity: Identity) -> None:
         known = self._current.get(transactional_id)
@@ -104,7 +116,8 @@ class TransactionCheck(Check):
         for name, transaction in self._transactions.items():
             sent = transaction.records
             there = [value for value in sent if value in found]
-            lacking = [value for value, is_acknowledged in sent.items() if is_acknowledged and value not in found]
+            expected = [value for value, is_acknowledged in sent.items() if is_acknowledged]
+            lacking = [value for value in expected if value not in found and value not in transaction.gone]
             if transaction.is_committed is None and sent:
                 demand(not there or transaction.may_be_committed, f"{name} is committed, which nobody asked for")
                 demand(not there or not lacking, f"{name} is committed in part: {lacking} are missing")

@@ -153,6 +153,7 @@ class TransactionalProducer(Client):
                 return code
         value = f"{self._id}/{transaction.number}/{number}"
         transaction.records[value] = False
+        transaction.topics[value] = place[0]
         sequence = self._sequences.get(place, 0)
         builder = BatchBuilder(
             producer_id=self._producer[0],
