@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from octavo.broker.wire import api_keys
+from octavo.coordinator.groups.classic.group import ClassicGroup
+from octavo.coordinator.groups.group_shard import GroupShard
 from octavo.errors import ErrorCode
 from octavo.log.append.readiness import ALLOWANCE, MustWait
+from octavo.log.coordinator.coordinator import group_hosts
 from octavo.log.coordinator.host import Host
 from octavo.server.serving import Server, serve
 from tests.server.conversation import CLOSED, Conversation
@@ -308,6 +311,42 @@ def test_what_cannot_be_written_has_not_happened(
         assert first.heartbeat(member_id, generation) == ErrorCode.NONE
     assert first.commit("t", 6, member_id, generation) == ErrorCode.NONE
     assert first.committed("t") == 6
+
+
+def waits_for_assignment(shard: GroupShard, group_id: str, member_id: str) -> bool:
+    group = shard.groups[group_id]
+    assert isinstance(group, ClassicGroup)
+    return group.members[member_id].sync is not None
+
+
+def test_all_who_wait_are_told_that_the_assignments_cannot_be_written(
+    broker: Server, first: GroupClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader, generation = alone(first)
+    with GroupClient(broker.bootstrap_servers, first.group_id) as other:
+        member_id = other.join().member_id
+        other.send_join(member_id)
+        while first.heartbeat(leader, generation) != ErrorCode.REBALANCE_IN_PROGRESS:
+            pass
+        generation = first.join(leader).generation_id
+        assert other.joined().generation_id == generation
+        other.send_sync(member_id, generation)
+        host = group_hosts(broker.directory).host_for(first.group_id)
+        while not host.ask(lambda shard: waits_for_assignment(shard, first.group_id, member_id)):
+            pass
+
+        def full(*arguments: object, **options: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("octavo.log.log.Log.append", full)
+            first.send_sync(leader, generation, {leader: b"1", member_id: b"2"})
+            assert first.synced().error_code == ErrorCode.NOT_COORDINATOR
+            assert other.synced().error_code == ErrorCode.NOT_COORDINATOR
+        for client, each in ((first, leader), (other, member_id)):
+            assert client.heartbeat(each, generation) == ErrorCode.REBALANCE_IN_PROGRESS
+            client.send_join(each)
+        assert first.joined().generation_id == other.joined().generation_id == generation + 1
 
 
 def test_an_answer_that_another_thread_has_made(

@@ -109,14 +109,16 @@ class Coordinators:
         action: Callable[[GroupShard, Ticket], object],
         write: Callable[[Any], Parts],
         refuse: Callable[[ErrorCode], object],
+        failed: Callable[[GroupShard, ErrorCode], object] | None = None,
     ) -> Answer:
         """Have something happen to a group.
 
         action: is given a ticket, by which the coordinator answers, at once or later
         write: makes the parts of that answer
         refuse: makes such an answer of an error, if there is no coordinator or its records cannot be written
+        failed: happens to the group in the latter case
         """
-        return self._start(lambda: self._groups.find_host(group_id), action, write, refuse)
+        return self._start(lambda: self._groups.find_host(group_id), action, write, refuse, failed)
 
     def run_transaction(
         self,
@@ -136,6 +138,7 @@ class Coordinators:
         action: Callable[[S, Ticket], object],
         write: Callable[[Any], Parts],
         refuse: Callable[[ErrorCode], object],
+        failed: Callable[[S, ErrorCode], object] | None = None,
     ) -> Answer:
         parked = Parked(self._wake, write)
         unfinished: list[Callable[[], None]] = []
@@ -148,6 +151,8 @@ class Coordinators:
                 if host is None:
                     return write(refuse(ErrorCode.NOT_COORDINATOR))
                 code = self._try(partial(host.run, lambda shard: action(shard, parked.give), finishes=True))
+                if code is not ErrorCode.NONE and failed is not None:
+                    self._run(host, lambda shard: failed(shard, code))
             if code is not ErrorCode.NONE:
                 return write(refuse(code))
             return parked.retry(False) or parked

@@ -40,4 +40,10 @@ def sync_group(broker: Broker, request: Request) -> Answer:
         asked.protocol_name,
         {each.member_id: bytes(each.assignment) for each in asked.assignments},
     )
-    return broker.coordinators.run(sync.group_id, lambda shard, ticket: shard.sync(ticket, sync), write, SyncAnswer)
+    return broker.coordinators.run(
+        sync.group_id,
+        lambda shard, ticket: shard.sync(ticket, sync),
+        write,
+        SyncAnswer,
+        lambda shard, code: shard.classic.sync_failed(sync, code),
+    )

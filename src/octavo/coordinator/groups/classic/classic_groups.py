@@ -90,6 +90,16 @@ class ClassicGroups:
         assert isinstance(group, ClassicGroup)
         self._table[group.state].sync(ticket, request, group)
 
+    def sync_failed(self, request: SyncRequest, code: ErrorCode) -> None:
+        """Begin another round if the assignments of a leader could not be written; whoever waits for them is told."""
+        group = self._shard.groups.get(request.group_id)
+        if not isinstance(group, ClassicGroup) or group.state is not State.COMPLETING_REBALANCE:
+            return
+        if sync_error(group, request) is ErrorCode.NONE and group.leader_id == request.member_id:
+            for member in list(group.members.values()):
+                self._rounds.answer_sync(group, member, SyncAnswer(code))
+            self._rounds.rebalance(group)
+
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         """Note that a member is alive."""
         group = self._shard.groups.get(request.group_id)
