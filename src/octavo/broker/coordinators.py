@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
 from octavo.broker.at_once import at_once_or_later
 from octavo.broker.config import BrokerConfig
-from octavo.broker.passing_time import TROUBLE, PassingTime
+from octavo.broker.passing_time import TROUBLE, PassingTime, trouble
 from octavo.broker.repetition import refuse_repetition
 from octavo.broker.troubles import Troubles, storage_error
 from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
@@ -79,7 +79,7 @@ class Coordinators:
             try:
                 host.load()
             except (OctavoError, OSError) as error:
-                self._troubles.failed(TROUBLE, error)
+                self._troubles.failed(trouble(error), error)
 
     def is_topic_missing(self, name: str) -> bool:
         """Return whether an internal topic has to be created before its coordinator can be found."""
@@ -246,7 +246,7 @@ class Coordinators:
         try:
             action()
         except (OctavoError, OSError) as error:
-            self._troubles.failed(TROUBLE, error)
+            self._troubles.failed(trouble(error), error)
             code = storage_error(error)
             return _TOLD.get(code, code)
         self._troubles.is_over(TROUBLE, "the state of groups and transactions can be written again")

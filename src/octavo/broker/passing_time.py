@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.at_once import is_done_at_once
 from octavo.broker.troubles import Troubles
-from octavo.errors import OctavoError
+from octavo.errors import BadDirectory, OctavoError
 from octavo.log.directory.data_directory import DataDirectory
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from octavo.log.coordinator.hosts import Hosts
 
 TROUBLE: Final = "the state of groups and transactions could not be written"
+_DAMAGE: Final = "the state of groups and transactions could not be read"
 
 _MS: Final = 1000
 _FAILED_MS: Final = 1_000  # until a coordinator is asked again whose records could not be written
@@ -88,7 +89,7 @@ class PassingTime:
         try:
             host.tick()
         except (OctavoError, OSError) as error:
-            self._troubles.failed(TROUBLE, error)
+            self._troubles.failed(trouble(error), error)
             now_ms = self._directory.monotonic_ms()
             if host.next_ms is not None and host.next_ms <= now_ms:  # it would be tried again at once
                 self._not_before_ms = now_ms + _FAILED_MS
@@ -101,3 +102,8 @@ class PassingTime:
             raise
         finally:
             self._late.discard(host)
+
+
+def trouble(error: Exception) -> str:
+    """Return what a coordinator could not do when this was raised, for the operator."""
+    return _DAMAGE if isinstance(error, BadDirectory) else TROUBLE

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from octavo.broker.passing_time import trouble
 from octavo.coordinator.shard import Producer
 from octavo.coordinator.transactions.epochs import BUMPS_EPOCHS
 from octavo.coordinator.transactions.requests import AddRequest, Partition
@@ -70,7 +71,7 @@ def verified(
             else:
                 codes.update(host.ask(lambda shard: shard.verify(request)))
         except (OctavoError, OSError) as error:
-            broker.troubles.failed("the state of groups and transactions could not be written", error)
+            broker.troubles.failed(trouble(error), error)
             codes = dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         yield {partition: fenced_before(0, 1, code) for partition, code in codes.items()}
 

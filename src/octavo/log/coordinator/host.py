@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from octavo.coordinator.shard import Now, Origin, Outcome, Producer, Shard, Ticket
-from octavo.errors import AppendRefused, LogError, OctavoError
+from octavo.errors import AppendRefused, BadDirectory, LogError, OctavoError
 from octavo.log.append.readiness import ALLOWANCE, MustWait, TakesLong, Unfinished, Unperformed, is_quick
 from octavo.log.coordinator.internal_topic import replay
 from octavo.log.log import Log
@@ -93,6 +93,7 @@ class Host(Generic[S]):
         self._shard: S | None = None  # loaded when first needed, and again after a write whose end is not known
         self._last: S | None = None  # the one that was in use last: somebody may still wait there for an answer
         self._next_ms: int | None = None
+        self._damage: BadDirectory | None = None  # why nothing can be loaded
 
     def run(self, action: Callable[[S], object], *, durable: bool = False, finishes: bool = False) -> None:
         """Have something happen to the shard, write what it writes, and hand answers over.
@@ -233,12 +234,18 @@ class Host(Generic[S]):
 
     def _loaded(self) -> S:
         if self._shard is None:
+            if self._damage is not None:  # to find that again may take minutes, for each request
+                raise self._damage.with_traceback(None)
             if ALLOWANCE.left is not None:
                 raise MustWait
             for ticket, answer in self._give_up():
                 ticket(answer)
             shard = self._make()
-            replay(self.log, 0, lambda batch: apply_batch(shard, batch, self._read_key))
+            try:
+                replay(self.log, 0, lambda batch: apply_batch(shard, batch, self._read_key))
+            except BadDirectory as damage:
+                self._damage = damage
+                raise
             shard.journal.keep(shard.journal.mark())
             shard.end_offset = self.log.end_offset
             outcome = shard.run(shard.loaded, self._now())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from uuid import UUID
 
 from octavo.coordinator.shard import Shard
+from octavo.errors import UnknownPartition
 from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.coordinator.host import Host
 from octavo.log.coordinator.internal_topic import InternalTopic
@@ -45,7 +46,10 @@ class Hosts(ABC, Generic[S]):
 
     def find_host(self, key: str) -> Host[S] | None:
         """Return what runs the coordinator of a group or a transactional id; None if the topic does not exist yet."""
-        return self.host_for(key) if self._exists else None
+        try:
+            return self.host_for(key) if self._exists else None
+        except UnknownPartition:  # it was deleted a moment ago
+            return None
 
     @property
     def hosts(self) -> list[Host[S]]:

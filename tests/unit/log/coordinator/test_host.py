@@ -12,10 +12,16 @@ from octavo.coordinator.groups.classic.requests import JoinRequest
 from octavo.coordinator.groups.config import GroupConfig
 from octavo.coordinator.groups.consumer.requests import ConsumerHeartbeatRequest
 from octavo.coordinator.groups.group_shard import GroupShard
-from octavo.errors import AppendRefused, ErrorCode
+from octavo.errors import AppendRefused, BadDirectory, ErrorCode, UnknownPartition
 from octavo.log import DataDirectory, Log
+from octavo.log.append.readiness import without_pause
+from octavo.log.coordinator import host as host_module
 from octavo.log.coordinator.coordinator import group_hosts
 from octavo.log.coordinator.host import Host
+from octavo.log.origin import Origin
+from octavo.records import BatchBuilder
+from octavo.schemas.consumer_offsets.classic_groups import GroupMetadataKey
+from octavo.schemas.versioned import write_key
 from tests.clock import Clock
 from tests.crash.storage import FastStorage
 
@@ -72,3 +78,32 @@ def test_who_waits_is_answered_if_everything_is_loaded_again(tmp_path: Path, mon
                 host.run(lambda shard: _join(shard, "another", "", []))
         host.load()
         assert [each.error_code for each in answers] == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_damage_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with DataDirectory.open(tmp_path, storage=FastStorage()) as data:
+        host = _hosting(data)
+        builder = BatchBuilder()
+        builder.append(write_key(GroupMetadataKey(group="g")), b"\0\3 and no more", timestamp_ms=0)
+        host.log.append(builder.build(), origin=Origin.COORDINATOR)
+        with pytest.raises(BadDirectory, match="what is before offset 1 cannot be read"):
+            host.load()
+        with monkeypatch.context() as patched:
+            patched.setattr(host_module, "replay", None)
+            with pytest.raises(BadDirectory, match="what is before offset 1 cannot be read"), without_pause():
+                host.run(lambda shard: shard.delete_group("g"))
+
+
+def test_nobody_coordinates_while_the_topic_is_being_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with DataDirectory.open(tmp_path, storage=FastStorage()) as data:
+        groups = group_hosts(data)
+        assert groups.find_host("g") is None
+        groups.partition_for("g")
+
+        def is_gone(topic: str, partition: int) -> Log:
+            raise UnknownPartition(topic, partition)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(data, "log", is_gone)
+            assert groups.find_host("g") is None
+        assert groups.find_host("g") is not None
