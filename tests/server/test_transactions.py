@@ -61,7 +61,7 @@ class Transactional:
         builder = BatchBuilder(
             producer_id=self.producer_id, producer_epoch=self.epoch, base_sequence=sequence, transactional=True
         )
-        builder.append(b"key", value, timestamp_ms=0)
+        builder.append(b"key", value, timestamp_ms=int(time.time() * 1000))  # a marker after an old one would roll
         topics = [{"name": "t", "partition_data": [{"index": partition, "records": builder.build()}]}]
         answer = self.ask(
             api_keys.PRODUCE, version, transactional_id=self.name, acks=-1, timeout_ms=1000, topic_data=topics
