@@ -17,11 +17,14 @@ from tests.kafka.conftest import NewBroker
 from tests.server.conversation import differences
 from tests.server.sequences import (
     classic,
+    classic_departures,
     consumer_sessions,
     consumers,
     expiring,
+    migrations,
     offsets,
     static_members,
+    transaction_partitions,
     transactional_offsets,
     transactions,
 )
@@ -31,11 +34,14 @@ from tests.server.sequences.sequence import SEQUENCES, Sequence
 
 _MODULES: Final = (
     classic,
+    classic_departures,
     static_members,
     offsets,
     consumers,
     consumer_sessions,
+    migrations,
     transactions,
+    transaction_partitions,
     transactional_offsets,
 )  # they fill the table
 
