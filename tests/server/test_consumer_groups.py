@@ -206,18 +206,18 @@ def has_half(consumer: Consumer) -> bool:
     return len(consumer.assignment()) == PARTITIONS // 2
 
 
-def test_librdkafka_shares_a_topic(broker: Server) -> None:
-    first = librdkafka(broker, "librdkafka-848")
-    read_all(first)
-    second = librdkafka(broker, "librdkafka-848", "^t$")  # by a regular expression
-    both = [first, second]
-    until(lambda: all(map(has_half, both)), lambda: [each.poll(0.02) for each in both])
-    assert not {str(each) for each in first.assignment()} & {str(each) for each in second.assignment()}
-    second.close()
-    until(lambda: len(first.assignment()) == PARTITIONS, lambda: first.poll(0.02))
-    wanted = [TopicPartition("t", number) for number in range(PARTITIONS)]
-    assert [each.offset for each in first.committed(wanted, timeout=PATIENCE_S)] == [EACH] * PARTITIONS
-    first.close()
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_commits_of_a_client_outlive_the_broker(tmp_path: Path, protocol: str) -> None:
+    with serve(tmp_path / "data", config=CONFIG) as server:
+        fill(server)
+        consumer = librdkafka(server, "durable", **{"group.protocol": protocol})
+        read_all(consumer)
+        consumer.close()
+    with serve(tmp_path / "data", config=CONFIG) as server:
+        consumer = librdkafka(server, "durable", **{"group.protocol": protocol})
+        wanted = [TopicPartition("t", number) for number in range(PARTITIONS)]
+        assert [each.offset for each in consumer.committed(wanted, timeout=PATIENCE_S)] == [EACH] * PARTITIONS
+        consumer.close()
 
 
 @pytest.mark.parametrize("protocols", [("classic", "consumer"), ("consumer", "classic")])
