@@ -153,6 +153,7 @@ class Schedule:
             is_lost=random.choice((0, 0.02, 0.1)),
             is_late=random.choice((0, 0.02, 0.1)),
         )
+        self.commits.appends_fail = world.faults.append_fails > 0
         world.say(world.faults)
         for each in cast.everybody:
             world.after(random.randrange(10_000), lambda each=each: world.begin(each))  # type: ignore[misc] # mypy does not know the type of a default

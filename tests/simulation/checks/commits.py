@@ -35,6 +35,7 @@ class CommitCheck(Check):
     def __init__(self, now_ms: Callable[[], int], without_members: set[str]) -> None:
         """`without_members`: groups that never have any."""
         self.is_expiring = False  # offsets are forgotten if nobody uses them
+        self.appends_fail = False  # so that offsets of a deleted topic may stay, as in Kafka
         self._now_ms: Final = now_ms
         self._without_members: Final = without_members
         self._used_ms: Final[dict[str, int]] = {}  # when a member of a classic group was last heard of
@@ -65,7 +66,7 @@ class CommitCheck(Check):
             for topic, partition in accepted(answer):
                 self._possible[ask.content["group_id"], topic, partition] = {self._next()}
         elif ask.api_key == DELETE_TOPICS and answer.responses[0].error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            self._topic_deleted(ask, is_sure=not answer.responses[0].error_code)
+            self._topic_deleted(ask, is_sure=not answer.responses[0].error_code and not self.appends_fail)
         elif ask.api_key == OFFSET_FETCH:
             self._fetched(answer)
         elif ask.api_key in (JOIN_GROUP, SYNC_GROUP, HEARTBEAT) and not answer.error_code:

@@ -8,8 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from octavo.broker.wire.api_keys import DESCRIBE_GROUPS, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP
+from octavo.broker.wire.api_keys import (
+    DELETE_TOPICS,
+    DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
+    JOIN_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
+)
 from octavo.broker.wire.messages import Struct
+from octavo.errors import ErrorCode
 from tests.simulation.disk import Fault, SimulatedDisk
 from tests.simulation.machine import SESSION_MS, Clock, Machine
 from tests.simulation.wire import Ask
@@ -66,3 +74,18 @@ def test_what_could_not_be_written_is_tried_again_after_exactly_a_second(tmp_pat
     broker.clock.now_ms = int(broker.machine.next_ms)
     broker.turn()
     assert broker.state_of("g") == "Empty"
+
+
+def test_a_topic_is_deleted_though_what_groups_have_committed_in_it_cannot_be_forgotten(tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "data")
+    broker.machine.directory.create_topic("t")
+    broker.ask(FIND_COORDINATOR, 4, {"key_type": 0, "coordinator_keys": ["g"]})
+    offset = {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": ""}
+    commit = {"group_id": "g", "generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
+    answer = broker.ask(OFFSET_COMMIT, 9, {**commit, "topics": [{"name": "t", "partitions": [offset]}]})
+    assert not answer.topics[0].partitions[0].error_code
+    broker.fault = Fault.FAILS
+    delete = {"topic_names": ["t"], "timeout_ms": 1000}
+    assert broker.ask(DELETE_TOPICS, 5, delete).responses[0].error_code == ErrorCode.NONE
+    assert "t" not in broker.machine.directory.topics
+    assert broker.ask(DELETE_TOPICS, 5, delete).responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

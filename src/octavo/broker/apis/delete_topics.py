@@ -88,8 +88,10 @@ def _one(broker: Broker, version: int, asked: Struct, *, is_twice: bool) -> dict
     except UnknownPartition:
         return _result(name, topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
     except (OctavoError, OSError) as error:
-        broker.troubles.failed(f"topic {topic.name} could not be deleted", error)
-        return _result(name, topic_id, storage_error(error), reason(error))
+        if broker.image.topic(topic.id) is not None:
+            broker.troubles.failed(f"topic {topic.name} could not be deleted", error)
+            return _result(name, topic_id, storage_error(error), reason(error))
+        broker.troubles.failed(f"topic {topic.name} was deleted, but not all that it leaves", error)
     return _result(topic.name, topic.id, 0, None)
 
 
