@@ -61,7 +61,7 @@ def test_every_chapter_fits_and_is_plain_in_a_pipe(
     assert re.search(r"transaction 2: aborted +20 +10$", out, re.MULTILINE)
     assert re.search(r"^ +compacted +20 ", out, re.MULTILINE)
     assert re.search(r"^ +produced, all acknowledged +2,000 +\d+\.\d\d +[\d,]+$", out, re.MULTILINE)
-    assert re.search(r"^ +consumed +2,000 +\d+\.\d\d +[\d,]+$", out, re.MULTILINE)
+    assert re.search(r"^ +consumed by the group readers +2,000 +\d+\.\d\d +[\d,]+$", out, re.MULTILINE)
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from octavo.server.serving import Server
 
 TOPIC: Final = "clicks"
+GROUP: Final = "readers"
 COUNT: Final = 100_000
 _VALUE: Final = (
     b"a click on a page, somewhere, by somebody; nothing else of it matters here, but it has a hundred bytes"
@@ -41,7 +42,8 @@ class Clicks:
         from octavo.server.serving import serve
 
         self.folder: Final = folder
-        self._server: Final[Server] = serve(folder, config={"num.partitions": "3"})
+        config = {"num.partitions": "3", "group.initial.rebalance.delay.ms": "0"}
+        self._server: Final[Server] = serve(folder, config=config)
         # At the end the broker goes first, which librdkafka would tell on stderr.
         self._address: Final = {"bootstrap.servers": self._server.bootstrap_servers, "log_level": 0}
         self._producer: Final = Producer({**self._address, "linger.ms": 5})
@@ -64,17 +66,23 @@ class Clicks:
             raise NotServed(failed[0] if failed else "clicks were not acknowledged")
 
     def consume(self, count: int) -> None:
-        """Consume so many clicks. Raises `NotServed`."""
-        from confluent_kafka import Consumer, TopicPartition
+        """Consume so many clicks as a member of a group, and commit that. Raises `NotServed`."""
+        from confluent_kafka import Consumer
 
-        consumer = Consumer({**self._address, "group.id": "none", "enable.auto.commit": False})
-        consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(3)])
-        while count > 0:
-            messages = consumer.consume(min(count, 10_000), _PATIENCE_S)
+        settings = {"group.id": GROUP, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+        consumer = Consumer({**self._address, **settings})
+        consumer.subscribe([TOPIC])
+        left = count
+        while left > 0:
+            messages = consumer.consume(min(left, 10_000), _PATIENCE_S)
             if not messages or any(message.error() for message in messages):
                 raise NotServed("clicks are missing")
-            count -= len(messages)
+            left -= len(messages)
+        consumer.commit(asynchronous=False)
+        committed = consumer.committed(consumer.assignment(), timeout=_PATIENCE_S)
         consumer.close()
+        if sum(each.offset for each in committed) != count:
+            raise NotServed("clicks are not committed")
 
     def go_on(self) -> None:
         """Go on producing, a few thousand clicks a second, until the end."""
@@ -112,7 +120,10 @@ def show(stage: Stage, clicks: Clicks) -> None:
     rate = "records/s"
     drawn = table("librdkafka, over the wire", "records", "seconds", rate, right=("records", "seconds", rate))
     with stage.waiting("Producing and consuming ..."):
-        for what, how in (("produced, all acknowledged", clicks.produce), ("consumed", clicks.consume)):
+        for what, how in (
+            ("produced, all acknowledged", clicks.produce),
+            (f"consumed by the group {GROUP}", clicks.consume),
+        ):
             began = perf_counter()
             how(COUNT)
             seconds = perf_counter() - began
