@@ -42,6 +42,8 @@ from octavo.records.record import Header, Record
 from octavo.records.sequence import increment_sequence, record_sequence
 from octavo.records.text import read_text, write_text
 
+_CRC_AT: Final = BATCH_HEADER.at("crc")
+_CRC_SIZE: Final = 4
 _CODEC: Final = int(Attributes.CODEC)
 _LOG_APPEND_TIME: Final = int(Attributes.LOG_APPEND_TIME)
 _PLAIN: Final = b"\0\0"  # attributes of a record, and how much later than its batch it is
@@ -270,9 +272,9 @@ def write_batch(header: BatchHeader, records: Buffer) -> bytes:
     size = BATCH_HEADER.size + len(records)
     if size > MAX_SIZE:
         raise InvalidInput(f"a batch of {size:,} bytes is larger than {MAX_SIZE:,}")
-    header = header._replace(length=size - LOG_OVERHEAD)
-    crc = crc32c(records, crc32c(BATCH_HEADER.write(header)[covered_from(header.magic) :]))
-    return b"".join((BATCH_HEADER.write(header._replace(crc=crc)), records))
+    start = BATCH_HEADER.write(header._replace(length=size - LOG_OVERHEAD))
+    crc = crc32c(records, crc32c(start[covered_from(header.magic) :]))
+    return b"".join((start[:_CRC_AT], crc.to_bytes(_CRC_SIZE), start[_CRC_AT + _CRC_SIZE :], records))
 
 
 def _length(data: Buffer | None) -> int:

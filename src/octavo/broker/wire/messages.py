@@ -176,8 +176,10 @@ def _structure(declared: Any, newest: Any, *, is_request: bool) -> tuple[Read, W
                 write_field(parts, [content[each] if each in content else missing[each] for each in names])
             else:
                 write_field(parts, content[name] if name in content else missing[name])
-        if flexible:
+        if tagged:
             _write_tagged(parts, tagged, content)
+        elif flexible:
+            parts.append(b"\0")
 
     return read, write
 
@@ -220,9 +222,6 @@ def _read_tagged(data: memoryview, position: int, tagged: dict[int, _Field], val
 
 
 def _write_tagged(parts: list[bytes], tagged: dict[int, _Field], content: Content) -> None:
-    if not tagged:
-        parts.append(b"\0")
-        return
     present = [each for each in tagged.values() if _is_set(content.get(each.name, each.default), each.default)]
     parts.append(uvarint(len(present)))
     for each in present:

@@ -10,7 +10,7 @@ from octavo.coordinator.shard import Shard
 from octavo.errors import UnknownPartition
 from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.coordinator.host import Host
-from octavo.log.coordinator.internal_topic import InternalTopic
+from octavo.log.coordinator.internal_topic import InternalTopic, partition_of
 from octavo.log.names import TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 
@@ -46,6 +46,11 @@ class Hosts(ABC, Generic[S]):
 
     def find_host(self, key: str) -> Host[S] | None:
         """Return what runs the coordinator of a group or a transactional id; None if the topic does not exist yet."""
+        topic = self._topic.found
+        if topic is not None and topic.id == self._hosts_of:
+            known = self._hosts.get(partition_of(key, len(topic.partitions)))
+            if known is not None:  # nearly always
+                return known
         try:
             return self.host_for(key) if self._exists else None
         except UnknownPartition:  # it was deleted a moment ago

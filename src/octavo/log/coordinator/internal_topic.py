@@ -23,6 +23,7 @@ from octavo.records import Batch
 if TYPE_CHECKING:
     from octavo.log.directory.data_directory import DataDirectory
     from octavo.log.log import Log
+    from octavo.log.metadata.image import Topic
 
 PARTITIONS: Final = 1
 CONFIGS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
@@ -57,8 +58,13 @@ class InternalTopic:
     @property
     def id(self) -> UUID | None:
         """The topic id, which shows whether the topic was recreated; None if there is no such topic."""
-        topic = self._data.topics.get(self.name)
+        topic = self.found
         return None if topic is None else topic.id
+
+    @property
+    def found(self) -> Topic | None:
+        """The topic as the metadata have it; None if there is no such topic."""
+        return self._data.topics.get(self.name)
 
     def logs(self) -> list[Log]:
         """The logs of its partitions; none if it does not exist yet."""

@@ -1,16 +1,19 @@
-"""The assignor "uniform": members get equally many partitions, and keep what they have where they can."""
+"""The assignor "uniform": members get equally many partitions, and keep what they have where they can.
+
+Topics have numbers here, in the order of their ids: those can be compared and looked up much faster than the ids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 from uuid import UUID
 
 from octavo.coordinator.groups.consumer.assignors.assignor import Assignment, Subscriber, Wanted
 
-Partition = tuple[UUID, int]
+Partition = tuple[int, int]  # the number of a topic, and of its partition
 
 _MOST_ROUNDS: Final = 16  # of levelling, as many as Kafka has
 
@@ -18,55 +21,63 @@ _MOST_ROUNDS: Final = 16  # of levelling, as many as Kafka has
 def assign(wanted: Wanted) -> dict[str, Assignment]:
     """Assign partitions."""
     subscribers = sorted(wanted.subscribers)
-    kept = {each.member_id: _still_valid(each, wanted.partition_counts) for each in subscribers}
+    topics = sorted(wanted.partition_counts)
+    numbers = {topic: number for number, topic in enumerate(topics)}
+    counts = [wanted.partition_counts[topic] for topic in topics]
+    kept = {each.member_id: _still_valid(each, numbers, counts) for each in subscribers}
     _drop_doubles(kept)
     if wanted.is_homogeneous:
-        _share_equally(kept, wanted.partition_counts)
+        _share_equally(kept, counts)
     else:
-        _level(kept, subscribers, wanted.partition_counts)
-    return {member_id: _by_topic(partitions) for member_id, partitions in kept.items()}
+        takers = [[each.member_id for each in subscribers if topic in each.topics] for topic in topics]
+        _level(kept, takers, counts)
+    return {member_id: _by_topic(partitions, topics) for member_id, partitions in kept.items()}
 
 
-def _still_valid(subscriber: Subscriber, counts: Mapping[UUID, int]) -> list[Partition]:
+def _still_valid(subscriber: Subscriber, numbers: Mapping[UUID, int], counts: Sequence[int]) -> list[Partition]:
     """What a member may keep: partitions that exist, of topics that it subscribes to."""
-    return [
-        (topic, partition)
-        for topic in sorted(subscriber.assigned)
-        if topic in subscriber.topics
-        for partition in sorted(subscriber.assigned[topic])
-        if partition < counts[topic]
-    ]
+    valid = []
+    for topic, partitions in subscriber.assigned.items():
+        if topic in subscriber.topics:
+            number = numbers[topic]
+            valid += [(number, partition) for partition in partitions if partition < counts[number]]
+    valid.sort()
+    return valid
 
 
 def _drop_doubles(kept: dict[str, list[Partition]]) -> None:
     """Let each partition have one owner, whatever the records say."""
-    seen: set[Partition] = set()
+    everything = list(chain.from_iterable(kept.values()))
+    seen: set[Partition] = set(everything)
+    if len(seen) == len(everything):
+        return
+    seen.clear()
     for partitions in kept.values():
         partitions[:] = [each for each in partitions if each not in seen]
         seen.update(partitions)
 
 
-def _unassigned(kept: Mapping[str, list[Partition]], counts: Mapping[UUID, int]) -> list[Partition]:
-    assigned = {each for partitions in kept.values() for each in partitions}
-    everything = ((topic, partition) for topic in sorted(counts) for partition in range(counts[topic]))
+def _unassigned(kept: Mapping[str, list[Partition]], counts: Sequence[int]) -> list[Partition]:
+    assigned = set(chain.from_iterable(kept.values()))
+    everything = ((topic, partition) for topic, count in enumerate(counts) for partition in range(count))
     return [each for each in everything if each not in assigned]
 
 
-def _by_topic(partitions: Iterable[Partition]) -> Assignment:
-    topics: dict[UUID, set[int]] = {}
+def _by_topic(partitions: Iterable[Partition], topics: Sequence[UUID]) -> Assignment:
+    found: dict[int, list[int]] = {}
     for topic, partition in partitions:
-        topics.setdefault(topic, set()).add(partition)
-    return {topic: frozenset(numbers) for topic, numbers in topics.items()}
+        found.setdefault(topic, []).append(partition)
+    return {topics[topic]: frozenset(numbers) for topic, numbers in found.items()}
 
 
 # --------------------------------------------------------------------------------- all subscribe to the same topics
 
 
-def _share_equally(kept: dict[str, list[Partition]], counts: Mapping[UUID, int]) -> None:
+def _share_equally(kept: dict[str, list[Partition]], counts: Sequence[int]) -> None:
     """Give every member its quota; some get one more, if possible those that have it already."""
     if not kept:
         return
-    quota, extra = divmod(sum(counts.values()), len(kept))
+    quota, extra = divmod(sum(counts), len(kept))
     rooms: dict[str, int] = {}
     for number, (member_id, partitions) in enumerate(kept.items()):
         must_take = len(kept) - number <= extra  # only as many members are left as have to get one more
@@ -74,7 +85,8 @@ def _share_equally(kept: dict[str, list[Partition]], counts: Mapping[UUID, int])
         extra -= takes_extra
         size = quota + takes_extra
         del partitions[size:]
-        rooms[member_id] = size - len(partitions)
+        if size > len(partitions):
+            rooms[member_id] = size - len(partitions)
     free = iter(_unassigned(kept, counts))
     for member_id, room in rooms.items():
         kept[member_id] += islice(free, room)
@@ -83,12 +95,13 @@ def _share_equally(kept: dict[str, list[Partition]], counts: Mapping[UUID, int])
 # ------------------------------------------------------------------------------------------- subscriptions differ
 
 
-def _level(kept: dict[str, list[Partition]], subscribers: list[Subscriber], counts: Mapping[UUID, int]) -> None:
-    """Balance members as far as their subscriptions allow."""
+def _level(kept: dict[str, list[Partition]], takers: Sequence[list[str]], counts: Sequence[int]) -> None:
+    """Balance members as far as their subscriptions allow. `takers`: the members that subscribe to each topic."""
     owned = {member_id: set(partitions) for member_id, partitions in kept.items()}
-    takers = {topic: [each.member_id for each in subscribers if topic in each.topics] for topic in counts}
-    topics = sorted(counts, key=lambda topic: (-counts[topic] / len(takers[topic]), len(takers[topic]), topic))
-    free: dict[UUID, list[Partition]] = {}
+    topics = sorted(
+        range(len(counts)), key=lambda topic: (-counts[topic] / len(takers[topic]), len(takers[topic]), topic)
+    )
+    free: dict[int, list[Partition]] = {}
     for each in _unassigned(kept, counts):
         free.setdefault(each[0], []).append(each)
     for topic in topics:
@@ -104,7 +117,7 @@ def _level(kept: dict[str, list[Partition]], subscribers: list[Subscriber], coun
         kept[member_id] = sorted(partitions)
 
 
-def _level_topic(owned: dict[str, set[Partition]], topic: UUID, takers: list[str]) -> int:
+def _level_topic(owned: dict[str, set[Partition]], topic: int, takers: list[str]) -> int:
     """Move partitions of a topic from members with many partitions to members with few. Returns how many."""
     movable = {member_id: sorted(each for each in owned[member_id] if each[0] == topic) for member_id in takers}
     givers = [member_id for member_id in takers if movable[member_id]]
