@@ -25,6 +25,7 @@ SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "500",
     "group.consumer.session.timeout.ms": str(CONSUMER_SESSION_MS),
     "group.consumer.heartbeat.interval.ms": str(CONSUMER_BEAT_MS),
+    "add.partitions.to.txn.retry.backoff.max.ms": "0",  # no thread waits: nothing else would happen meanwhile
 }
 EXPIRING: Final = {
     "offsets.retention.minutes": str(RETENTION_MS // 60_000),

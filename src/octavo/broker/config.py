@@ -80,6 +80,8 @@ class BrokerConfig:
     transaction_remove_expired_transaction_cleanup_interval_ms: int = option(3_600_000, int32(1))
     transactional_id_expiration_ms: int = option(604_800_000, int32(1))
     transaction_partition_verification_enable: bool = option(True, Switch())
+    add_partitions_to_txn_retry_backoff_ms: int = option(20, int32(1))
+    add_partitions_to_txn_retry_backoff_max_ms: int = option(100, int32(0))
 
     # Work in the background.
     log_retention_check_interval_ms: int = option(300_000, int64(1))

@@ -172,12 +172,14 @@ def _append_verified(
         for key, each in wanted.items():
             appended[key] = _append(broker, each, opened.get(key))
         return
-    with verified(broker, transactional_id, producers.pop(), list(places.values()), adds=version >= ADDS_FROM) as codes:
+    adds, [producer] = version >= ADDS_FROM, producers
+    partitions = list(places.values())
+    with verified(broker, transactional_id, producer, partitions, adds=adds, is_patient=adds) as codes:
         for key, each in wanted.items():
             told, why = told_to_producer(version, codes[places[key]]) if key in places else (ErrorCode.NONE, None)
             if told is not ErrorCode.NONE:
                 appended[key] = PartitionResult(each.partition, told, error_message=why)
-            elif key in places and version >= ADDS_FROM and (late := _begins_late(broker, each)) is not None:
+            elif key in places and adds and (late := _begins_late(broker, each)) is not None:
                 appended[key] = _failed(late, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
             else:
                 appended[key] = _append(broker, each, opened.get(key))
