@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from octavo.broker.answer_cache import AnswerCache
-from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
+from octavo.broker.answers import Answer, Later, Parked, Wait
 from octavo.broker.broker_settings import BrokerSettings
-from octavo.broker.cluster_image import ClusterImage, Node, TopicImage, topic_image
+from octavo.broker.cluster_image import ClusterImage, Node, TopicImage, cluster_image, topic_image
 from octavo.broker.config import BrokerConfig
 from octavo.broker.config_resources import ResourceType
 from octavo.broker.coordinators import Coordinators
-from octavo.broker.failures import failed
+from octavo.broker.failures import failed, guarded_retry, guarded_work
 from octavo.broker.fetch_sessions import FetchSessions
 from octavo.broker.handlers import HANDLERS
 from octavo.broker.notices import VARIOUS, Notices
@@ -108,9 +108,9 @@ class Broker:
         if isinstance(answer, list):
             return [head, *answer]
         if isinstance(answer, Wait):
-            answer.retry = _guarded_retry(self, head, request.kept(), answer.retry)
+            answer.retry = guarded_retry(self, head, request.kept(), answer.retry)
             return answer
-        return Later(_guarded_work(self, head, answer.kept or request.kept(), answer.work), answer.kind)
+        return Later(guarded_work(self, head, answer.kept or request.kept(), answer.work), answer.kind)
 
     def nodes_for(self, client: Client) -> list[Node]:
         """Return all brokers, with the addresses of the listener that the client has come by."""
@@ -211,24 +211,7 @@ class Broker:
         return self.directory.coordinator.init_producer_id().producer_id
 
     def _make_image(self) -> ClusterImage:
-        before = getattr(self, "image", None)
-        topics: dict[str, TopicImage] = {}
-        for name, topic in self.directory.topics.items():
-            known = None if before is None else before.topics.get(name)
-            is_same = known is not None and known.source is topic
-            topics[name] = known if known is not None and is_same else topic_image(topic)
-        cluster = self.directory.cluster
-        return ClusterImage(
-            self.directory.cluster_id,
-            self.node_id,
-            {self.node_id: Node(self.node_id, "", 0)},
-            topics,
-            {topic.id: topic for topic in topics.values()},
-            self.directory.features,
-            {key: dict(config) for key, config in cluster.configs.items() if key[0] != ResourceType.TOPIC},
-            {entity: dict(quotas) for entity, quotas in cluster.quotas.items()},
-            dict(cluster.credentials),
-        )
+        return cluster_image(self.directory, getattr(self, "image", None))
 
     # ----------------------------------------------------------------------------------------------------------- waits
 
@@ -306,32 +289,3 @@ class Broker:
         while self._woken:
             woken.setdefault(self._woken.pop())
         return [wait for wait in woken if not wait.is_over]
-
-
-def _guarded_retry(
-    broker: Broker, head: bytes, request: Request, retry: Callable[[bool], Parts | None]
-) -> Callable[[bool], Parts | None]:
-    def with_head(is_over: bool) -> Parts | None:
-        try:
-            parts = retry(is_over)
-        except Exception as error:
-            parts = failed(broker, request, error)
-        return None if parts is None else [head, *parts]
-
-    return with_head
-
-
-def _guarded_work(
-    broker: Broker, head: bytes, request: Request, work: Callable[[], Parts | Parked | None]
-) -> Callable[[], Parts | Parked | None]:
-    def with_head() -> Parts | Parked | None:
-        try:
-            parts = work()
-        except Exception as error:
-            parts = failed(broker, request, error)
-        if isinstance(parts, Parked):
-            parts.retry = _guarded_retry(broker, head, request, parts.retry)
-            return parts
-        return None if parts is None else [head, *parts]
-
-    return with_head

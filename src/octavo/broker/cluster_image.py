@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from octavo.broker.config_resources import ResourceType
+from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.metadata import Topic
 from octavo.log.metadata.image import QuotaEntity
 from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -76,3 +78,24 @@ def topic_image(topic: Topic) -> TopicImage:
         for number, state in topic.partitions.items()
     }
     return TopicImage(topic.name, topic.id.bytes, partitions, topic.config, topic)
+
+
+def cluster_image(directory: DataDirectory, before: ClusterImage | None) -> ClusterImage:
+    """Return the image of a cluster of one. Topics that are as they were in the image `before` are taken from it."""
+    topics: dict[str, TopicImage] = {}
+    for name, topic in directory.topics.items():
+        known = None if before is None else before.topics.get(name)
+        is_same = known is not None and known.source is topic
+        topics[name] = known if known is not None and is_same else topic_image(topic)
+    cluster = directory.cluster
+    return ClusterImage(
+        directory.cluster_id,
+        directory.node_id,
+        {directory.node_id: Node(directory.node_id, "", 0)},
+        topics,
+        {topic.id: topic for topic in topics.values()},
+        directory.features,
+        {key: dict(config) for key, config in cluster.configs.items() if key[0] != ResourceType.TOPIC},
+        {entity: dict(quotas) for entity, quotas in cluster.quotas.items()},
+        dict(cluster.credentials),
+    )

@@ -6,9 +6,10 @@ else is a fault of the disk, or of ours; the operator is told of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from octavo.broker.answers import Parts
+from octavo.broker.answers import Parked, Parts
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.troubles import storage_error
@@ -53,3 +54,36 @@ def failed(broker: Broker, request: Request, error: Exception) -> Parts:
             header.api_key, header.version, error_content(header.api_key, header.version, asked, code, message)
         )
     ]
+
+
+def guarded_retry(
+    broker: Broker, head: bytes, request: Request, retry: Callable[[bool], Parts | None]
+) -> Callable[[bool], Parts | None]:
+    """Return `retry` with the header before its answer, and an answer to the exceptions that it raises."""
+
+    def with_head(is_over: bool) -> Parts | None:
+        try:
+            parts = retry(is_over)
+        except Exception as error:
+            parts = failed(broker, request, error)
+        return None if parts is None else [head, *parts]
+
+    return with_head
+
+
+def guarded_work(
+    broker: Broker, head: bytes, request: Request, work: Callable[[], Parts | Parked | None]
+) -> Callable[[], Parts | Parked | None]:
+    """Return `work` with the header before its answer, and an answer to the exceptions that it raises."""
+
+    def with_head() -> Parts | Parked | None:
+        try:
+            parts = work()
+        except Exception as error:
+            parts = failed(broker, request, error)
+        if isinstance(parts, Parked):
+            parts.retry = guarded_retry(broker, head, request, parts.retry)
+            return parts
+        return None if parts is None else [head, *parts]
+
+    return with_head
