@@ -15,10 +15,13 @@ from octavo.broker.wire import api_keys
 from octavo.coordinator.transactions.epochs import LAST_EPOCH
 from octavo.coordinator.transactions.transaction_shard import TransactionShard
 from octavo.errors import ErrorCode
-from octavo.log import Isolation, Log
+from octavo.log import DataDirectory, Isolation, Log
+from octavo.log.coordinator.coordinator import transaction_hosts
 from octavo.log.coordinator.markers import write_marker
+from octavo.log.origin import Origin
 from octavo.records import BatchBuilder
-from octavo.schemas.transaction_state import TransactionLogKey
+from octavo.schemas.transaction_state import TransactionLogKey, TransactionLogValue
+from octavo.schemas.versioned import write_key, write_value
 from octavo.server.serving import Server, serve
 from tests.server.group_client import GroupClient
 
@@ -332,3 +335,27 @@ def test_nobody_coordinates_before_the_topic_exists() -> None:
             producer.producer_id = producer.epoch = 0
             assert producer.produce(b"v", 0, 12)[0] == ErrorCode.NOT_ENOUGH_REPLICAS
             assert producer.end(5, commit=True) == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_state_that_kafka_does_not_have_is_told_as_unknown(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path) as directory:
+        value = TransactionLogValue(
+            producer_id=7,
+            producer_epoch=0,
+            transaction_timeout_ms=60_000,
+            transaction_status=99,
+            transaction_partitions=None,
+            transaction_last_update_timestamp_ms=0,
+            transaction_start_timestamp_ms=-1,
+        )
+        builder = BatchBuilder()
+        builder.append(write_key(TransactionLogKey(transactional_id="x")), write_value(value, 0), timestamp_ms=0)
+        topic = transaction_hosts(directory).partition_for("x")
+        directory.log(*topic).append(builder.build(), origin=Origin.COORDINATOR)
+    with serve(tmp_path) as server:
+        described = Transactional(server.bootstrap_servers, "x")
+        assert described.described().transaction_state == "Unknown"
+        listed = described.ask(
+            api_keys.LIST_TRANSACTIONS, 1, state_filters=[], producer_id_filters=[], duration_filter=-1
+        )
+        assert [each.transaction_state for each in listed.transaction_states] == ["Unknown"]

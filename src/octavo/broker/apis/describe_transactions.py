@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Answer, Parts
 from octavo.broker.request import Request
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
     from octavo.broker.broker import Broker
 
+_UNKNOWN: Final = "Unknown"  # what Kafka's clients call such a state
+
 
 def state_name(state: int) -> str:
-    """Return Kafka's name for a state: `PrepareCommit`."""
-    return TransactionState(state).name.title().replace("_", "")
+    """Return the name of a state in Kafka: `PrepareCommit`. One that only a foreign log has is `Unknown`."""
+    names = [each.name for each in TransactionState if each == state]
+    return names[0].title().replace("_", "") if names else _UNKNOWN
 
 
 def describe_transactions(broker: Broker, request: Request) -> Answer:
