@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 from octavo.coordinator.shard import Producer, Ticket
 from octavo.coordinator.transactions.config import TransactionConfig
@@ -88,7 +89,8 @@ class Transactions(Hosts[TransactionShard]):
         super().__init__(data, TRANSACTION_STATE)
         self._producer_ids: Final = producer_ids
         self._config = config or TransactionConfig()
-        self._locks: Final[dict[str, RLock]] = {}  # of producers in this process: one call at a time for each id
+        # One call at a time for each id of producers in this process. A lock lasts while somebody holds it or waits.
+        self._locks: Final[WeakValueDictionary[str, RLock]] = WeakValueDictionary()
         self.markers: Final = Markers(data, groups)
 
     def configure(self, config: TransactionConfig) -> None:

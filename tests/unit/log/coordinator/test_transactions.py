@@ -464,3 +464,13 @@ def test_markers_that_come_late_do_not_end_the_next_transaction(
         assert len(data.log(*T0).producers.open_transactions) == 1
         coordinator.end_transaction("id", producer, commit=False)
         assert committed(data, T0) == [b"a"]
+
+
+def test_nothing_is_kept_for_an_id_that_nobody_uses_at_the_moment(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path) as data:
+        transactions = transaction_hosts(data)
+        for number in range(3):
+            data.coordinator.init_producer_id(f"id-{number}")
+        assert not transactions._locks
+        lock = transactions._lock_of("id-0")
+        assert transactions._lock_of("id-0") is lock
