@@ -43,12 +43,7 @@ def a_leader_leaves_while_another_waits(s: Script) -> None:
 @sequence()
 def a_member_leaves_while_the_leader_assigns(s: Script) -> None:
     a, b, admin = Member(s, "a"), Member(s, "b"), Admin(s)
-    a.alone()
-    b.join()
-    b.send_join()
-    a.heartbeat_until(ErrorCode.REBALANCE_IN_PROGRESS)
-    a.join()
-    b.joined()
+    a.meet(b)
     b.send_sync()
     a.leave()
     b.client.receive()

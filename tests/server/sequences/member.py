@@ -208,6 +208,15 @@ class Member:
         self.enter(**changes)
         self.sync({self: b"all"})
 
+    def meet(self, other: Member) -> None:
+        """Be the only member, and then join again, because another member joins."""
+        self.alone()
+        other.join()
+        other.send_join()
+        self.heartbeat_until(ErrorCode.REBALANCE_IN_PROGRESS)
+        self.join()
+        other.joined()
+
     def heartbeat(self, *, version: int = 4, **changes: Any) -> Any:
         """Be alive."""
         return self.client.ask(keys.HEARTBEAT, version, self._beat() | changes)
