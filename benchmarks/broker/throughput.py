@@ -10,6 +10,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from benchmarks.broker.load import JAVA, LIBRDKAFKA, Load
+from benchmarks.broker.passes import Pass, take_turns
 from benchmarks.broker.served import Pair, Served
 from benchmarks.measure import Result, tell
 
@@ -28,13 +29,6 @@ FETCH: Final = {
     "queued.min.messages": "1000000",
     "queued.max.messages.kbytes": "262144",
 }
-
-
-class Pass(NamedTuple):
-    """What one pass took."""
-
-    seconds: float
-    cpu_seconds: float  # of the broker
 
 
 class Targets(NamedTuple):
@@ -59,13 +53,7 @@ def compare_passes(
 ) -> list[Result]:
     """Let both brokers take turns, after a round that does not count; `size` is what one pass moves, in bytes."""
     tell(name)
-    passes: dict[Served, list[Pass]] = {each: [] for each in pair}
-    for turn in range(repeat + 1):
-        for broker in pair:
-            taken = run(broker)
-            if turn:
-                passes[broker].append(taken)
-    theirs, ours = (passes[each] for each in pair)
+    theirs, ours = take_turns(pair, run, repeat)
     speed, their_speed = (size / median(each.seconds for each in several) for several in (ours, theirs))
     cpu, their_cpu = (median(each.cpu_seconds for each in several) * _GIB / size for several in (ours, theirs))
     best, their_best = (size / min(each.seconds for each in several) for several in (ours, theirs))

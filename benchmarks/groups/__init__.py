@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final
 
+from benchmarks.broker.passes import Pass, take_turns
 from benchmarks.broker.served import Pair, Served, both
+from benchmarks.broker.throughput import Targets
 from benchmarks.groups import offsets, transactions
 from benchmarks.groups.classic import ClassicGroup
 from benchmarks.groups.consumer import ConsumerGroup
-from benchmarks.groups.plan import Pass
 from benchmarks.measure import Result, tell
 
 _MEMBERS: Final = 1_000
@@ -33,13 +34,6 @@ _SETTINGS: Final = {
     "transaction.state.log.num.partitions": "50",
 }
 PARTS: Final = ("classic", "consumer", "commits", "transactions")
-
-
-class _Targets(NamedTuple):
-    """The ratios to reach; None is not judged."""
-
-    speed: float | None = None
-    cpu: float | None = None
 
 
 def run(*, repeat: int, quick: bool = False, only: Sequence[str] = ()) -> list[Result]:
@@ -82,7 +76,7 @@ def _group_results(
         f"a member joins and leaves, {about}",
         pair,
         lambda broker: groups[broker].join_and_leave(),
-        _Targets(speed=1.0),
+        Targets(speed=1.0),
         per=1,
         repeat=repeat,
     )
@@ -90,7 +84,7 @@ def _group_results(
         f"heartbeats, {about}",
         pair,
         lambda broker: groups[broker].heartbeats(rounds),
-        _Targets(cpu=1.0),
+        Targets(cpu=1.0),
         per=members * rounds,
         repeat=repeat,
     )
@@ -108,7 +102,7 @@ def _offsets(pair: Pair, *, repeat: int, scale: int) -> list[Result]:
                 f"offset {what}, {_CONNECTIONS} groups, {partitions} partitions each",
                 pair,
                 partial(ask, topic=_TOPIC, partitions=partitions, groups=_CONNECTIONS, rounds=rounds),
-                _Targets(speed=speed if partitions == 1 else None),
+                Targets(speed=speed if partitions == 1 else None),
                 per=_CONNECTIONS * rounds,
                 repeat=repeat,
             )
@@ -134,7 +128,7 @@ def _transactions(pair: Pair, *, repeat: int, scale: int) -> list[Result]:
                     producers=_CONNECTIONS,
                     transactions=count,
                 ),
-                _Targets(speed=speed),
+                Targets(speed=speed),
                 per=_CONNECTIONS * count,
                 repeat=repeat,
             )
@@ -144,17 +138,11 @@ def _transactions(pair: Pair, *, repeat: int, scale: int) -> list[Result]:
 
 
 def _compare(
-    name: str, pair: Pair, run: Callable[[Served], Pass], targets: _Targets, *, per: int, repeat: int
+    name: str, pair: Pair, run: Callable[[Served], Pass], targets: Targets, *, per: int, repeat: int
 ) -> list[Result]:
     """Let both brokers take turns, after a round that does not count. Returns the speed, and the broker's CPU."""
     tell(name)
-    passes: dict[Served, list[Pass]] = {each: [] for each in pair}
-    for turn in range(repeat + 1):
-        for broker in pair:
-            taken = run(broker)
-            if turn:
-                passes[broker].append(taken)
-    theirs, ours = (passes[each] for each in pair)
+    theirs, ours = take_turns(pair, run, repeat)
     return [
         _result(name, [each.seconds for each in theirs], [each.seconds for each in ours], targets.speed, per),
         _result(

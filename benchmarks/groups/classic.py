@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import Any, Final
 
+from benchmarks.broker.passes import Pass
 from benchmarks.broker.served import Served
 from benchmarks.groups.plan import (
     Copy,
-    Pass,
     Plan,
     Step,
     ask_until_loaded,

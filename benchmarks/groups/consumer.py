@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import uuid4
 
+from benchmarks.broker.passes import Pass
 from benchmarks.broker.served import Served
 from benchmarks.groups.plan import (
-    Pass,
     Plan,
     Step,
     ask_until_loaded,

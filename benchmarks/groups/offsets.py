@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from benchmarks.broker.passes import Pass
 from benchmarks.broker.served import Served
-from benchmarks.groups.plan import Pass, Plan, Step, ask_until_loaded, connect, error_position, find_coordinator, frame
+from benchmarks.groups.plan import Plan, Step, ask_until_loaded, connect, error_position, find_coordinator, frame
 from octavo.broker.wire.api_keys import LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH
 
 _VERSION: Final = 9  # of both; from 10 on topics have ids

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from benchmarks.broker.passes import Pass
 from benchmarks.broker.served import Served
 from benchmarks.data import FOLDER
 from octavo.broker.wire.api_keys import APIS, FIND_COORDINATOR
@@ -126,17 +127,6 @@ class Plan:
         if not answer:
             raise RuntimeError(f"{broker.name} refused something: what raw_load.c wrote to standard error says what")
         return Pass(float(answer), cpu_seconds)
-
-
-class Pass(NamedTuple):
-    """What one pass took."""
-
-    seconds: float
-    cpu_seconds: float  # of the broker
-
-    def __add__(self, other: object) -> Pass:
-        assert isinstance(other, Pass)
-        return Pass(self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds)
 
 
 def frame(api_key: int, version: int, content: Mapping[str, Any]) -> bytes:

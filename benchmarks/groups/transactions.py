@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from benchmarks.broker.passes import Pass
 from benchmarks.broker.served import Served
 from benchmarks.groups.plan import (
     Copy,
-    Pass,
     Plan,
     Step,
     ask_until_loaded,
