@@ -40,9 +40,11 @@ DIFFERENCES: Final = (
     "A transaction ends even if a partition refuses its marker. In Kafka it stays in PrepareCommit or PrepareAbort "
     "until the coordinator is loaded again.",
     "`queued.max.request.bytes` is a quarter of the machine's memory unless it is set. Kafka has no limit then.",
-    "A request other than Produce has at most 2 MiB, and an array of a request at most 20,000 items. The connection is "
-    "closed otherwise.",
+    "A request other than Produce has at most 2 MiB, an array of a request at most 20,000 items, and what is asked of "
+    "a group, a transactional id or an offset is asked at most ten times. The connection is closed otherwise.",
     "A batch that decompresses to more than 256 MiB is refused with MESSAGE_TOO_LARGE. Kafka has no such limit.",
+    "Groups of the share and streams protocols that Kafka has left in the directory are not deleted: DeleteGroups "
+    "answers GROUP_ID_NOT_FOUND for them. Kafka deletes those without members.",
     "A regular expression has at most 100 classes of Unicode's characters (`\\p`), and a limit of 1 MiB when it is "
     "compiled. It is refused with INVALID_REGULAR_EXPRESSION otherwise.",
     "An offset with a retention time beyond the largest number (OffsetCommit 2 to 4) is kept. Kafka forgets it "

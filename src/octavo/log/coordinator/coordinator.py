@@ -75,6 +75,7 @@ class Coordinator:
     def end_transaction(self, transactional_id: str, ident: ProducerIdentity, commit: bool) -> None:
         """Commit or abort the transaction. When this returns, all partitions have the marker.
 
+        Only if another thread has taken over, because that takes more than a second, they may get it a little later.
         A call that fails with an `OSError` can be repeated. A transaction without partitions has never begun: there is
         nothing to end, and `WrongTransactionState` is raised unless the last transaction ended the same way.
         """
