@@ -66,7 +66,9 @@ class Cast:
             for number in range(few if is_all or parts == CONSUMER else 0)
         ]
         if parts == MIXED:
-            self.classic += [ClassicMember(world, f"classic-{number}", MIXED) for number in range(2)]
+            self.classic += [
+                ClassicMember(world, f"classic-{number}", MIXED, is_among_its_own=False) for number in range(2)
+            ]
             self.consumers += [ConsumerMember(world, f"consumer-{number}", MIXED) for number in range(2)]
         is_2 = {each: world.happens(0.6) for each in ("t1", "t2")}  # one id is used by one version only
         ids = [random.choice(list(is_2)) for _ in range(random.randrange(1, 4))]
@@ -123,7 +125,7 @@ class Schedule:
         self.world: Final = World(seed, folder, self.checks, trace=trace)
         self.classic: Final = ClassicCheck(lambda: self.world.now_ms, {CLASSIC})
         self.checks.append(self.classic)
-        self.checks.append(ConsumerCheck(lambda: self.world.now_ms, {CONSUMER}))
+        self.checks.append(ConsumerCheck(lambda: self.world.now_ms, {CONSUMER, MIXED}))
 
     def run(self) -> None:
         """Run everything. Raises `Violation`."""

@@ -14,6 +14,8 @@ from tests.simulation.clients.consumer import CONSUMER_REBALANCE_MS, Owned, assi
 from tests.simulation.machine import CONSUMER_SESSION_MS
 from tests.simulation.wire import Ask, Membership, accepted
 
+_NAMES: Final = "consumer-"  # in those of members of this protocol, and of their producers
+
 
 @dataclass
 class _Member:
@@ -24,7 +26,7 @@ class _Member:
     since: dict[tuple[bytes, int], int] = field(default_factory=dict)  # in which epoch it was given what it may have
     held: Owned = field(default_factory=set)  # what it may have
     revoking_since_ms: int | None = None  # it has something that it shall give back
-    may_be_out: bool = False  # the broker was killed when it left
+    may_be_out: bool = False  # the broker was killed when it left, or after its time was over
 
 
 class ConsumerCheck(Check):
@@ -44,7 +46,7 @@ class ConsumerCheck(Check):
             return
         if ask.api_key == CONSUMER_GROUP_HEARTBEAT:
             self._beat(members, ask, answer)
-        elif ask.committer is not None and accepted(answer):
+        elif ask.committer is not None and accepted(answer) and _NAMES in who:
             self._committed(members, ask.committer, accepted(answer))
 
     def _beat(self, members: dict[str, _Member], ask: Ask, answer: Struct) -> None:
@@ -110,6 +112,8 @@ class ConsumerCheck(Check):
                 demand(is_its, f"{member_id} commits in partition {partition} in epoch {epoch}; it has {member.since}")
 
     def died(self, handled: tuple[str, Ask] | None) -> None:
+        for each in [member for members in self._groups.values() for member in members.values()]:
+            each.may_be_out |= self._is_out(each)
         ask = None if handled is None else handled[1]
         if ask is None or ask.api_key != CONSUMER_GROUP_HEARTBEAT:
             return

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from octavo.broker.wire.api_keys import CONSUMER_GROUP_DESCRIBE, FETCH, LIST_TRANSACTIONS
+from octavo.broker.wire.api_keys import CONSUMER_GROUP_DESCRIBE, LIST_TRANSACTIONS
 from octavo.broker.wire.messages import Struct
-from octavo.client.receiving import _Aborted  # what a client shows of aborted transactions is tested with it
-from octavo.records.reader import read_batches
 from tests.simulation.checks.check import demand
 from tests.simulation.checks.commits import CommitCheck
 from tests.simulation.checks.replay import check_replay
@@ -17,6 +15,7 @@ from tests.simulation.checks.transactions import TransactionCheck
 from tests.simulation.clients.classic import ClassicMember
 from tests.simulation.clients.committing import fetch_ask
 from tests.simulation.clients.consumer import SUBSCRIPTIONS, ConsumerMember, assigned
+from tests.simulation.clients.reading import read_ask, shown
 from tests.simulation.clients.transactions import GROUP
 from tests.simulation.machine import EXPIRY_CHECK_MS, RETENTION_MS
 from tests.simulation.wire import Ask
@@ -101,6 +100,8 @@ class Ending:
         held = Counter((names.get(topic, "gone"), partition) for each in living for topic, partition in each.owned)
         for group in sorted({each.group for each in living}):
             if any(each.group == group and each.is_alive for each in self._classic):
+                if self._describe(group).group_state != "Stable":
+                    return f"{group} is not stable"
                 continue  # the members of the classic protocol have some of it
             wanted = {
                 (topic, partition)
@@ -116,8 +117,7 @@ class Ending:
         return None
 
     def _is_unlike_target(self, group: str, living: Sequence[ConsumerMember]) -> bool:
-        ask = Ask(CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": [group], "include_authorized_operations": False})
-        [described] = self._world.ask_now(ask).groups
+        described = self._describe(group)
         if described.error_code or described.group_state != "Stable":
             return True
         owned = {each.member_id: each.owned for each in living}
@@ -125,6 +125,11 @@ class Ending:
         for each in described.members:
             each.assignment = each.target_assignment
         return told != owned or {each.member_id: assigned(each) for each in described.members} != owned
+
+    def _describe(self, group: str) -> Struct:
+        ask = Ask(CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": [group], "include_authorized_operations": False})
+        [described] = self._world.ask_now(ask).groups
+        return described  # type: ignore[no-any-return] # the fields of a structure have no types
 
     def _left_transactions(self) -> str | None:
         ask = Ask(LIST_TRANSACTIONS, 1, {"state_filters": [], "producer_id_filters": [], "duration_filter": -1})
@@ -153,39 +158,11 @@ class Ending:
 
     def _committed_values(self) -> Counter[str]:
         """Return what a reader of committed data sees."""
-        content = {
-            "replica_id": -1,
-            "max_wait_ms": 0,
-            "min_bytes": 1,
-            "max_bytes": 1 << 20,
-            "isolation_level": 1,
-            "session_id": 0,
-            "session_epoch": -1,
-            "topics": [{"topic": name, "partitions": self._wanted(name)} for name in ("a", "b")],
-            "forgotten_topics_data": [],
-            "rack_id": "",
-        }
+        topics = self._world.machine.directory.topics
         found: Counter[str] = Counter()
-        for topic in self._world.ask_now(Ask(FETCH, 12, content)).responses:
+        for topic in self._world.ask_now(read_ask({name: len(topics[name].partitions) for name in "ab"})).responses:
             for part in topic.partitions:
                 is_stable = part.last_stable_offset == part.high_watermark
                 demand(is_stable, f"partition {part.partition_index} of {topic.topic} is unstable at the end")
-                found.update(_shown(part))
+                found.update(shown(part))
         return found
-
-    def _wanted(self, name: str) -> list[dict[str, int]]:
-        count = len(self._world.machine.directory.topics[name].partitions)
-        return [
-            {"partition": each, "fetch_offset": 0, "log_start_offset": -1, "partition_max_bytes": 1 << 20}
-            for each in range(count)
-        ]
-
-
-def _shown(part: Struct) -> Iterator[str]:
-    """Return the values of a fetched partition that a client shows."""
-    aborted = _Aborted()
-    aborted.expect(part.aborted_transactions or ())
-    for batch in read_batches(part.records or b""):
-        if aborted.shows(batch):
-            for record in batch:
-                yield (record.value or b"").decode()

@@ -10,6 +10,7 @@ from octavo.broker.wire.api_keys import (
     ADD_PARTITIONS_TO_TXN,
     DELETE_TOPICS,
     END_TXN,
+    FETCH,
     INIT_PRODUCER_ID,
     PRODUCE,
     TXN_OFFSET_COMMIT,
@@ -17,6 +18,7 @@ from octavo.broker.wire.api_keys import (
 from octavo.broker.wire.messages import Struct
 from tests.simulation.checks.check import Check, demand
 from tests.simulation.checks.commits import CommitCheck
+from tests.simulation.clients.reading import shown
 from tests.simulation.clients.transactions import code_of
 from tests.simulation.wire import Ask, Transaction
 
@@ -46,6 +48,10 @@ class TransactionCheck(Check):
     def answered(self, who: str, ask: Ask, answer: Struct) -> None:
         if ask.api_key == INIT_PRODUCER_ID and not answer.error_code:
             self._begun(ask.content["transactional_id"], (answer.producer_id, answer.producer_epoch))
+        elif ask.api_key == FETCH:
+            self._check_shown(
+                {value for topic in answer.responses for each in topic.partitions for value in shown(each)}
+            )
         self._may_delete(ask)
         transaction = ask.part_of
         if transaction is None or code_of(ask, answer):
@@ -59,6 +65,14 @@ class TransactionCheck(Check):
     def died(self, handled: tuple[str, Ask] | None) -> None:
         if handled is not None:
             self._may_delete(handled[1])
+
+    def _check_shown(self, values: set[str]) -> None:
+        """Check what a reader of committed data is shown while transactions go on."""
+        for value in sorted(values):
+            transaction = self._transactions[value.rpartition("/")[0]]
+            is_allowed = transaction.may_be_committed and transaction.is_committed is not False
+            demand(is_allowed, f"{value} is shown, though it is not committed: {transaction}")
+            self._decided(transaction, is_committed=True)
 
     def _may_delete(self, ask: Ask) -> None:
         """Expect nothing any more of a topic that may have been deleted."""

@@ -1,4 +1,4 @@
-"""Somebody who looks at groups and transactions, and deletes and enlarges things: `Administrator`."""
+"""Somebody who looks at groups, transactions and records, and deletes and enlarges things: `Administrator`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from octavo.broker.wire.api_keys import (
     OFFSET_DELETE,
 )
 from octavo.errors import ErrorCode
+from tests.simulation.clients.reading import read_ask
 from tests.simulation.wire import Ask
 from tests.simulation.world import Client, Doing, World
 
@@ -61,7 +62,7 @@ class Administrator(Client):
                 Ask(LIST_TRANSACTIONS, 1, {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}),
                 Ask(DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ["t1", "t2"]}),
             ]
-            yield random.choice(asks)
+            yield read_ask(_PARTITIONS) if self._world.happens(0.2) else random.choice(asks)
 
     def _replace(self, name: str) -> Doing:
         """Delete a topic, and create another one of its name after a while."""

@@ -25,12 +25,13 @@ def subscription(topics: list[str]) -> bytes:
     return struct.pack(">hi", 0, len(topics)) + b"".join(map(_text, topics)) + struct.pack(">i", -1)
 
 
-def assignment(partitions: dict[str, list[int]], token: bytes) -> bytes:
-    """Return an assignment, as clients write it, with something that makes it different from all others."""
+def assignment(partitions: dict[str, list[int]], token: bytes | None) -> bytes:
+    """Return an assignment, as clients write it, perhaps with something that makes it different from all others."""
     topics = b"".join(
         _text(topic) + struct.pack(f">i{len(each)}i", len(each), *each) for topic, each in sorted(partitions.items())
     )
-    return struct.pack(">hi", 0, len(partitions)) + topics + struct.pack(">i", len(token)) + token
+    user_data = struct.pack(">i", -1) if token is None else struct.pack(">i", len(token)) + token
+    return struct.pack(">hi", 0, len(partitions)) + topics + user_data
 
 
 def _text(text: str) -> bytes:
@@ -38,9 +39,15 @@ def _text(text: str) -> bytes:
 
 
 class ClassicMember(Client):
-    """Joins, asks for its assignment, and sends heartbeats; sometimes it leaves, sleeps too long, or is gone."""
+    """Joins, asks for its assignment, and sends heartbeats; sometimes it leaves, sleeps too long, or is gone.
 
-    def __init__(self, world: World, name: str, group: str, *, instance: str | None = None) -> None:
+    is_among_its_own: no member of the consumer protocol wants to join the group; if one does, assignments must not have
+        data of users
+    """
+
+    def __init__(
+        self, world: World, name: str, group: str, *, instance: str | None = None, is_among_its_own: bool = True
+    ) -> None:
         self.name = name
         self.group: Final = group
         self.is_alive = True
@@ -49,6 +56,7 @@ class ClassicMember(Client):
         self.assigned = b""
         self._world: Final = world
         self._instance: Final = instance
+        self._is_among_its_own: Final = is_among_its_own
         self._topics = ["a"]
         self._member_id = ""
         self._members: list[Any] = []
@@ -118,7 +126,7 @@ class ClassicMember(Client):
         if self._is_leader and not self._is_skipping:
             token = f"{self.group}/{self.generation}/{self._world.new_number()}".encode()
             for number, each in enumerate(self._members):
-                mine = assignment({"a": [number]}, token + f"/{number}".encode())
+                mine = assignment({"a": [number]}, token + f"/{number}".encode() if self._is_among_its_own else None)
                 sent.append({"member_id": each.member_id, "assignment": mine})
         answer = yield from self._ask(
             Ask(
