@@ -135,7 +135,7 @@ class Schedule:
                 (self._folder / path).mkdir()
             else:
                 (self._folder / path).write_bytes(content)
-        is_expiring = world.happens(0.1)
+        is_expiring = world.happens(0.07)
         self.commits.is_expiring = self.classic.is_expiring = world.machine.is_expiring = is_expiring
         world.start()
         cast = Cast(world)

@@ -70,6 +70,7 @@ class World:
             SimulatedDisk(folder, self._choose_fault), self.clock, self.new_id, self._submit_work
         )
         self.is_up = False
+        self._has_acted = False  # the machine has done something, so that it may have more to do, and at another time
 
     # ------------------------------------------------------------------------------------------------------ for clients
 
@@ -160,16 +161,19 @@ class World:
 
     def run(self, until_ms: int, is_done: Callable[[], bool] = lambda: False) -> bool:
         """Let time pass. Returns whether all was done before the time was over."""
+        self._has_acted = True
         while True:
             next_ms = self._events[0][0] if self._events else math.inf
-            broker_ms = self.machine.next_ms if self.is_up else math.inf
+            if self._has_acted:
+                broker_ms = self.machine.next_ms if self.is_up else math.inf
+                self._has_acted = False
             if min(next_ms, broker_ms) > until_ms:
                 self.clock.now_ms = until_ms
                 return is_done()
             self.clock.now_ms = max(self.now_ms, int(min(next_ms, broker_ms)))
             if next_ms <= broker_ms:
                 heapq.heappop(self._events)[2]()
-            if self.is_up:
+            if self.is_up and (self._has_acted or broker_ms <= self.now_ms):
                 self._guarded(self.machine.turn)
             if is_done():
                 return True
@@ -192,6 +196,7 @@ class World:
         self._handled = None
 
     def _guarded(self, work: Callable[[], None]) -> None:
+        self._has_acted = True
         try:
             work()
         except PowerCut:
@@ -222,6 +227,7 @@ class World:
             check.died(self._handled)
         self._handled = None
         self.kills += 1
+        self._has_acted = True
         self.is_up = False
         self.after(self.random.choice((0, 100, 1_000, 5_000, 30_000)), self.start)
 
@@ -235,7 +241,7 @@ class World:
             self.machine.start()
         finally:
             self.faults = faults
-        self.is_up = True
+        self.is_up = self._has_acted = True
         self.say("the process is started")
         for check in self._checks:
             check.started()
