@@ -113,19 +113,24 @@ def sized(kind: str, *, flexible: bool, nullable: bool) -> tuple[Read, Write]:
     layout = _SHORT if is_text else _INT
 
     def read(data: memoryview, position: int) -> tuple[Any, int]:
-        if flexible:
+        if not flexible:
+            length, position = _length(data, position, layout)
+        elif position < len(data) and data[position] < 0x80:  # nearly always
+            length, position = data[position] - 1, position + 1
+        else:
             length, position = read_uvarint(data, position)
             length -= 1
-        else:
-            length, position = _length(data, position, layout)
         if length < 0:
             if not nullable:
                 raise MalformedRequest(f"null at byte {position}, where it must not be")
             return None, position
         if is_text and length > MAX_STRING:
             raise MalformedRequest(f"a string at byte {position} is longer than {MAX_STRING} bytes")
-        content, position = take(data, position, length)
-        return read_text(bytes(content)) if is_text else bytes(content), position
+        end = position + length
+        if end > len(data):
+            raise MalformedRequest(f"{length} bytes are announced at byte {position}, and there are fewer")
+        content = bytes(data[position:end])
+        return read_text(content) if is_text else content, end
 
     def write(parts: list[bytes], value: Any) -> None:
         if value is None:

@@ -121,15 +121,20 @@ class ClassicGroup(Group):
         """Change something of a member."""
         before, changed = self.members[member.member_id], member._replace(**changes)
         self.members[member.member_id] = changed
-        if changed.protocols != before.protocols or (changed.join is None) != (before.join is None):
-            self._count(before, -1)
-            self._count(changed, 1)
+        if (changed.join is None) != (before.join is None):
+            self.joining_count += 1 if before.join is None else -1
+        if changed.protocols != before.protocols:
+            self._count_protocols(before, -1)
+            self._count_protocols(changed, 1)
         return changed
 
     def _count(self, member: ClassicMember, number: int) -> None:
         """Count a member, or no longer: what all of them have in common must not take all of them to find out."""
         if member.join is not None:
             self.joining_count += number
+        self._count_protocols(member, number)
+
+    def _count_protocols(self, member: ClassicMember, number: int) -> None:
         for name in {name for name, _ in member.protocols}:
             self._protocol_counts[name] = self._protocol_counts.get(name, 0) + number
             if not self._protocol_counts[name]:
