@@ -172,10 +172,14 @@ def _structure(declared: Any, newest: Any, *, is_request: bool) -> tuple[Read, W
 
     def write(parts: list[bytes], content: Content) -> None:
         for names, _, _, name, _, write_field in steps:
-            if names:
-                write_field(parts, [content[each] if each in content else missing[each] for each in names])
-            else:
+            if not names:
                 write_field(parts, content[name] if name in content else missing[name])
+                continue
+            try:
+                values = [content[each] for each in names]
+            except KeyError:
+                values = [content[each] if each in content else missing[each] for each in names]
+            write_field(parts, values)
         if tagged:
             _write_tagged(parts, tagged, content)
         elif flexible:

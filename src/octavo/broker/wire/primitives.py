@@ -18,6 +18,7 @@ Read = Callable[[memoryview, int], tuple[Any, int]]
 Write = Callable[[list[bytes], Any], None]
 
 MAX_VARINT_SHIFT: Final = 28
+_ONE_BYTE: Final = [bytes((number,)) for number in range(0x80)]
 MAX_STRING: Final = 0x7FFF
 MAX_ITEMS: Final = 20_000  # of an array. Kafka has no limit, but a thread for each request that it works on
 
@@ -61,7 +62,7 @@ def check_tags(number: int) -> None:
 def uvarint(value: int) -> bytes:
     """Return an unsigned varint."""
     if value < 0x80:
-        return bytes((value,))
+        return _ONE_BYTE[value]
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)

@@ -59,7 +59,7 @@ class Stored(NamedTuple):
 
     def is_of(self, topic_id: UUID) -> bool:
         """Return whether it may be for the topic of this id, and not for an earlier one of the same name."""
-        return NO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
+        return NO_UUID in (topic_id, self.topic_id) or self.topic_id == topic_id
 
 
 class CommittedOffsets:
@@ -91,25 +91,29 @@ class CommittedOffsets:
             self._shard.committed(group, request.member_id)
         else:
             self._shard.write_for(request.producer)
-        return CommitAnswer(ErrorCode.NONE, [self._commit(request, number) for number in range(len(request.offsets))])
+        return CommitAnswer(ErrorCode.NONE, self._commit(request))
 
-    def _commit(self, request: CommitRequest, number: int) -> ErrorCode:
-        wanted = request.offsets[number]
-        if utf_16_length(wanted.metadata) > self._shard.config.offset_metadata_max_bytes:
-            return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        now_ms = self._shard.now.wall_ms
+    def _commit(self, request: CommitRequest) -> list[ErrorCode]:
+        now_ms, most = self._shard.now.wall_ms, self._shard.config.offset_metadata_max_bytes
         expires = request.retention_time_ms != _NEVER and request.producer is None
-        value = OffsetCommitValue(
-            offset=wanted.offset,
-            leader_epoch=-1 if expires else wanted.leader_epoch,  # that old version has no place for it
-            metadata=wanted.metadata,
-            commit_timestamp=now_ms,
-            expire_timestamp=min(now_ms + request.retention_time_ms, _LATEST_MS) if expires else _NEVER,
-            topic_id=NO_UUID if expires else wanted.topic_id,
-        )
-        key = OffsetCommitKey(group=request.group_id, topic=wanted.topic, partition=wanted.partition)
-        self._shard.write(key, value, _VERSION_WITH_EXPIRY if expires else _VERSION)
-        return ErrorCode.NONE
+        expire_ms = min(now_ms + request.retention_time_ms, _LATEST_MS) if expires else _NEVER
+        codes = []
+        for wanted in request.offsets:
+            if utf_16_length(wanted.metadata) > most:
+                codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            value = OffsetCommitValue(
+                offset=wanted.offset,
+                leader_epoch=-1 if expires else wanted.leader_epoch,  # that old version has no place for it
+                metadata=wanted.metadata,
+                commit_timestamp=now_ms,
+                expire_timestamp=expire_ms,
+                topic_id=NO_UUID if expires else wanted.topic_id,
+            )
+            key = OffsetCommitKey(group=request.group_id, topic=wanted.topic, partition=wanted.partition)
+            self._shard.write(key, value, _VERSION_WITH_EXPIRY if expires else _VERSION)
+            codes.append(ErrorCode.NONE)
+        return codes
 
     def fetch(self, request: FetchRequest) -> FetchAnswer:
         """Tell what a group has committed: in some partitions, or everywhere."""
@@ -204,14 +208,11 @@ class CommittedOffsets:
         if value is None:
             self._remove(group_id, partition)
             return
+        leader_epoch, expire_ms, topic_id = -1, _NEVER, NO_UUID
+        if isinstance(value, OffsetCommitValue):
+            leader_epoch, expire_ms, topic_id = value.leader_epoch, value.expire_timestamp, value.topic_id
         stored = Stored(
-            value.offset,
-            getattr(value, "leader_epoch", -1),
-            value.metadata,
-            value.commit_timestamp,
-            getattr(value, "expire_timestamp", _NEVER),
-            getattr(value, "topic_id", NO_UUID),
-            origin.offset,
+            value.offset, leader_epoch, value.metadata, value.commit_timestamp, expire_ms, topic_id, origin.offset
         )
         if group_id not in self._shard.groups:
             self._shard.add_simple_group(group_id)
