@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
 from octavo.broker.at_once import at_once_or_later
 from octavo.broker.config import BrokerConfig
-from octavo.broker.passing_time import TROUBLE, PassingTime, trouble
+from octavo.broker.passing_time import PassingTime, trouble
 from octavo.broker.repetition import refuse_repetition
 from octavo.broker.troubles import Troubles, storage_error
 from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
@@ -79,7 +79,7 @@ class Coordinators:
             try:
                 host.load()
             except (OctavoError, OSError) as error:
-                self._troubles.failed(trouble(error), error)
+                self._troubles.failed(trouble(host, error), error)
 
     def is_topic_missing(self, name: str) -> bool:
         """Return whether an internal topic has to be created before its coordinator can be found."""
@@ -144,13 +144,13 @@ class Coordinators:
         unfinished: list[Callable[[], None]] = []
 
         def work() -> Parts | Parked:
+            host = find()
+            if host is None:
+                return write(refuse(ErrorCode.NOT_COORDINATOR))
             if unfinished:
-                code = self._try(unfinished.pop())
+                code = self._try(host, unfinished.pop())
             else:
-                host = find()
-                if host is None:
-                    return write(refuse(ErrorCode.NOT_COORDINATOR))
-                code = self._try(partial(host.run, lambda shard: action(shard, parked.give), finishes=True))
+                code = self._try(host, partial(host.run, lambda shard: action(shard, parked.give), finishes=True))
                 if code is not ErrorCode.NONE and failed is not None:
                     self._run(host, lambda shard: failed(shard, code))
             if code is not ErrorCode.NONE:
@@ -240,16 +240,18 @@ class Coordinators:
         self._groups.note_marker(partition, producer, commit=commit)
 
     def _run(self, host: Host[S], action: Callable[[S], object]) -> ErrorCode:
-        return self._try(lambda: host.run(action))
+        return self._try(host, lambda: host.run(action))
 
-    def _try(self, action: Callable[[], None]) -> ErrorCode:
+    def _try(self, host: Host[Any], action: Callable[[], None]) -> ErrorCode:
         try:
+            end_offset = host.log.end_offset
             action()
         except (OctavoError, OSError) as error:
-            self._troubles.failed(trouble(error), error)
+            self._troubles.failed(trouble(host, error), error)
             code = storage_error(error)
             return _TOLD.get(code, code)
-        self._troubles.is_over(TROUBLE, "the state of groups and transactions can be written again")
+        if self._troubles.present and host.log.end_offset > end_offset:  # not everything writes
+            self._troubles.is_over(trouble(host), f"the state in {host.log.partition} can be written again")
         return ErrorCode.NONE
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from octavo.log.coordinator.host import Host
     from octavo.log.coordinator.hosts import Hosts
 
-TROUBLE: Final = "the state of groups and transactions could not be written"
 _DAMAGE: Final = "the state of groups and transactions could not be read"
 
 _MS: Final = 1000
@@ -89,7 +88,7 @@ class PassingTime:
         try:
             host.tick()
         except (OctavoError, OSError) as error:
-            self._troubles.failed(trouble(error), error)
+            self._troubles.failed(trouble(host, error), error)
             now_ms = self._directory.monotonic_ms()
             if host.next_ms is not None and host.next_ms <= now_ms:  # it would be tried again at once
                 self._not_before_ms = now_ms + _FAILED_MS
@@ -104,6 +103,6 @@ class PassingTime:
             self._late.discard(host)
 
 
-def trouble(error: Exception) -> str:
+def trouble(host: Host[Any], error: Exception | None = None) -> str:
     """Return what a coordinator could not do when this was raised, for the operator."""
-    return _DAMAGE if isinstance(error, BadDirectory) else TROUBLE
+    return _DAMAGE if isinstance(error, BadDirectory) else f"the state in {host.log.partition} could not be written"

@@ -97,7 +97,7 @@ def _asked(
         else:
             codes.update(host.ask(lambda shard: shard.verify(request)))
     except (OctavoError, OSError) as error:
-        broker.troubles.failed(trouble(error), error)
+        broker.troubles.failed(trouble(host, error), error)
         return dict.fromkeys(request.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return codes
 
