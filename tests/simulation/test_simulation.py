@@ -14,7 +14,7 @@ import pytest
 
 from tests.simulation.schedule import Result, run_schedule
 
-SCHEDULES = 1_840
+SCHEDULES = 2_000
 PARTS = 8
 SOAKED = 100_000  # where the seeds of the soak begin
 SOAK = 100_000
