@@ -34,7 +34,8 @@ def test_the_log_is_asked_as_a_table(
         serving.show(Stage(), clicks)
         tables.show(Stage(), data, clicks)
     out = capsys.readouterr().out
-    rates = re.findall(r"^ +(?:produced, all acknowledged|consumed) +100,000 +\d+\.\d\d +[\d,]+$", out, re.MULTILINE)
+    done = "produced, all acknowledged|consumed by the group readers"
+    rates = re.findall(rf"^ +(?:{done}) +100,000 +\d+\.\d\d +[\d,]+$", out, re.MULTILINE)
     assert len(rates) == 2, out
     counts = [
         int(count.replace(",", ""))

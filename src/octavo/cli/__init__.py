@@ -58,7 +58,7 @@ examples:
   octavo topics --create --topic orders    and --list, --describe, --delete
   octavo produce orders < orders.txt       send lines to a topic
   octavo consume orders -o -10 -e          print the last records of a topic
-  octavo groups --describe --all-groups    how far groups lag behind; resets offsets
+  octavo groups --describe --all-groups    how far groups lag behind
   octavo handover /var/lib/octavo          let Apache Kafka go on with it
   octavo export /var/lib/kafka/data /lake/events
                                            make a table of topics
