@@ -29,7 +29,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
-    from kafka.errors import CoordinatorLoadInProgressError
+    from kafka.errors import CoordinatorLoadInProgressError, NotCoordinatorError
 
 __all__ = [
     "ConfigResource",
@@ -38,6 +38,7 @@ __all__ = [
     "KafkaAdminClient",
     "KafkaConsumer",
     "KafkaProducer",
+    "NotCoordinatorError",
     "NewTopic",
     "OLD_RESOURCES",
     "Produced",

@@ -28,6 +28,7 @@ from tests.kafka.client import (
     CoordinatorLoadInProgressError,
     KafkaAdminClient,
     KafkaConsumer,
+    NotCoordinatorError,
 )
 from tests.kafka.conftest import NewBroker
 from tests.kafka.consuming import read_by_client
@@ -81,7 +82,7 @@ def offsets_of(admin: Any) -> Any:
     while True:
         try:
             return admin.list_group_offsets(GROUP)[GROUP]
-        except CoordinatorLoadInProgressError:
+        except (CoordinatorLoadInProgressError, NotCoordinatorError):  # it does not lead the partition yet, or reads it
             assert time.monotonic() < deadline
 
 
