@@ -11,6 +11,8 @@ CONSTRAINTS := $(if $(SPARK),$(VENV)/constraints.txt,constraints.txt)
 # Build tools are installed like the rest, not into a place of their own, so that the constraints hold for them too:
 # Octavo's own (hatchling, editables), and setuptools and wheel for what comes as an sdist (PySpark).
 PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
+# The releases besides, whose controllers members of Octavo are tried with in the soak.
+OLDER := $(shell sed -n 's/.*<kafka\.4\.[0-9]*\.version>\([0-9.]*\)<.*/\1/p' tests/kafka/pom.xml)
 POMS  := $(wildcard tests/kafka/pom.xml tests/kafka/*/pom.xml)
 SPARK_POM := tests/spark/pom.xml
 
@@ -37,7 +39,7 @@ apt_install = { if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check test lint docs kafka chromium clients kcat lakes golden bench soak versions sparks clean
+.PHONY: help setup run check test lint docs kafka older chromium clients kcat lakes golden bench soak versions sparks clean
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -65,6 +67,8 @@ docs: $(VENV)/ready-to-test ## build the documentation site, with the API refere
 
 kafka: build/kafka/fetched build/spark/fetched ## fetch the Apache Kafka releases that tests ask, and Spark's connector
 
+older: $(OLDER:%=build/kafka/fetched-%) ## fetch releases of Apache Kafka that only the soak needs
+
 chromium: ## install Chromium, in which tests look at pages, where that is allowed
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { $(call apt_install,chromium) || { \
 		echo "Tests look at pages in Chromium, which is not installed: apt-get install -y chromium" >&2; exit 1; }; }
@@ -90,8 +94,9 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 	$(BIN)/python -m benchmarks spark_write
 	$(BIN)/python -m benchmarks broker
 	$(BIN)/python -m benchmarks groups
+	$(BIN)/python -m benchmarks cluster
 
-soak: $(VENV)/ready-to-test kafka clients lakes ## what takes too long for every day
+soak: $(VENV)/ready-to-test kafka older clients lakes ## what takes too long for every day
 	$(BIN)/pytest -m soak --timeout 0 $(TESTS) --deselect tests/soak/test_fuzz.py
 	$(BIN)/pytest -m soak --timeout 0 tests/soak/test_fuzz.py # which starts a process for each build
 	$(MAKE) --no-print-directory sparks
@@ -141,6 +146,10 @@ build/kafka/fetched: $(POMS)
 	@command -v mvn >/dev/null || { \
 		echo "Tests ask Apache Kafka, which Maven fetches: there is no mvn on the PATH." >&2; exit 1; }
 	mvn --batch-mode --quiet -Dstyle.color=never --file tests/kafka/pom.xml package
+	@touch $@
+
+build/kafka/fetched-%: | build/kafka/fetched
+	mvn --batch-mode --quiet -Dstyle.color=never -Dkafka.broker.version=$* --file tests/kafka/pom.xml --projects broker package
 	@touch $@
 
 build/spark/fetched: $(SPARK_POM) | build/kafka/fetched

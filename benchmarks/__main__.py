@@ -1,6 +1,6 @@
 """`python -m benchmarks NAME [--json] [--repeat N] [--quick]` runs a benchmark; without NAME, it lists them.
 
-`broker` has parts, of which `--only` runs some.
+`broker`, `groups` and `cluster` have parts, of which `--only` runs some.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help="a tenth of the data, three rounds: only to see that it runs"
     )
-    parser.add_argument("--only", nargs="+", metavar="PART", help="run only these parts (of `broker` and `groups`)")
+    parser.add_argument(
+        "--only", nargs="+", metavar="PART", help="run only these parts (of `broker`, `groups` and `cluster`)"
+    )
     given = parser.parse_args()
     if given.repeat < 1:
         parser.error("--repeat takes a number from 1 on")

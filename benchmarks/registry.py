@@ -84,6 +84,15 @@ def _groups_parts(only: Sequence[str]) -> Callable[[int, bool], Outcome]:
     return run
 
 
+def _cluster_parts(only: Sequence[str]) -> Callable[[int, bool], Outcome]:
+    def run(repeat: int, quick: bool) -> Outcome:
+        from benchmarks import cluster
+
+        return _parts(cluster, only, repeat, quick)
+
+    return run
+
+
 def _parts(benchmark: Any, only: Sequence[str], repeat: int, quick: bool) -> Outcome:
     from tests.kafka import releases
 
@@ -125,6 +134,11 @@ BENCHMARKS: Final = {
     ),
     "groups": Benchmark(
         "rebalance groups, commit offsets and transactions, against Apache Kafka", _groups_parts(()), only=_groups_parts
+    ),
+    "cluster": Benchmark(
+        "replicate, fail over and hold memory in a cluster, against Apache Kafka",
+        _cluster_parts(()),
+        only=_cluster_parts,
     ),
     "codecs": Benchmark("compress and decompress, by every library that could do it", _codecs),
 }

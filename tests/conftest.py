@@ -16,6 +16,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final
 
+import hypothesis
 import pytest
 
 from tests.kafka import releases
@@ -25,7 +26,10 @@ from tests.kafka.releases import KafkaUnavailable, Name
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_KAFKAS: Final = {"kafka", "kafka_broker", "kafka39", "new_broker", "topics"}
+hypothesis.settings.register_profile("octavo", deadline=None)  # a busy machine is not a fault
+hypothesis.settings.load_profile("octavo")
+
+_KAFKAS: Final = {"kafka", "kafka_broker", "kafka39", "new_broker", "shared_cluster", "topics"}
 _SPARKS: Final = {"spark", "topics"}
 _NO_JAVA: Final = Path(__file__).parent / "no_java"  # a `java` that only says what to do
 
@@ -49,6 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     yield
     if "PYTEST_XDIST_WORKER" in os.environ:
         items[:] = _spread(items)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says which network the nodes of clusters had, if there were any."""
+    reports = (report for key in ("passed", "failed") for report in terminalreporter.getreports(key))
+    for network in {value for report in reports for name, value in report.user_properties if name == "network"}:
+        terminalreporter.write_line(f"The nodes of clusters talked through {network}.")
 
 
 @pytest.hookimpl(wrapper=True)

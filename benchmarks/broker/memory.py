@@ -35,7 +35,7 @@ def measure(*, scale: int) -> list[Result]:
         tell("memory before and under load")
         before = within("memory before anything is produced", broker.memory_mib(), _BEFORE_MIB, "MiB")
         idle = _idle_connections(broker)
-        ours = _typical(broker, lambda: _use(broker, scale))
+        ours = typical(broker, lambda: _use(broker, scale))
     heap_mib, theirs = _smallest_kafka(scale)
     name = f"memory under load vs Kafka with a heap of {heap_mib} MiB"
     return [
@@ -54,7 +54,7 @@ def _use(broker: Served, scale: int) -> None:
     replace(Load(LIBRDKAFKA, FETCH), size=3 * size).run(broker, "fetch", "used")
 
 
-def _typical(broker: Served, use: Callable[[], None]) -> float:
+def typical(broker: Served, use: Callable[[], None]) -> float:
     """Return the memory while the broker is used: the median of many looks at it."""
     done = threading.Event()
     sizes = [broker.memory_mib()]
@@ -79,7 +79,7 @@ def _smallest_kafka(scale: int) -> tuple[int, float]:
         with scratch() as folder:
             try:
                 with kafka(folder / "kafka", heap_mib=heap_mib) as broker:
-                    return heap_mib, _typical(broker, partial(_use, broker, scale))
+                    return heap_mib, typical(broker, partial(_use, broker, scale))
             except (BrokerFailed, subprocess.CalledProcessError, OSError) as error:
                 tell(f"Kafka does not carry it with {heap_mib} MiB: {type(error).__name__}")
     raise RuntimeError("Kafka carries the load with none of the heaps")

@@ -57,7 +57,7 @@ def _round(scale: int) -> tuple[float, float]:
         process = _start(folder / "data", settings)
         try:
             assert process.stdout is not None
-            broker = Served("octavo", process.stdout.readline().split()[-1], process.pid)
+            broker = Served("octavo", process.stdout.readline().split()[-1], (process.pid,))
             outside = _longest_answer(broker, scale)
             process.terminate()
             inside = float(process.stdout.read().split()[-1])

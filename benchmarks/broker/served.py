@@ -18,7 +18,7 @@ from benchmarks.warm_broker import DEFAULTS
 from tests.kafka.broker import Broker
 
 # What Kafka's own start script gives to the JVM, next to the size of the heap.
-_JAVA: Final = (
+JAVA: Final = (
     "-server",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
@@ -35,34 +35,32 @@ _SCHEDULED: Final = 2  # of the clocks of another process, the one that the sche
 
 
 class Served(NamedTuple):
-    """A broker that runs."""
+    """A broker that runs, or all brokers of a cluster."""
 
     name: str
     address: str
-    pid: int
+    pids: tuple[int, ...]
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that the process has used, in user and in system mode."""
-        return time.clock_gettime((~self.pid << 3) | _SCHEDULED)
+        """Return the processor time that the processes have used, in user and in system mode."""
+        return sum(time.clock_gettime((~pid << 3) | _SCHEDULED) for pid in self.pids)
 
     def memory_mib(self) -> float:
-        """Return the resident memory of the process.
+        """Return the resident memory of the processes.
 
-        That is its proportional set size if no other process shares its pages. Here others do, by chance: the
+        That is their proportional set size if no other process shares their pages. Here others do, by chance: the
         benchmark itself runs Python, and its clients Java.
         """
-        for line in Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Rss:"):
-                return int(line.split()[1]) / 1024
-        raise RuntimeError("this system does not tell the resident memory")
+        return sum(map(_resident_mib, self.pids))
 
     def create(self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic, and return when clients can use it."""
-        wanted = NewTopic(topic, partitions, 1, config=dict(config or {}))
+        """Create a topic, with a replica on each broker, and return when clients can use it."""
+        replicas = len(self.pids)
+        wanted = NewTopic(topic, partitions, replicas, config=dict(config or {}))
         admin = self._admin()
         for future in admin.create_topics([wanted]).values():
             future.result(_PATIENCE_S)
-        while not _is_complete(admin.list_topics(timeout=_PATIENCE_S).topics.get(topic), partitions):
+        while not _is_complete(admin.list_topics(timeout=_PATIENCE_S).topics.get(topic), partitions, replicas):
             time.sleep(0.01)
 
     def delete(self, topic: str) -> None:
@@ -75,9 +73,19 @@ class Served(NamedTuple):
         return AdminClient({"bootstrap.servers": self.address, "log_level": "3"})
 
 
-def _is_complete(topic: TopicMetadata | None, partitions: int) -> bool:
-    """Return whether the broker knows all partitions of a topic, which takes Kafka a moment."""
-    return topic is not None and sum(each.leader >= 0 for each in topic.partitions.values()) == partitions
+def _resident_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Rss:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError("this system does not tell the resident memory")
+
+
+def _is_complete(topic: TopicMetadata | None, partitions: int, replicas: int) -> bool:
+    """Return whether the broker knows all partitions of a topic and their replicas, which takes Kafka a moment."""
+    if topic is None:
+        return False
+    ready = [each for each in topic.partitions.values() if each.leader >= 0 and len(each.isrs) == replicas]
+    return len(ready) == partitions
 
 
 class Pair(NamedTuple):
@@ -92,12 +100,7 @@ class _Kafka(Broker):
 
     def _command(self, main: str, *arguments: str) -> Sequence[str]:
         java, *_ = super()._command(main)
-        return [java, *_JAVA, *self._options, "-cp", ":".join(map(str, self.release.jars)), main, *arguments]
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+        return [java, *JAVA, *self._options, "-cp", ":".join(map(str, self.release.jars)), main, *arguments]
 
 
 @contextmanager
@@ -108,7 +111,7 @@ def kafka(folder: Path, *, heap_mib: int = HEAP_MIB, settings: Mapping[str, str]
     with _Kafka(folder, settings={**DEFAULTS, **_PATIENT, **(settings or {})}, options=options) as broker:
         broker.format()
         broker.start()
-        yield Served("Kafka", broker.address, broker.pid)
+        yield Served("Kafka", broker.address, (broker.process_id,))
 
 
 @contextmanager
@@ -128,7 +131,7 @@ def octavo(
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split()[-1]
-        yield Served("octavo", address, process.pid)
+        yield Served("octavo", address, (process.pid,))
     finally:
         process.terminate()
         process.wait(_PATIENCE_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from statistics import median
@@ -80,14 +80,23 @@ def compare_passes(
     ]
 
 
-def produce(name: str, pair: Pair, load: Load, targets: Targets, *, repeat: int, scale: int) -> list[Result]:
-    """Produce to a new topic in each pass."""
+def produce(
+    name: str,
+    pair: Pair,
+    load: Load,
+    targets: Targets,
+    *,
+    repeat: int,
+    scale: int,
+    config: Mapping[str, str] = NO_DELAY,
+) -> list[Result]:
+    """Produce to a new topic in each pass; `config` is that of the topic."""
     load = replace(load, size=load.size // scale)
     numbers = itertools.count()
 
     def run(broker: Served) -> Pass:
         topic = f"{name.replace(' ', '').replace(',', '-').replace('=', '')}-{next(numbers)}"
-        broker.create(topic, load.partitions, NO_DELAY)
+        broker.create(topic, load.partitions, config)
         before = broker.cpu_seconds()
         seconds = load.run(broker, "produce", topic)
         cpu_seconds = broker.cpu_seconds() - before
@@ -111,14 +120,14 @@ def warm_up(pair: Pair, *, scale: int) -> None:
 
 def measure_produce(pair: Pair, *, repeat: int, scale: int) -> list[Result]:
     """Measure the lines of producing that have a bar."""
-    both = {"repeat": repeat, "scale": scale}
+    measured = partial(produce, repeat=repeat, scale=scale)
     large = replace(librdkafka(1024), size=512 << 20)
     lz4 = replace(java(compression_type="lz4"), partitions=6)
     return [
-        *produce("librdkafka, acks=1, batches of 16 KiB", pair, librdkafka(16), Targets(1.2, 1 / 0.8), **both),
-        *produce("librdkafka, acks=1, batches of 1 MiB", pair, large, Targets(1.5, 1 / 0.5), **both),
-        *produce("Java, acks=all", pair, java(), Targets(1.0), **both),
-        *produce("Java, acks=all, lz4, six partitions", pair, lz4, Targets(0.9, 1.0), **both),
+        *measured("librdkafka, acks=1, batches of 16 KiB", pair, librdkafka(16), Targets(1.2, 1 / 0.8)),
+        *measured("librdkafka, acks=1, batches of 1 MiB", pair, large, Targets(1.5, 1 / 0.5)),
+        *measured("Java, acks=all", pair, java(), Targets(1.0)),
+        *measured("Java, acks=all, lz4, six partitions", pair, lz4, Targets(0.9, 1.0)),
     ]
 
 
@@ -145,13 +154,13 @@ def _fetch(load: Load, broker: Served) -> Pass:
 
 def inform(pair: Pair, *, repeat: int, scale: int) -> list[Result]:
     """Measure the lines that have none."""
-    both = {"repeat": repeat, "scale": scale}
+    measured = partial(produce, repeat=repeat, scale=scale)
     results = []
     for codec in ("zstd", "gzip"):
         load = replace(librdkafka(1024, **{"compression.type": codec}), size=128 << 20)
-        results += produce(f"librdkafka, {codec}, batches of 1 MiB", pair, load, Targets(), **both)
+        results += measured(f"librdkafka, {codec}, batches of 1 MiB", pair, load, Targets())
     small = replace(librdkafka(16), value_size=100, size=64 << 20)
     many = replace(librdkafka(16), partitions=1000, size=128 << 20)
-    results += produce("librdkafka, records of 100 bytes", pair, small, Targets(), **both)
-    results += produce("librdkafka, 1,000 partitions", pair, many, Targets(), **both)
+    results += measured("librdkafka, records of 100 bytes", pair, small, Targets())
+    results += measured("librdkafka, 1,000 partitions", pair, many, Targets())
     return results

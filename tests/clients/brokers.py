@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -14,11 +13,13 @@ from typing import Final, Protocol, Self
 
 from tests.clients.proxy import Proxy
 from tests.kafka.broker import Broker as ApacheKafka
+from tests.ports import free_port
+from tests.retention import KEPT_FOR_NOW
 
-_PATIENCE_S: Final = 30
+_PATIENCE_S: Final = 60
 # Several tests want a topic to be gone, or a record to be late, and none wants to wait for the files.
 _SETTINGS: Final = {
-    "log.retention.check.interval.ms": "600000",
+    **KEPT_FOR_NOW,
     "num.partitions": "1",
     # Members that are gone are missed soon.
     "group.initial.rebalance.delay.ms": "0",
@@ -42,6 +43,11 @@ class Broker(Protocol):
     def address(self) -> str: ...
 
     @property
+    def addresses(self) -> Sequence[str]:
+        """Those of all brokers of its cluster: clients may ask any of them."""
+        ...
+
+    @property
     def folder(self) -> Path: ...
 
     def start(self) -> None: ...
@@ -59,8 +65,7 @@ class OctavoBroker:
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self.folder: Final = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port: Final = free.getsockname()[1]
+        self._port: Final = free_port()
         self._config: Final = folder.with_suffix(".properties")
         lines = {"listeners": f"PLAINTEXT://{self.address}", **settings}
         self._config.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
@@ -69,6 +74,10 @@ class OctavoBroker:
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def addresses(self) -> Sequence[str]:
+        return (self.address,)
 
     def start(self) -> None:
         command = [sys.executable, "-m", "octavo.cli", "serve"]
@@ -103,6 +112,10 @@ class ApacheKafkaBroker:
     @property
     def address(self) -> str:
         return self._broker.address
+
+    @property
+    def addresses(self) -> Sequence[str]:
+        return (self.address,)
 
     def start(self) -> None:
         self._broker.start()

@@ -15,6 +15,7 @@ from tests.clients.driver import PATIENCE_S, Driver, Record
 from tests.clients.program import Program
 from tests.clients.proxy import Proxy
 from tests.clients.stored import stored_records, stored_topic
+from tests.kafka.client import metadata
 
 _NUMBERS: Final = itertools.count()
 
@@ -38,7 +39,15 @@ class Stage:
     def new_topic(self, partitions: int = 1, **config: str) -> str:
         """Create a topic by the other client, and return its name. Settings are written with `_` for `.`."""
         self.other.create_topic(self.name, partitions, {name.replace("_", "."): config[name] for name in config})
+        self.await_partitions(partitions)
         return self.name
+
+    def await_partitions(self, count: int) -> None:
+        """Wait until every broker tells that the topic has so many partitions; 0: that there is no such topic.
+
+        Brokers follow what the controller decides, and it answers clients before they do. Not all clients ask again.
+        """
+        eventually(lambda: all(told_partitions(each, self.name) == count for each in self.broker.addresses))
 
     def stored(self, partition: int = 0) -> list[Record]:
         """Return what the broker's files have of the topic."""
@@ -55,9 +64,15 @@ class Stage:
         return dict(topic.config)
 
     def delete_topic(self) -> None:
-        """Delete the topic by the other client, and wait until the broker no longer tells of it."""
+        """Delete the topic by the other client, and wait until no broker tells of it."""
         self.other.delete_topic(self.name)
-        eventually(lambda: self.name not in self.other.list_topics())
+        self.await_partitions(0)
+
+
+def told_partitions(address: str, topic: str) -> int:
+    """Return how many partitions a topic has, as a broker tells."""
+    host, _, port = address.rpartition(":")
+    return sum(len(each.partitions) for each in metadata(int(port), host=host).topics if each.name == topic)
 
 
 def eventually(is_true: Callable[[], bool]) -> None:

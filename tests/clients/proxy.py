@@ -128,9 +128,10 @@ def _close(*sockets: socket.socket) -> None:
 
 
 def _read_frame(source: socket.socket) -> bytes:
-    """Return a size and what it is the size of; nothing at the end."""
+    """Return a size and what it is the size of; nothing at the end, which may come between the two."""
     size = _read(source, 4)
-    return size + _read(source, int.from_bytes(size, "big")) if size else b""
+    content = _read(source, int.from_bytes(size, "big"))
+    return size + content if content else b""
 
 
 def _read(source: socket.socket, size: int) -> bytes:

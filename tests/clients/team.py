@@ -61,7 +61,7 @@ class Team:
     def each(self, do: Callable[[Member], None]) -> None:
         """Have all members do something at the same time: some wait for each other."""
         with ThreadPoolExecutor(len(self.members)) as threads:
-            list(threads.map(do, self.members))
+            list(threads.map(do, list(self.members)))
 
     def poll_until(self, is_true: Callable[[], bool]) -> None:
         def step() -> bool:
@@ -89,8 +89,9 @@ class Team:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for member in list(self.members):
-            self.leave(member)
+        # Not one by one: who is joining again can leave only when the others have joined or left.
+        if self.members:
+            self.each(self.leave)
 
 
 def fill(stage: Stage, count: int = 12, first: int = 0, partitions: int = PARTITIONS) -> list[bytes]:
@@ -136,8 +137,18 @@ class Load:
             thread.result()
 
     def until_shared(self) -> None:
+        """Go on until all members have as many partitions, and something of each partition is committed.
+
+        librdkafka (2.16) asks where a partition begins if nothing is committed. If the member's assignment changes
+        before the answer it asks again, and half a second later once more, which takes it back from wherever it is.
+        """
         each = self._partitions // len(self._team.members)
-        self.until(lambda: all(len(member.last.assignment) == each for member in self._team.members))
+        self.until(
+            lambda: (
+                all(len(member.last.assignment) == each for member in self._team.members)
+                and all(self._committed.values())
+            )
+        )
 
     def _turn(self, member: Member) -> None:
         """Have a member poll and commit, and check what it got."""

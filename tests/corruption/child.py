@@ -22,8 +22,8 @@ from typing import Any, Final
 from tests.corruption.worker import PROGRESS_SIZE, Case
 
 MODES: Final = ("interpreted", "compiled", "checked")
-STARTING: Final = 280.0  # seconds: compiling takes twenty, on a busy machine ten times that; a test may take 300
-CASE: Final = 20.0  # seconds for one case, of which most take less than a millisecond
+STARTING: Final = 280.0  # seconds: compiling takes twenty, on a busy machine ten times that; a test may take 600
+CASE: Final = 120.0  # seconds for one case, of which most take less than a millisecond
 
 _ROOT: Final = Path(__file__).parents[2]
 

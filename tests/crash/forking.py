@@ -24,7 +24,7 @@ from tests.unit.log.logs import SMALL, keys, make_batch
 
 CONFIG: Final = SMALL | {"retention.ms": "-1"}
 KEYS: Final = 7  # of the compacted topic
-LONGEST_S: Final = 60  # a child that hangs is killed, and its parent says so
+LONGEST_S: Final = 120  # a child that hangs is killed, and its parent says so
 
 
 class Parent:

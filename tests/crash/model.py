@@ -83,6 +83,20 @@ class Partition:
         """It was; also where the log started behind."""
         self.start_to = min(self.start_to, self.end)
 
+    def will_restart(self, offset: int) -> None:
+        """Everything is about to go, and the log to begin at `offset`."""
+        self.start_from = min(self.start_from, offset)
+        self.start_to = max(self.start_to, offset)
+        self.largest_end = max(self.largest_end, offset)
+        self.synced_to = self.written_to = 0
+        self.batches = []
+        self.end = offset
+
+    def restarted(self) -> None:
+        """It did, and no crash brings back what was there."""
+        self.start_from = self.start_to = self.synced_to = self.written_to = self.largest_end = self.end
+        self.follows = set()
+
     def will_start_at(self, offset: int) -> None:
         """What is before `offset` may be deleted from now on."""
         self.start_to = max(self.start_to, offset)

@@ -15,10 +15,12 @@ from octavo.log import DataDirectory
 from octavo.records import Record, read_batches
 from tests.crash.child import PARTITIONS, TOPIC, value_of
 from tests.crash.workload import stored
+from tests.unit.log.waiting import until
 
 KILLS: Final = 10
 SOAK_KILLS: Final = 200
 LONGEST_S: Final = 0.5
+FEW: Final = 100
 
 
 class Reports:
@@ -66,6 +68,8 @@ def load_and_kill(folder: Path, run: int, reports: Reports, random: Random) -> i
         lines.append(started)
         reader.start()
         reader.join(random.uniform(0, LONGEST_S))
+        enough = random.randrange(FEW)  # which a slow machine may not have done by now
+        until(lambda: len(lines) >= enough or not reader.is_alive())
         child.kill()
         reader.join()
         errors = child.stderr.read().decode()
@@ -78,7 +82,8 @@ def load_and_kill(folder: Path, run: int, reports: Reports, random: Random) -> i
 
 
 def _read(pipe: IO[bytes], lines: list[bytes]) -> None:
-    lines.extend(pipe)
+    for line in pipe:
+        lines.append(line)  # noqa: PERF402 (another thread looks at how many there are)
 
 
 def check(folder: Path, reports: Reports, run: int) -> None:

@@ -87,6 +87,8 @@ class Workload:
             (self.roll, 4),
             (self.flush, 6),
             (self.truncate, 6),
+            (self.truncate_to_epoch, 2),
+            (self.restart, 1),
             (self.delete_records, 6),
             (self.apply_retention, 6),
             (self.delete_files, 6),
@@ -148,6 +150,28 @@ class Workload:
         log.truncate_to(offset)
         self._note(key, Partition.truncated)
         assert log.end_offset == offset
+
+    def truncate_to_epoch(self, key: Key, log: Log) -> None:
+        """A leader says where one of the epochs ends."""
+        if not log.epochs:
+            return
+        number = self.random.randrange(len(log.epochs))
+        epoch, first = log.epochs[number]
+        own_end = log.epochs[number + 1].start_offset if number + 1 < len(log.epochs) else log.end_offset
+        offset = self.random.randint(max(first, own_end - 3), own_end)
+        self._note(key, lambda partition: partition.will_truncate(offset))
+        assert log.truncate_to_epoch(epoch, offset) == offset
+        self._note(key, Partition.truncated)
+
+    def restart(self, key: Key, log: Log) -> None:
+        """Empty the log, mostly because the leader's begins later."""
+        offset = log.end_offset + self.random.randint(0, 40)
+        if self.random.random() < 0.3:
+            offset = self.random.randint(0, log.end_offset)
+        self._note(key, lambda partition: partition.will_restart(offset))
+        log.restart_at(offset)
+        self._note(key, Partition.restarted)
+        assert log.high_watermark == log.end_offset == offset
 
     def delete_records(self, key: Key, log: Log) -> None:
         """Move the start of the log."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from random import Random
 from types import TracebackType
 from typing import IO, Final, Self
 
-PATIENCE_S: Final = 60
-_PORTS: Final = range(15_000, 32_000)  # no client gets one of these for its own end of a connection
+from tests.ports import free_port
+
+PATIENCE_S: Final = 120
 
 
 class BrokerProcess:
@@ -102,16 +101,3 @@ class BrokerProcess:
     ) -> None:
         if self._process is not None and self._process.poll() is None:
             self.kill()
-
-
-def free_port() -> int:
-    """Return a port that nobody uses."""
-    for port in Random().sample(_PORTS, 100):
-        with socket.socket() as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                trial.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("there is no free port")

@@ -10,7 +10,7 @@ from typing import Final
 from tests.faults.values import Numbers
 from tests.history import History
 
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 120
 
 
 class ClientThreads:

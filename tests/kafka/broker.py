@@ -17,7 +17,6 @@ import ctypes
 import hashlib
 import re
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -28,19 +27,22 @@ from typing import Final, Literal, Self
 
 from tests.kafka import releases
 from tests.kafka.client import serves
+from tests.ports import free_port, free_ports
+from tests.retention import KEPT_FOR_NOW
 
 Quorum = Literal["static", "dynamic"]  # controller.quorum.voters, or controller.quorum.bootstrap.servers (KIP-853)
 
-START_TIMEOUT_S: Final = 90
-STOP_TIMEOUT_S: Final = 60
+START_TIMEOUT_S: Final = 240
+STOP_TIMEOUT_S: Final = 120
 _TROUBLE: Final = re.compile(
     r"stray|recovering|corrupt|invalid messages|truncating|could not find offset index|index file .* rebuil|^ERROR",
     re.IGNORECASE,
 )
-# The last three where the machine is busy: a heartbeat comes too late, the node is not the leader for a while, and a
-# broker that is stopped soon has not registered its controller yet.
+# The last four where the machine is busy: a heartbeat comes too late, the node is not the leader for a while, a broker
+# that is stopped soon has not registered its controller yet, and the controller finds itself slow.
 _USUAL: Final = re.compile(
-    "__cluster_metadata|ExpiredBrokerHeartbeat|Stopped loading records|ControllerApis.*CONTROLLER_REGISTRATION"
+    "__cluster_metadata|ExpiredBrokerHeartbeat|Stopped loading records|ControllerApis.*CONTROLLER_REGISTRATION|"
+    "EventPerformanceMonitor"
 )
 _ASK_AGAIN_S: Final = 0.05  # how long to wait for the process to end before it is asked again
 _PR_SET_PDEATHSIG: Final = 1
@@ -73,16 +75,22 @@ class Broker:
         quorum: Quorum = "static",
         release: releases.Name = "broker",
         options: Sequence[str] | None = None,
+        logs_requests: bool = False,
     ) -> None:
-        """`settings` replace, or are added to, those of server.properties; raises `KafkaUnavailable`."""
+        """`settings` replace, or are added to, those of server.properties; raises `KafkaUnavailable`.
+
+        logs_requests: every request that the node answers is in its log, field by field
+        """
         assert folders
         self.folders: Final = folders
         self.release: Final = releases.find(release)
         self._java = releases.java()
         self._options = _class_archive(self.release) if options is None else options
+        if logs_requests:
+            self._options = [*self._options, "-Dorg.slf4j.simpleLogger.log.kafka.request.logger=trace"]
         self._settings = dict(settings or {})
         self._quorum = quorum
-        self._port, self._controller_port = _free_ports(2)
+        self._port, self._controller_port = free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
         self._work = folders[0].parent / f"{folders[0].name}.broker"
         self._work.mkdir(parents=True, exist_ok=True)
@@ -142,10 +150,20 @@ class Broker:
             "controller.quorum.voters": f"{other.node_id}@{other.controller_address}",
         }
 
+    def take_part_by(self, bootstrap: str, *, node_id: int, settings: Mapping[str, str]) -> None:
+        """Be a broker of the cluster whose controllers are found at `bootstrap`; before it is formatted."""
+        self._settings |= {
+            "process.roles": "broker",
+            "node.id": str(node_id),
+            "listeners": f"PLAINTEXT://{self.address}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "controller.quorum.bootstrap.servers": bootstrap,
+            **settings,
+        }
+
     def ask_itself_through(self, address: str) -> str:
         """Have its requests to itself, such as those that write markers, go to `address`; return whom they are for."""
-        (port,) = _free_ports(1)
-        inside = f"127.0.0.1:{port}"
+        inside = f"127.0.0.1:{free_port()}"
         others = f"PLAINTEXT://{self.address},CONTROLLER://{self.controller_address}"
         self._settings |= {
             "listeners": f"{others},INSIDE://{inside}",
@@ -169,20 +187,32 @@ class Broker:
 
     def start(self) -> None:
         """Starts the node and returns when it serves clients; raises `BrokerFailed`, and then it does not run."""
+        self.launch()
+        self.await_ready()
+
+    def launch(self) -> None:
+        """Starts the node, and returns at once: several can start at the same time."""
         assert self._process is None, "it runs already"
         command = self._command("kafka.Kafka", str(self._write_settings()))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_die_with_parent
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent
             )
+
+    def await_ready(self) -> None:
+        """Returns when the node serves clients; raises `BrokerFailed`, and then it does not run."""
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not serves(self._port, self.node_id):
+        while not self.is_ready():
             if self._ended(_ASK_AGAIN_S):
                 self._process = None
                 raise self._failed("the broker ended while it started")
             if time.monotonic() > deadline:
                 self.kill()
                 raise self._failed(f"the broker serves nobody after {START_TIMEOUT_S} s")
+
+    def is_ready(self) -> bool:
+        """Whether it serves clients."""
+        return serves(self._port, self.node_id)
 
     def stop(self) -> None:
         """Has the node shut down cleanly; raises `BrokerFailed` where it has to be killed."""
@@ -193,6 +223,17 @@ class Broker:
             self.kill()
             raise self._failed(f"the broker was still there {STOP_TIMEOUT_S} s after SIGTERM")
         self._process = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started, and neither stopped nor killed since."""
+        return self._process is not None
+
+    @property
+    def process_id(self) -> int:
+        """Of the node that runs, for signals such as SIGSTOP."""
+        assert self._process is not None, "it does not run"
+        return self._process.pid
 
     def kill(self) -> None:
         """Ends the node at once, as a crash would."""
@@ -242,6 +283,7 @@ class Broker:
             "share.coordinator.state.topic.num.partitions": "1",
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
+            **KEPT_FOR_NOW,
             # What would only make tests wait, or use memory.
             "group.initial.rebalance.delay.ms": "0",
             "controller.quorum.election.timeout.ms": "200",
@@ -300,16 +342,6 @@ def _class_archive(release: releases.Release) -> Sequence[str]:
     return [f"-XX:SharedArchiveFile={archive}"]
 
 
-def _free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
-def _die_with_parent() -> None:
-    """Of the broker: no test run, however it ends, leaves one behind."""
+def die_with_parent() -> None:
+    """Have the kernel end this process with the one that started it: no test run leaves one behind, however it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

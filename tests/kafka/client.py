@@ -43,6 +43,7 @@ __all__ = [
     "OLD_RESOURCES",
     "Produced",
     "TopicPartition",
+    "ask",
     "end_transaction",
     "metadata",
     "produce",
@@ -50,15 +51,16 @@ __all__ = [
 ]
 
 OLD_RESOURCES: Final = pytest.mark.filterwarnings("ignore:.* is deprecated. Use files:DeprecationWarning")
-TIMEOUT_S: Final = 5
+TIMEOUT_S: Final = 30
+LOOPBACK: Final = "127.0.0.1"
 
 Answer = TypeVar("Answer", bound=Payload)
 
 
-def metadata(port: int) -> MetadataResponse:
-    """All nodes and topics that the broker on `port` of loopback knows; raises `OSError` where none answers."""
+def metadata(port: int, *, host: str = LOOPBACK) -> MetadataResponse:
+    """All nodes and topics that the broker on `port` knows; raises `OSError` where none answers."""
     question = MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
-    return _ask(port, question, MetadataResponse)
+    return ask(port, question, MetadataResponse, host=host)
 
 
 class Produced(NamedTuple):
@@ -68,16 +70,18 @@ class Produced(NamedTuple):
     base_offset: int  # of the batch, also if it was there before; -1 where it was refused
 
 
-def produce(port: int, topic: str, partition: int, batch: bytes, *, transactional_id: str | None = None) -> Produced:
+def produce(
+    port: int, topic: str, partition: int, batch: bytes, *, transactional_id: str | None = None, acks: int = -1
+) -> Produced:
     """Send a batch to the broker on `port` of loopback as it is, whatever its producer and sequence are."""
     place = PartitionProduceData(index=i32(partition), records=Records.parse(batch))
     question = ProduceRequest(
         transactional_id=None if transactional_id is None else TransactionalId(transactional_id),
-        acks=i16(-1),
+        acks=i16(acks),
         timeout=i32Timedelta.parse(timedelta(seconds=TIMEOUT_S)),
         topic_data=(TopicProduceData(name=TopicName(topic), partition_data=(place,)),),
     )
-    [told] = _ask(port, question, ProduceResponse).responses
+    [told] = ask(port, question, ProduceResponse).responses
     [answer] = told.partition_responses
     return Produced(int(answer.error_code), answer.base_offset)
 
@@ -90,10 +94,11 @@ def end_transaction(port: int, transactional_id: str, producer_id: int, epoch: i
         producer_epoch=i16(epoch),
         committed=commit,
     )
-    return int(_ask(port, question, EndTxnResponse).error_code)
+    return int(ask(port, question, EndTxnResponse).error_code)
 
 
-def _ask(port: int, question: Payload, kind: type[Answer]) -> Answer:
+def ask(port: int, question: Payload, kind: type[Answer], *, host: str = LOOPBACK) -> Answer:
+    """Ask the node on `port`; raises `OSError` where none answers."""
     request = io.BytesIO()
     header = RequestHeader(
         request_api_key=question.__api_key__,
@@ -103,7 +108,7 @@ def _ask(port: int, question: Payload, kind: type[Answer]) -> Answer:
     )
     entity_writer(RequestHeader)(request, header)
     entity_writer(type(question))(request, question)
-    with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection:
+    with socket.create_connection((host, port), TIMEOUT_S) as connection:
         connection.sendall(struct.pack(">i", request.tell()) + request.getvalue())
         (size,) = struct.unpack(">i", _receive(connection, 4))
         answer = _receive(connection, size)
@@ -111,10 +116,10 @@ def _ask(port: int, question: Payload, kind: type[Answer]) -> Answer:
     return entity_reader(kind)(answer, at)[0]
 
 
-def serves(port: int, node_id: int) -> bool:
+def serves(port: int, node_id: int, *, host: str = LOOPBACK) -> bool:
     """Whether a broker answers on `port`, and is let serve by its controller."""
     try:
-        return any(broker.node_id == node_id for broker in metadata(port).brokers)
+        return any(broker.node_id == node_id for broker in metadata(port, host=host).brokers)
     except OSError:
         return False
 

@@ -25,7 +25,7 @@ from tests.kafka.broker import Broker
 from tests.kafka.judge import Judge
 from tests.kafka.serving import Known, Partition, ProducerState, Seen
 
-PATIENCE_S: Final = 30
+PATIENCE_S: Final = 60
 
 
 class TransactionState(NamedTuple):

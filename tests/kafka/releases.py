@@ -23,7 +23,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-Name = Literal["newest", "broker", "legacy", "streams"]
+Judging = Literal["newest", "broker", "legacy", "streams"]
+Name = Judging | Literal["4.0", "4.1", "4.2"]
 
 HERE: Final = Path(__file__).resolve().parent
 BUILD: Final = HERE.parents[1] / "build" / "kafka"
@@ -71,7 +72,7 @@ def find(name: Name) -> Release:
         jars += tuple(sorted((BUILD / f"streams-{number}").glob("*.jar")))
         needed.add(f"kafka-streams-{number}.jar")
     if not needed <= {jar.name for jar in jars}:
-        raise KafkaUnavailable(f"Apache Kafka {number} is not in build/kafka: run `make kafka` to fetch it.")
+        raise KafkaUnavailable(f"Apache Kafka {number} is not in build/kafka: run `make kafka older` to fetch it.")
     return Release(name, number, jars)
 
 

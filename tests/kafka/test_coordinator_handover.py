@@ -30,8 +30,10 @@ from tests.kafka.handed_over import GROUP_PARTITIONS, GROUP_TOPIC, PATIENCE_S, C
 from tests.kafka.handed_producer import TOPIC
 from tests.kafka.handed_transactions import PARTITIONS, seed, transactions
 from tests.kafka.judge import Judge
+from tests.retention import KEPT_FOR_NOW
 
 SETTINGS: Final = {
+    **KEPT_FOR_NOW,
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1",
     "group.consumer.assignment.interval.ms": "0",

@@ -10,6 +10,7 @@ from octavo.broker.wire import api_keys as keys
 from octavo.errors import ErrorCode
 from octavo.server.serving import serve
 from tests.kafka.conftest import NewBroker
+from tests.retention import KEPT_FOR_NOW
 from tests.server.conversation import Conversation, differences
 from tests.server.question import Question
 from tests.server.questions import questions
@@ -30,7 +31,7 @@ _APPLIED_LATER = {
     keys.DESCRIBE_USER_SCRAM_CREDENTIALS,
     keys.LIST_CONFIG_RESOURCES,
 }
-_PATIENCE_S = 5
+_PATIENCE_S = 60
 
 
 def without_what_is_meant(answer: Any) -> Any:
@@ -50,7 +51,11 @@ def test_all_questions_are_answered_as_kafka_answers_them(new_broker: NewBroker,
     kafka = new_broker(tmp_path / "kafka", settings={"auto.create.topics.enable": "false"})
     kafka.format()
     kafka.start()
-    config = {"auto.create.topics.enable": "false", "group.initial.rebalance.delay.ms": "0"}  # as `kafka` has it
+    config = {
+        **KEPT_FOR_NOW,
+        "auto.create.topics.enable": "false",
+        "group.initial.rebalance.delay.ms": "0",
+    }  # as `kafka`
     asked = list(questions())
     assert len(asked) > 500
     found: list[str] = []

@@ -15,8 +15,9 @@ from tests.kafka.judge import Judge
 from tests.kafka.releases import QUICK, java
 from tests.kafka.tool_calls import CALLS, FILES
 from tests.kafka.tools import Call, Printed, Tools
+from tests.retention import KEPT_FOR_NOW
 
-_CONFIG: Final = {"auto.create.topics.enable": "false", "group.initial.rebalance.delay.ms": "0"}
+_CONFIG: Final = {**KEPT_FOR_NOW, "auto.create.topics.enable": "false", "group.initial.rebalance.delay.ms": "0"}
 _METADATA_VERSION: Final = "4.0-IV3"  # what a directory of Octavo has
 _PATIENCE: Final = 30  # tries
 # What cannot be the same, and what stands for it.
@@ -56,7 +57,7 @@ def test_the_verifiable_producer_is_acknowledged(kafka_broker: Judge, tmp_path: 
     with serve(tmp_path / "ours") as server:
         address = ["--bootstrap-server", server.bootstrap_servers]
         options = ["--max-messages", "20", "--acks", "-1", "--repeating-keys", "3"]
-        done = subprocess.run([*command, *address, *options], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*command, *address, *options], capture_output=True, text=True, timeout=240)
     told = [json.loads(line) for line in done.stdout.splitlines()]
     acknowledged = [each for each in told if each["name"] == "producer_send_success"]
     assert [(each["offset"], each["value"]) for each in acknowledged] == [(n, str(n)) for n in range(20)], done.stderr

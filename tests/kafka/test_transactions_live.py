@@ -29,7 +29,7 @@ LIVE: Final = TopicPartition("live", 0)
 def watch(java: JavaClients, log: WatchedLog) -> Known:
     """What a watched log shows is what consumers are given, as soon as the broker has noted how much they are."""
     told = Known(java.read(*LIVE), java.read(*LIVE, committed=False), [])
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while log.high_watermark < told.end_offset:
         assert time.monotonic() < deadline
         log.refresh()

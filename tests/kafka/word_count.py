@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from tests.kafka import releases
 
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 120
 APPLICATION: Final = "word-count"
 LINES: Final = "lines"  # what the application reads
 COUNTS: Final = "counts"  # what it writes
@@ -22,8 +22,8 @@ REPARTITION: Final = f"{APPLICATION}-words-repartition"
 CHANGELOG: Final = f"{APPLICATION}-counts-changelog"
 
 # What an application that was killed leaves behind is over soon: its member of the group, and its transaction. If the
-# broker is killed, transactions have the ten seconds that Kafka Streams gives them, so that none is over by that: a
-# commit that comes too late is answered with an error at which Kafka Streams gives up.
+# broker is killed, transactions have a minute, so that none is over by that: a commit that comes too late is answered
+# with an error at which Kafka Streams gives up.
 BROKER: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
@@ -35,6 +35,7 @@ _SETTINGS: Final = {
     "group.protocol": "classic",
     "commit.interval.ms": "100",
     "repartition.purge.interval.ms": "100",
+    "producer.transaction.timeout.ms": "60000",
     "main.consumer.session.timeout.ms": "1500",
     "main.consumer.heartbeat.interval.ms": "300",
     "reconnect.backoff.max.ms": "50",

@@ -50,7 +50,7 @@ class Environment:
         environment["PATH"] = f"{self.scripts}{os.pathsep}{os.environ['PATH']}"
         program = [str(self.scripts / command[0]), *command[1:]]
         return subprocess.run(
-            program, cwd=folder, env={**environment, **variables}, capture_output=True, text=True, timeout=240
+            program, cwd=folder, env={**environment, **variables}, capture_output=True, text=True, timeout=500
         )
 
 

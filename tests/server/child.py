@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.retention import KEPT_FOR_NOW
+
 PATIENCE_S = 60
 
 
@@ -22,7 +24,7 @@ class ChildBroker:
         self.data = folder / "data"
         self._said = folder / "said"
         settings = folder / "server.properties"
-        settings.write_text("".join(f"{name}={value}\n" for name, value in (config or {}).items()))
+        settings.write_text("".join(f"{name}={value}\n" for name, value in (KEPT_FOR_NOW | dict(config or {})).items()))
         command = [sys.executable, "-m", "octavo.cli", "serve", "--data", str(self.data), "--config", str(settings)]
         with self._said.open("wb") as said:
             self.process = subprocess.Popen(

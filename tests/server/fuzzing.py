@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from octavo.broker.wire import api_keys
 from octavo.broker.wire.api_keys import APIS
 from tests.server.questions import questions
+from tests.server.raw import PATIENCE_S
 from tests.server.recording import Conversation
 from tests.server.requests import frame
 
@@ -32,7 +33,7 @@ _SIZES: Final = (-1, 0, 1, 3, 0x7FFFFFFF, -0x80000000, 104_857_600, 104_857_601,
 _SHARE_SOUND: Final = 0.3  # of the frames that stay as they are, so that something happens that can be disturbed
 _LEFT_OPEN: Final = 100
 _READ_LATER: Final = 20  # connections whose answers are read when so many others have been made
-_PATIENCE_S: Final = 2.0
+_HASTE_S: Final = 2.0  # after which an attack that the broker does not read is left as it is
 
 # What changes settings of the whole broker, which would hurt others as it should.
 _NOT_ASKED: Final = {api_keys.ALTER_CONFIGS, api_keys.INCREMENTAL_ALTER_CONFIGS}
@@ -160,7 +161,8 @@ class Attacker:
 
     def carry_out(self, attack: Attack) -> None:
         """Send what the attack sends. The broker may close the connection whenever it wants."""
-        client = socket.create_connection(self._address, timeout=_PATIENCE_S)
+        client = socket.create_connection(self._address, timeout=PATIENCE_S)
+        client.settimeout(_HASTE_S)
         with contextlib.suppress(OSError):
             client.sendall(attack.data)
             if attack.ending == "half":

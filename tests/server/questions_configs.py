@@ -19,6 +19,7 @@ _OWN = {
     "advertised.listeners",
     "log.dirs",
     "log.cleaner.dedupe.buffer.size",
+    "replica.high.watermark.checkpoint.interval.ms",
     "socket.receive.buffer.bytes",
     "min.insync.replicas",
     "num.network.threads",

@@ -217,7 +217,7 @@ def _describe() -> Iterator[Question]:
         yield Question(keys.DESCRIBE_PRODUCERS, 0, {"topics": topics})
     for cursor in (None, ("nope", 0), ("t5", -1), ("t5", 7), ("", 0), ("zzz", 0)):
         at = None if cursor is None else {"topic_name": cursor[0], "partition_index": cursor[1]}
-        for names in ([], ["t5"], ["t5", "t6", "t5"], ["nope"], ["nope", "nope"]):
+        for names in ([], ["t5"], ["t5", "t6", "t5"], ["nope"], ["nope", "nope"], ["t5", "t5z", "__share_group_state"]):
             for limit in (-1, 1, 2, 2000):
                 wanted = [{"name": name} for name in names]
                 content = {"topics": wanted, "response_partition_limit": limit, "cursor": at}

@@ -7,7 +7,7 @@ import struct
 from types import TracebackType
 from typing import Self
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class RawClient:

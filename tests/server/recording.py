@@ -32,7 +32,7 @@ with warnings.catch_warnings():
     from kafka.admin import NewTopic as PythonTopic
 
 FILE: Final = Path(__file__).resolve().parents[1] / "golden" / "conversations.xz"
-_PATIENCE_S: Final = 30
+_PATIENCE_S: Final = 60
 _PRODUCERS: Final[dict[str, dict[str, Any]]] = {
     "rd-plain": {"acks": 1},
     "rd-lz4": {"enable.idempotence": True, "compression.type": "lz4"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicCollection, TopicPartition
@@ -23,12 +24,13 @@ from octavo.errors import ErrorCode
 from octavo.server.serving import Server
 from tests.server.raw import RawClient, header
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 @pytest.fixture
-def admin(served: Server) -> AdminClient:
-    return AdminClient({"bootstrap.servers": served.bootstrap_servers})
+def admin(served: Server) -> Iterator[AdminClient]:
+    with AdminClient({"bootstrap.servers": served.bootstrap_servers}) as client:
+        yield client
 
 
 @pytest.fixture

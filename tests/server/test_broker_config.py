@@ -13,7 +13,7 @@ from octavo.server.serving import Server, serve
 from tests.server.conversation import Conversation
 from tests.server.questions_configs import BROKER, DELETE, SET, alter, describe
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 def change(server: Server, name: str, setting: str, value: str | None) -> int:

@@ -22,7 +22,7 @@ Sent = list[tuple[bytes | None, bytes | None]]
 RECORDS: Sent = [(b"key", b"value"), (None, b""), (b"", None), (b"k" * 300, b"v" * 100_000)] + [
     (b"%d" % number, b"x" * number) for number in range(500)
 ]
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 def with_librdkafka(address: str, topic: str) -> Sent:

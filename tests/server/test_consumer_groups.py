@@ -32,7 +32,7 @@ CONFIG = {
 }
 PARTITIONS = 4
 EACH = 25
-PATIENCE_S = 30
+PATIENCE_S = 60
 NUMBERS = itertools.count()
 
 

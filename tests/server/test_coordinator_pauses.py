@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from octavo.broker.passing_time import PassingTime
 from octavo.broker.wire import api_keys
 from octavo.coordinator.groups.classic.rounds import HEARTBEAT
 from octavo.coordinator.groups.consumer import regex
@@ -151,7 +152,9 @@ def test_a_session_that_ends_while_another_thread_changes_the_log(broker: Server
     deadline = time.monotonic() + PATIENCE_S
     with held(broker.directory.log(CONSUMER_OFFSETS, 0)):
         host.run(lambda shard: shard.timers.set((HEARTBEAT, client.group_id, member_id), 0))
-        while not broker.broker.coordinators.time._late:
+        passing = broker.broker.coordinators.time
+        assert isinstance(passing, PassingTime)
+        while not passing._late:
             assert time.monotonic() < deadline
             ask_others(broker)  # it is answered, and wakes the thread that serves
     while state(client) != "Empty":
@@ -235,7 +238,7 @@ def test_markers_that_another_thread_goes_on_with_are_written_once(
 
 def test_a_transactional_produce_while_another_thread_asks_the_coordinator(broker: Server) -> None:
     producer = Transactional(broker.bootstrap_servers, "produce")
-    host = broker.broker.coordinators.transactions.find_host(producer.name)
+    host = broker.broker.coordinators.find_transaction_host(producer.name)
     assert host is not None
     answers: list[tuple[int, str | None]] = []
     with producer.client:

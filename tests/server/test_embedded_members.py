@@ -30,7 +30,7 @@ NUMBERS = itertools.count()
 PROTOCOLS = ("classic", "cooperative", "consumer")
 
 # How often members ask whether there is something new, and how they share partitions.
-_CLASSIC = {"heartbeat.interval.ms": "50", "session.timeout.ms": "6000"}
+_CLASSIC = {"heartbeat.interval.ms": "50", "session.timeout.ms": "60000"}
 SETTINGS = {
     "classic": _CLASSIC,
     "cooperative": {**_CLASSIC, "partition.assignment.strategy": "cooperative-sticky"},
@@ -234,7 +234,7 @@ class Aiokafka(Worker):
             group_id=topic.group,
             auto_offset_reset="earliest",
             heartbeat_interval_ms=50,
-            session_timeout_ms=6000,
+            session_timeout_ms=60_000,
         )
         await consumer.start()
         try:

@@ -71,7 +71,7 @@ def test_asyncio() -> None:
 
 def test_asyncio_passes_errors_on() -> None:
     async def program() -> None:
-        async with octavo.serve_async(config={"num.partition": "2"}):
+        async with octavo.serve_async(config={"num.partitions": "0"}):
             raise AssertionError("it must not start")
 
     with pytest.raises(InvalidConfig):
@@ -136,7 +136,7 @@ def test_several_threads_close(tmp_path: Path) -> None:
 def test_the_servers_own_thread_may_close_it(tmp_path: Path) -> None:
     server = octavo.serve(tmp_path / "data")
     server._reactor.call(server.close)
-    server._thread.join(20)
+    server._thread.join(60)
     server.close()  # waits for the other
     with octavo.serve(tmp_path / "data"):
         pass

@@ -13,6 +13,8 @@ from octavo.broker.answers import Later, Wait
 from octavo.broker.handlers import HANDLERS
 from octavo.broker.wire import api_keys as keys
 from octavo.errors import DirectoryLocked, ErrorCode, UnknownPartition
+from octavo.log.log import Log
+from octavo.records import BatchBuilder
 from octavo.server.serving import Server, serve
 from tests.server.conversation import CLOSED, Conversation
 from tests.server.questions import batch
@@ -41,7 +43,7 @@ def client(server: Server) -> Iterator[Conversation]:
 def fails_with(error: Exception) -> Any:
     """A handler that raises an exception."""
 
-    def handler(*_: Any) -> None:
+    def handler(*_: Any, **__: Any) -> None:
         raise error
 
     return handler
@@ -115,3 +117,26 @@ def test_changes_of_the_cluster_that_cannot_be_written_are_errors_of_the_disk(
         "credentials could not be changed: the disk is full",
         "quotas could not be changed: the disk is full",
     ]
+
+
+def test_batches_after_one_that_the_disk_had_no_room_for_are_not_out_of_order(
+    server: Server, client: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a producer takes another epoch, and writes twice what waits for its answer in another partition."""
+    server.directory.create_topic("t")
+
+    def produce(sequence: int) -> int:
+        builder = BatchBuilder(producer_id=7, producer_epoch=0, base_sequence=sequence)
+        builder.append(None, b"x", timestamp_ms=1)
+        data = [{"name": "t", "partition_data": [{"index": 0, "records": bytes(builder.build())}]}]
+        content = {"transactional_id": None, "acks": -1, "timeout_ms": 1000, "topic_data": data}
+        (partition,) = client.ask(keys.PRODUCE, 9, content)["responses"][0]["partition_responses"]
+        return int(partition["error_code"])
+
+    assert produce(0) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "append", fails_with(OSError(errno.ENOSPC, "the disk is full")))
+        assert produce(1) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert produce(2) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert [produce(1), produce(2)] == [0, 0]
+    assert produce(4) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -94,13 +94,13 @@ def test_a_start_tells_what_it_checks_and_ends_at_a_signal(
         for number in range(2):
             server.directory.log("events", number).append(make_batch())
     (tmp_path / "data" / CLEAN_SHUTDOWN).unlink()
-    go_on = command._Recovery.go_on
+    go_on = command._Start.go_on
 
-    def interrupted(self: command._Recovery, progress: object) -> None:
+    def interrupted(self: command._Start, progress: object) -> None:
         go_on(self, progress)  # type: ignore[arg-type] # what it is called with
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(command._Recovery, "go_on", interrupted)
+    monkeypatch.setattr(command._Start, "go_on", interrupted)
     assert threading.current_thread() is threading.main_thread()
     assert command.run(Namespace(data=str(tmp_path / "data"), listen=None, config=None)) == 0
     out, said = capsys.readouterr()

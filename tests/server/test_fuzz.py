@@ -12,7 +12,7 @@ import pytest
 
 from octavo.cli import main
 from octavo.log import DataDirectory
-from tests.server.child import ChildBroker
+from tests.server.child import PATIENCE_S, ChildBroker
 from tests.server.fuzzing import Attacker, Attacks, made_by_hand
 from tests.server.neighbour import Neighbour
 from tests.server.recording import load
@@ -24,6 +24,7 @@ _ATTACKS_PER_SWEEP: Final = 100
 _WARM: Final = 0.4  # of the time: then everything has been used that is loaded late
 _MORE_MEMORY: Final = 32 << 20
 _MORE_DESCRIPTORS: Final = 12
+_LOOK_AGAIN_S: Final = 0.1
 _SETTINGS: Final = {"log.segment.delete.delay.ms": "0", "log.retention.ms": "-1"}
 
 
@@ -37,7 +38,7 @@ def fuzz(folder: Path, seconds: float) -> None:
             number = _attack(broker, neighbour, attacks, 0, seconds * _WARM)
             memory, descriptors = broker.memory, broker.descriptors
             number = _attack(broker, neighbour, attacks, number, seconds * (1 - _WARM))
-            more_memory, more_descriptors = broker.memory - memory, broker.descriptors - descriptors
+            more_memory, more_descriptors = broker.memory - memory, _left_open(broker, descriptors)
         finally:
             neighbour.stop()
         sys.stdout.write(
@@ -68,6 +69,14 @@ def _attack(broker: ChildBroker, neighbour: Neighbour, attacks: Attacks, number:
     attacker.close()
     neighbour.sweep()
     return number
+
+
+def _left_open(broker: ChildBroker, before: int) -> int:
+    """Return how many more descriptors it has than before, when it has closed what was left and deleted."""
+    deadline = time.monotonic() + PATIENCE_S
+    while broker.descriptors - before >= _MORE_DESCRIPTORS and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN_S)
+    return broker.descriptors - before
 
 
 def test_changed_conversations_hurt_nobody(tmp_path: Path) -> None:

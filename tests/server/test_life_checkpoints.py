@@ -12,7 +12,7 @@ from octavo.log.producer import Producer
 from octavo.server.serving import serve
 from tests.unit.log.logs import make_batch
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -26,6 +26,7 @@ from octavo.broker.wire.api_keys import (
     LIST_OFFSETS,
     PRODUCE,
 )
+from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.log import Log
 from octavo.log.writing.flushing import Flushing
@@ -183,6 +184,8 @@ def test_rolls_for_any_reason(
     served: Server, client: Conversation, monkeypatch: pytest.MonkeyPatch, config: dict[str, str]
 ) -> None:
     load(client)
+    # Once the background has written that the log is there, its first roll waits for nothing.
+    monkeypatch.setattr(DataDirectory, "write_checkpoints", lambda directory: None)
     served.directory.create_topic("rolling", config=config)
     rolling = noting_threads(monkeypatch, Flushing, "before_roll")
     count = 0
@@ -323,6 +326,7 @@ def test_a_large_request_that_another_thread_answers_is_copied_once(served: Serv
 
     class Here:
         listener = ("localhost", 9092)
+        listener_name = "PLAINTEXT"
         peer = "here"
 
     tracemalloc.start()

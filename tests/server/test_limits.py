@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ import pytest
 from octavo.broker.wire.api_keys import API_VERSIONS, INCREMENTAL_ALTER_CONFIGS, METADATA, PRODUCE
 from octavo.broker.wire.messages import read_response
 from octavo.errors import InvalidConfig
-from octavo.server import reactor
+from octavo.server import acceptor, reactor
 from octavo.server.serving import serve
 from tests.server.conversation import Conversation
 from tests.server.questions import batch
@@ -82,8 +83,11 @@ def _answers(client: socket.socket) -> bool:
         return False
 
 
-def test_connections_that_come_too_fast_wait(tmp_path: Path) -> None:
+def test_connections_that_come_too_fast_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
+    begin = time.monotonic()
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() if said else begin)  # they come at once, however slowly
+    monkeypatch.setattr(acceptor, "time", clock)
     with serve(tmp_path / "data", config={"max.connection.creation.rate": "1"}, say=said.append) as server:
         clients = [RawClient(server.bootstrap_servers) for _ in range(11)]  # ten seconds' worth are let in at once
         assert all(each.ask(VERSIONS) is not None for each in clients[:10])

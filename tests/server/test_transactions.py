@@ -29,7 +29,7 @@ FENCED, WAIT, STATE = ErrorCode.PRODUCER_FENCED, ErrorCode.CONCURRENT_TRANSACTIO
 ABORTABLE, OLD_EPOCH = ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_PRODUCER_EPOCH
 CONFIG = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "10"}
 NUMBERS = itertools.count()
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Transactional:
@@ -199,7 +199,7 @@ def test_a_second_producer_fences_the_first(broker: Server, producer: Transactio
 
 
 def test_a_producer_whose_id_is_over_is_fenced_where_it_has_written(broker: Server, producer: Transactional) -> None:
-    host = broker.broker.coordinators.transactions.find_host(producer.name)
+    host = broker.broker.coordinators.find_transaction_host(producer.name)
     assert host is not None
     producer.init()
     producer.produce(b"zombie", 0, 12)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from octavo.broker.answers import Later, Parked, Parts, Wait
+from octavo.broker.answers import Answer, Later, Parked, Parts, Wait
 from octavo.broker.broker import Broker
 from octavo.broker.config import Settings, read_settings
 from octavo.log.append.readiness import prepare
@@ -44,6 +44,7 @@ class Connection(NamedTuple):
     """Where a request comes from."""
 
     listener: tuple[str, int] = ("broker", 9092)
+    listener_name: str = "PLAINTEXT"
     peer: str = "10.0.0.1"
 
 
@@ -98,7 +99,9 @@ class Machine:
 
     def handle(self, frame: bytes, give: OnParts) -> None:
         """Answer a request, now or later."""
-        answer = self.broker.handle(memoryview(frame), Connection())
+        self._go_on(self.broker.handle(memoryview(frame), Connection()), give)
+
+    def _go_on(self, answer: Answer, give: OnParts) -> None:
         if isinstance(answer, Later):
             work = answer.work
             self._submit(lambda: self._take(work(), give))
@@ -121,10 +124,10 @@ class Machine:
             self._submit(work)
         woken = [wait for wait in self.broker.take_woken() if wait in self._waiting]
         for wait in sorted(woken, key=lambda each: self._waiting[each][0]):
-            parts = wait.retry(False)
-            if parts is not None:
+            answer = wait.retry(False)
+            if answer is not None:
                 self.broker.forget(wait)
-                self._waiting.pop(wait)[1](parts)
+                self._go_on(answer, self._waiting.pop(wait)[1])
 
     @property
     def next_ms(self) -> float:

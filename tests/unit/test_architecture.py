@@ -13,7 +13,18 @@ import octavo
 
 MAP: Final = Path(__file__).resolve().parents[2] / "ARCHITECTURE.md"
 HOUSE: Final = Path(octavo.__file__).parent
-STOREYS: Final = ("records", "schemas", "coordinator", "log", "values", "spark", "broker", "client", "server")
+STOREYS: Final = (
+    "records",
+    "schemas",
+    "coordinator",
+    "cluster",
+    "log",
+    "values",
+    "spark",
+    "broker",
+    "client",
+    "server",
+)
 
 
 def on_the_map() -> set[str]:

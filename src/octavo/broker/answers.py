@@ -23,18 +23,29 @@ Part: TypeAlias = bytes | FileSlice
 Parts: TypeAlias = list[Part]
 
 
+class Change(Enum):
+    """What has changed in a log, and what an answer waits for."""
+
+    ANY = "any"
+    END = "end"  # records were appended that are not committed yet; replicas wait for that
+    HIGH_WATERMARK = "high watermark"  # records are committed that were appended before; consumers wait for that
+
+
 class Wait:
     """An answer that has to wait.
 
-    retry: called when one of the logs has changed, and when the time is over (then with True); returns the parts, or
-        None to go on waiting
+    needs: of what kind a change must be
+    retry: called when one of the logs has changed, and when the time is over (then with True); returns the parts, None
+        to go on waiting, or what has to be waited for or done next
     """
 
-    __slots__ = ("deadline", "is_over", "logs", "retry")
+    __slots__ = ("deadline", "is_over", "logs", "needs", "retry")
+    keeps_request = True  # for the answer to an exception
 
-    def __init__(self, deadline: float, logs: Sequence[Log], retry: Callable[[bool], Parts | None]) -> None:
+    def __init__(self, deadline: float, logs: Sequence[Log], retry: Callable[[bool], Answer]) -> None:
         self.deadline: Final = deadline  # by `time.monotonic`
         self.logs: Final = logs
+        self.needs: Change = Change.ANY
         self.retry = retry
         self.is_over = False  # answered, or the connection is gone
 
@@ -42,12 +53,12 @@ class Wait:
 class Parked(Wait):
     """An answer that waits for somebody to give it, such as that to a member which joins a group.
 
-    write: makes the parts of what `give` was called with
+    write: makes the parts of what `give` was called with, or goes on with it
     """
 
     __slots__ = ("_given", "_wake", "is_watched")
 
-    def __init__(self, wake: Callable[[Wait], object], write: Callable[[Any], Parts]) -> None:
+    def __init__(self, wake: Callable[[Wait], object], write: Callable[[Any], Answer]) -> None:
         """`wake`: has `retry` called soon."""
         given: list[Any] = []  # `retry` refers to this, not to the object: that would be a cycle, and garbage
         super().__init__(math.inf, (), lambda is_over: write(given[0]) if given else None)
@@ -59,6 +70,11 @@ class Parked(Wait):
     def is_given(self) -> bool:
         """Whether the answer is there."""
         return bool(self._given)
+
+    @property
+    def given(self) -> Any:
+        """What `give` was called with."""
+        return self._given[0]
 
     def give(self, answer: Any) -> None:
         """Give the answer. Any thread may call this."""
@@ -77,7 +93,7 @@ class Work(Enum):
 
 
 class Later:
-    """An answer that another thread makes: `work` returns its parts, a `Parked`, or None if there is no answer.
+    """An answer that another thread makes: `work` returns its parts, a `Wait`, or None if there is no answer.
 
     It must not use the request's buffer. It may raise `ConnectionRefused`.
     kept: the request that can be kept, if the work has one, so that there is one copy of it
@@ -86,7 +102,7 @@ class Later:
     __slots__ = ("kept", "kind", "work")
 
     def __init__(
-        self, work: Callable[[], Parts | Parked | None], kind: Work = Work.CHANGE, kept: Request | None = None
+        self, work: Callable[[], Parts | Wait | None], kind: Work = Work.CHANGE, kept: Request | None = None
     ) -> None:
         self.work: Final = work
         self.kind: Final = kind

@@ -10,27 +10,46 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.broker.answer_cache import AnswerCache
-from octavo.broker.answers import Answer, Later, Parked, Wait
+from octavo.broker.answers import Answer, Change, Parked, Wait
 from octavo.broker.broker_settings import BrokerSettings
-from octavo.broker.cluster_image import ClusterImage, Node, TopicImage, cluster_image, topic_image
+from octavo.broker.cluster_image import (
+    NO_LISTENER,
+    ClusterImage,
+    ListenerImage,
+    Node,
+    PartitionImage,
+    TopicImage,
+    cluster_image,
+    member_image,
+    topic_image,
+)
 from octavo.broker.config import BrokerConfig
 from octavo.broker.config_resources import ResourceType
 from octavo.broker.coordinators import Coordinators
-from octavo.broker.failures import failed, guarded_retry, guarded_work
+from octavo.broker.failures import failed, guarded
 from octavo.broker.fetch_sessions import FetchSessions
-from octavo.broker.handlers import HANDLERS
+from octavo.broker.handlers import HANDLERS, member_handlers
+from octavo.broker.member.elsewhere import CoordinatorsElsewhere
+from octavo.broker.member.leaders import Committed, Leaders, Led
 from octavo.broker.notices import VARIOUS, Notices
 from octavo.broker.request import Client, Request
 from octavo.broker.troubles import Troubles
+from octavo.broker.wire.api_keys import APIS, MEMBER_APIS
 from octavo.broker.wire.frames import read_header, response_header
 from octavo.errors import ErrorCode, InvalidConfig, UnknownPartition
 from octavo.log.config.broker_defaults import ALL_BROKERS
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.log import Log
+from octavo.log.metadata.delta import Delta
 from octavo.schemas.metadata.record import MetadataRecord
+
+if TYPE_CHECKING:
+    from octavo.broker.member.member import Member
+    from octavo.broker.member.to_controller import ToController
+    from octavo.broker.member.verification import TransactionVerification
 
 
 class LedLog(NamedTuple):
@@ -38,10 +57,18 @@ class LedLog(NamedTuple):
 
     topic: TopicImage
     log: Log
+    led: Led | None = None  # the leader's side of replication, if this broker is a member of a cluster
 
 
 def _nothing() -> None:
     """Do nothing: nobody waits."""
+
+
+def _epoch_error(asked: int, known: int) -> int:
+    """Return the error for a client that believes in another leader epoch; 0 if it is the same."""
+    if asked == known:
+        return ErrorCode.NONE
+    return ErrorCode.FENCED_LEADER_EPOCH if asked < known else ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 class Broker:
@@ -54,15 +81,21 @@ class Broker:
         *,
         say: Callable[[str], object],
         properties: Mapping[str, str] | None = None,
+        is_member: bool = False,
     ) -> None:
-        """`say`: tells the operator what happened. `properties`: what the broker was started with, by Kafka's names."""
+        """Make a broker.
+
+        say: tells the operator what happened
+        properties: what the broker was started with, by Kafka's names
+        is_member: it will be a `Member` of a cluster, and leads only what it is told to
+        """
         self.directory: Final = directory
+        self.member: Member | None = None  # of a cluster; None if this broker is alone
         self.config = config  # with what was changed since it was started
         self.notices: Final = Notices(say)
         self.troubles: Final = Troubles(self.notices)
         self.sessions: Final = FetchSessions(config.max_incremental_fetch_session_cache_slots, time.monotonic)
         self.answers: Final = AnswerCache()
-        self.features_epoch: Final = 0
         self.node_id: Final = directory.node_id
         self._started_with: Final = config
         self._properties: Final = {
@@ -70,6 +103,8 @@ class Broker:
             "node.id": str(self.node_id),
             "log.dirs": ",".join(str(folder.absolute()) for folder in directory.folders),
         }
+        self.leaders: Leaders | None = None  # of a member of a cluster; None if this broker is alone
+        self.verification: TransactionVerification | None = None  # likewise
         self._waits: Final[dict[Log, set[Wait]]] = {}
         self._changed: Final[set[Log]] = set()  # by any thread, since `take_woken` was last called
         self._woken: Final[set[Wait]] = set()  # likewise
@@ -77,13 +112,20 @@ class Broker:
         self._is_poked = False  # `take_woken` will be called
         self._thread: int | None = None  # that of the handlers
         self._poke: Callable[[], object] = _nothing  # has that thread call `take_woken` soon
-        directory.lead_all()
+        self._is_member: Final = is_member
+        self.apis: Final = MEMBER_APIS if is_member else APIS
+        self._handlers: Final = member_handlers() if is_member else HANDLERS
+        self.controller: ToController | None = None  # of a member of a cluster; None if this broker is alone
+        if not is_member:
+            directory.lead_all()
         self.image = self._make_image()
         self.settings = self._read_settings()
         self._settings_of = self.image.configs
         self._is_stale = False  # the image, because of a change that is under way or was interrupted
         self._led: dict[tuple[str | bytes, int], LedLog] = {}  # those that were asked for, of the current image
-        self.coordinators: Final = Coordinators(directory, self.config, self.troubles, self.wake)
+        self.coordinators: Final = (
+            CoordinatorsElsewhere(self) if is_member else Coordinators(directory, self.config, self.troubles, self.wake)
+        )
         directory.observe(self)
 
     def say(self, message: str) -> None:
@@ -96,10 +138,10 @@ class Broker:
         """Answer a request. Raises `MalformedRequest` and `ConnectionRefused` to have the connection closed."""
         if self._is_stale:
             self.directory.tell_again()
-        header = read_header(frame)
+        header = read_header(frame, self.apis)
         request = Request(header, frame[header.body_at :], client)
         try:
-            answer = HANDLERS[header.api_key](self, request)
+            answer = self._handlers[header.api_key](self, request)
         except Exception as error:
             answer = failed(self, request, error)
         if answer is None:
@@ -107,15 +149,18 @@ class Broker:
         head = response_header(header)
         if isinstance(answer, list):
             return [head, *answer]
-        if isinstance(answer, Wait):
-            answer.retry = guarded_retry(self, head, request.kept(), answer.retry)
-            return answer
-        return Later(guarded_work(self, head, answer.kept or request.kept(), answer.work), answer.kind)
+        return guarded(self, head, request, answer)
 
-    def nodes_for(self, client: Client) -> list[Node]:
-        """Return all brokers, with the addresses of the listener that the client has come by."""
-        host, port = client.listener
-        return [node._replace(host=host, port=port) for node in self.image.nodes.values()]
+    @property
+    def features_epoch(self) -> int:
+        """How new the features are: the offset of the last record of the cluster's metadata; 0 if it is alone."""
+        return self.directory.metadata_end[1] - 1 if self._is_member else 0
+
+    def listener_for(self, client: Client) -> ListenerImage:
+        """Return the brokers, with the addresses of the listener that the client has come by."""
+        if self._is_member:
+            return self.image.listeners.get(client.listener_name, NO_LISTENER)
+        return ListenerImage({self.node_id: Node(self.node_id, *client.listener)}, {self.node_id: frozenset()})
 
     # ----------------------------------------------------------------------------------------------------- partitions
 
@@ -126,15 +171,20 @@ class Broker:
         """
         led = self._led
         known = led.get((topic, index))
-        if known is None or not known.log.is_open:
+        if known is None or not known.log.is_open or (known.led is not None and known.led.state.is_deposed):
             found = self._find_led(topic, index)
             if isinstance(found, int):
-                return found
+                followed = None if leader_epoch == -1 else self._followed(topic, index)
+                return found if followed is None else _epoch_error(leader_epoch, followed.leader_epoch) or found
             known = led[topic, index] = found
         if leader_epoch not in (-1, known.log.leader_epoch):
-            is_old = leader_epoch < known.log.leader_epoch
-            return ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+            return _epoch_error(leader_epoch, known.log.leader_epoch)
         return known
+
+    @property
+    def roles(self) -> object:
+        """Another object than before if metadata or roles are others: then anything may be led by another broker."""
+        return self._led
 
     def _find_led(self, topic: str | bytes, index: int) -> LedLog | int:
         found = self.image.topic(topic)
@@ -147,6 +197,11 @@ class Broker:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if partition.leader != self.node_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.leaders is not None:
+            led = self.leaders.get(found.id, index)
+            if led is None:  # not yet
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return LedLog(found, led.log, led)
         try:
             log = self.directory.log(found.name, index)
         except UnknownPartition:  # its topic was deleted a moment ago
@@ -155,6 +210,38 @@ class Broker:
         if now is None or now.id != found.id:  # the log may be that of a new topic of the same name
             return self._find_led(topic, index)
         return LedLog(found, log)
+
+    def replica_log(self, topic: str, index: int) -> Log | int:
+        """Return the log of a partition, whoever leads it, or the code of the error."""
+        found = self.image.topics.get(topic)
+        partition = None if found is None else found.partitions.get(index)
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            return self.directory.log(topic, index)
+        except UnknownPartition:  # it is not here, not yet, or not any more
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def readable_log(self, topic: str | bytes, index: int, leader_epoch: int = -1) -> LedLog | int:
+        """Return the log of a partition that this broker leads or follows, or the code of the error; as `led_log`."""
+        found = self.led_log(topic, index, leader_epoch)
+        if found != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return found
+        image = self.image.topic(topic)
+        if image is None or self._followed(topic, index) is None:
+            return found
+        try:
+            return LedLog(image, self.directory.log(image.name, index))
+        except UnknownPartition:  # not yet, or no more
+            return found
+
+    def _followed(self, topic: str | bytes, index: int) -> PartitionImage | None:
+        """Return a partition that this broker follows; None if it does not."""
+        found = None if self.leaders is None else self.image.topic(topic)
+        partition = None if found is None else found.partitions.get(index)
+        if partition is None or partition.leader == self.node_id or self.node_id not in partition.replicas:
+            return None
+        return partition
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> TopicImage:
         """Create a topic. Raises as `DataDirectory.create_topic` does."""
@@ -188,7 +275,7 @@ class Broker:
         """Return the settings of this broker, and have `config` follow them."""
         everyone = self.image.configs.get((ResourceType.BROKER, ALL_BROKERS), {})
         own = self.image.configs.get((ResourceType.BROKER, str(self.node_id)), {})
-        settings = BrokerSettings(self._properties, everyone, own)
+        settings = BrokerSettings(self._properties, everyone, own, is_member=self._is_member)
         try:
             self.config = settings.changed(self._started_with)
         except InvalidConfig as error:  # another program has written it
@@ -211,6 +298,8 @@ class Broker:
         return self.directory.coordinator.init_producer_id().producer_id
 
     def _make_image(self) -> ClusterImage:
+        if self._is_member:
+            return member_image(self.directory.cluster, self.directory.cluster_id, None)
         return cluster_image(self.directory, getattr(self, "image", None))
 
     # ----------------------------------------------------------------------------------------------------------- waits
@@ -223,6 +312,8 @@ class Broker:
             wait.is_watched = True
             if wait.is_given:  # before there was anybody to wake
                 self.wake(wait)
+        elif self.leaders is not None and isinstance(wait, Committed):
+            self.leaders.watch(wait)
 
     def forget(self, wait: Wait) -> None:
         """Take a wait off the list: it was answered, or nobody waits any more."""
@@ -258,9 +349,25 @@ class Broker:
 
         An exception, such as an interrupt, may end this at any point. Then the next request has it done again.
         """
-        self.image = self._make_image()
+        self._adopt(self._make_image())
+
+    def publish(self, delta: Delta) -> None:
+        """Replace the image of a member by what the metadata of the cluster are now. `delta`: what has changed."""
+        of_topics = all(kind == ResourceType.TOPIC for kind, _ in delta.changed_configs)
+        only_topics = of_topics and not (delta.has_brokers or delta.has_features or delta.has_others)
+        cluster, cluster_id = self.directory.cluster, self.directory.cluster_id
+        self._adopt(member_image(cluster, cluster_id, self.image, delta.changed_topics, only_topics=only_topics))
+
+    def roles_changed(self) -> None:
+        """Look again at what is led and followed here: roles have begun, and logs were closed, since `publish`."""
+        self._led = {}
+        self._have_topics_changed = True
+        self._be_poked()
+
+    def _adopt(self, image: ClusterImage) -> None:
+        self.image = image
         self._led = {}  # after the image: whoever sees this dict sees the image, too
-        if self.image.configs != self._settings_of:
+        if self.image.configs is not self._settings_of and self.image.configs != self._settings_of:
             self.settings = self._read_settings()
             self.coordinators.adopt(self.config)
             self._settings_of = self.image.configs
@@ -284,8 +391,17 @@ class Broker:
             self._have_topics_changed = False
             self._changed.update(log for log in self._waits if not log.is_open)
         woken: dict[Wait, None] = {}
+        leaders = self.leaders
         while self._changed:
-            woken.update(dict.fromkeys(self._waits.get(self._changed.pop(), ())))
+            log = self._changed.pop()
+            waiting = self._waits.get(log, ())
+            if leaders is None:
+                woken.update(dict.fromkeys(waiting))
+                continue
+            change = leaders.log_changed(log)  # the log may change again by this: the high watermark may move
+            for wait in waiting:
+                if change is Change.ANY or wait.needs in (Change.ANY, change):
+                    woken.setdefault(wait)
         while self._woken:
             woken.setdefault(self._woken.pop())
         return [wait for wait in woken if not wait.is_over]

@@ -5,8 +5,9 @@
     static          what the broker was started with
     default         Kafka's default
 
-The first that has a value counts. `BROKER_SETTINGS` has the settings that are honoured; those that can be changed while
-the broker runs are dynamic. Other settings that Kafka can change are kept in the metadata, and have no effect here.
+The first that has a value counts. `BROKER_SETTINGS` has the settings that are honoured, `MEMBER_SETTINGS` also those of
+a member of a cluster; those that can be changed while the broker runs are dynamic. Other settings that Kafka can change
+are kept in the metadata, and have no effect here.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from octavo.broker.config import BROKER_OPTIONS, BrokerConfig
+from octavo.broker.config import BROKER_OPTIONS, CONTROLLER_LISTENERS, BrokerConfig
 from octavo.broker.kafka_settings import KAFKA_SETTINGS
 from octavo.broker.kept_settings import KEPT_SETTINGS
+from octavo.broker.member.config import BOOTSTRAP, INTER_BROKER, MEMBER_OPTIONS, ROLES, VOTERS
 from octavo.broker.setting import Setting, SettingType, Source, Synonym, shown, type_of
 from octavo.log.config.broker_defaults import STAND_INS, topic_values
 from octavo.log.config.log_config import TOPIC_OPTIONS
@@ -68,6 +70,14 @@ _PLACES: Final = (
     BrokerSetting("log.dirs", Text(), SettingType.LIST, None, is_dynamic=False),
 )
 
+_PLACES_OF_MEMBERS: Final = (
+    BrokerSetting(ROLES, Text(), SettingType.LIST, None, is_dynamic=False),
+    BrokerSetting(VOTERS, Text(), SettingType.LIST, "", is_dynamic=False),
+    BrokerSetting(BOOTSTRAP, Text(), SettingType.LIST, "", is_dynamic=False),
+    BrokerSetting(CONTROLLER_LISTENERS, Text(), SettingType.LIST, None, is_dynamic=False),
+    BrokerSetting(INTER_BROKER, Text(), SettingType.STRING, None, is_dynamic=False),
+)
+
 
 def _table() -> dict[str, BrokerSetting]:
     settings = list(_PLACES)
@@ -86,7 +96,34 @@ def _table() -> dict[str, BrokerSetting]:
     return {setting.name: setting for setting in settings}
 
 
+def _of_members() -> dict[str, BrokerSetting]:
+    settings = list(_PLACES_OF_MEMBERS)
+    for option in MEMBER_OPTIONS.all:
+        default = option.kind.write(option.default) or None
+        settings.append(BrokerSetting(option.name, option.kind, type_of(option.kind), default, is_dynamic=False))
+    return {setting.name: setting for setting in settings}
+
+
+_LISTS: Final = {"config.providers", "cordoned.log.dirs", "metric.reporters"}
+_RATES: Final = (  # of replication; a member of a cluster honours the first two
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+
+
+def _shown_once_set() -> dict[str, BrokerSetting]:
+    """Return the settings that are no secret, and are shown only where somebody has set them."""
+    settings = [BrokerSetting(name, int64(0), SettingType.LONG, None, is_dynamic=True) for name in _RATES]
+    for name, kind in KEPT_SETTINGS.items():
+        shown_as = SettingType.LIST if name in _LISTS else type_of(kind)
+        settings.append(BrokerSetting(name, kind, shown_as, None, is_dynamic=True))
+    return {setting.name: setting for setting in settings}
+
+
+_SHOWN_ONCE_SET: Final = _shown_once_set()
 BROKER_SETTINGS: Final = _table()
+MEMBER_SETTINGS: Final = BROKER_SETTINGS | _of_members()
 
 
 def is_read_only(name: str) -> bool:
@@ -101,8 +138,15 @@ class BrokerSettings:
     """All settings of one broker at one moment."""
 
     def __init__(
-        self, static: Mapping[str, str], all_brokers: Mapping[str, str], one_broker: Mapping[str, str]
+        self,
+        static: Mapping[str, str],
+        all_brokers: Mapping[str, str],
+        one_broker: Mapping[str, str],
+        *,
+        is_member: bool = False,
     ) -> None:
+        """`is_member`: the broker honours those of a member of a cluster, too."""
+        self._known: Final = MEMBER_SETTINGS if is_member else BROKER_SETTINGS
         self._by_source: Final = {
             Source.BROKER: one_broker,
             Source.ALL_BROKERS: all_brokers,
@@ -144,7 +188,7 @@ class BrokerSettings:
         found += [
             Synonym(each, setting.default, Source.DEFAULT)
             for each in names
-            if (setting := BROKER_SETTINGS.get(each)) is not None and setting.default is not None
+            if (setting := self._known.get(each)) is not None and setting.default is not None
         ]
         first = next((number for number, synonym in enumerate(found) if synonym.name == name), len(found))
         return tuple(found[first:])
@@ -154,7 +198,7 @@ class BrokerSettings:
         source = Source.ALL_BROKERS
         wanted = set(names or ())
         return [
-            _shown(name, (Synonym(name, value, source),))
+            self._shown(name, (Synonym(name, value, source),))
             for name, value in self._by_source[source].items()
             if not wanted or name in wanted
         ]
@@ -164,28 +208,27 @@ class BrokerSettings:
         wanted = set(names or ())
         changed = {*self._by_source[Source.ALL_BROKERS], *self._by_source[Source.BROKER]}
         return [
-            _shown(name, self.synonyms(name, _GROUPS.get(name, (name,))))
-            for name in {**BROKER_SETTINGS, **dict.fromkeys(sorted(changed))}
+            self._shown(name, self.synonyms(name, _GROUPS.get(name, (name,))))
+            for name in {**self._known, **dict.fromkeys(sorted(changed))}
             if not wanted or name in wanted
         ]
+
+    def _shown(self, name: str, synonyms: tuple[Synonym, ...]) -> Setting:
+        known = self._known.get(name) or _SHOWN_ONCE_SET.get(name)
+        is_sensitive = known is None  # it may be anything, perhaps a password
+        if is_sensitive:
+            synonyms = tuple(synonym._replace(value=None) for synonym in synonyms)
+        value = synonyms[0].value if synonyms else None
+        return Setting(
+            name,
+            value if known is None or value is None else shown(known.kind, value),
+            synonyms[0].source if synonyms else Source.DEFAULT,
+            SettingType.UNKNOWN if known is None else known.type,
+            synonyms,
+            is_read_only=known is None or not known.is_dynamic,
+            is_sensitive=is_sensitive,
+        )
 
 
 # Settings that give each other values.
 _GROUPS: Final = {name: names for names in STAND_INS.values() for name in names if len(names) > 1}
-
-
-def _shown(name: str, synonyms: tuple[Synonym, ...]) -> Setting:
-    known = BROKER_SETTINGS.get(name)
-    is_sensitive = known is None  # it may be anything, perhaps a password
-    if is_sensitive:
-        synonyms = tuple(synonym._replace(value=None) for synonym in synonyms)
-    value = synonyms[0].value if synonyms else None
-    return Setting(
-        name,
-        value if known is None or value is None else shown(known.kind, value),
-        synonyms[0].source if synonyms else Source.DEFAULT,
-        SettingType.UNKNOWN if known is None else known.type,
-        synonyms,
-        is_read_only=known is None or not known.is_dynamic,
-        is_sensitive=is_sensitive,
-    )

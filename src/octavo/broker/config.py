@@ -1,12 +1,12 @@
 """The settings of a broker: `BrokerConfig` has those that are honoured, by Kafka's names and with Kafka's defaults.
 
-A file of settings is that of an Apache Kafka (`server.properties`). Its settings are of four kinds:
+A file of settings is that of an Apache Kafka (`server.properties`). Its settings are of three kinds:
 
     honoured          fields of `BrokerConfig`, the defaults of topics (`log.retention.ms`), and those that say who and
-                      where the broker is (`listeners`, `log.dirs`, `node.id`)
-    without effect    Kafka has them, and they mean nothing here: there is a warning
+                      where the broker is (`listeners`, `log.dirs`, `node.id`); for a member of a cluster, also those
+                      of `MemberConfig`
     refused           Kafka has them, and ignoring them would be unsafe
-    unknown           an error, which suggests the nearest
+    without effect    all others, as in Kafka, which also ignores names that it does not know: there is a warning
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
-from octavo.broker.refused_settings import is_unsafe, why_refused
+from octavo.broker.ignored_settings import judge
+from octavo.broker.member.config import MEMBER_NAMES, ROLES, MemberSettings, is_member, read_member
 from octavo.coordinator.groups.config import ASSIGNORS, MIGRATION_POLICIES, GroupConfig
 from octavo.coordinator.transactions.config import TransactionConfig
 from octavo.errors import InvalidConfig
 from octavo.log.config.broker_defaults import STAND_INS
-from octavo.log.config.nearest_name import nearest_name
 from octavo.log.config.options import Options, option
 from octavo.log.config.values import Ordered, Switch, Text, Word, int32, int64
 from octavo.records.layout import MAX_INT32
@@ -82,6 +82,7 @@ class BrokerConfig:
     transaction_partition_verification_enable: bool = option(True, Switch())
     add_partitions_to_txn_retry_backoff_ms: int = option(20, int32(1))
     add_partitions_to_txn_retry_backoff_max_ms: int = option(100, int32(0))
+    request_timeout_ms: int = option(30_000, int32(1))  # of what coordinators and leaders ask each other
 
     # Work in the background.
     log_retention_check_interval_ms: int = option(300_000, int64(1))
@@ -89,6 +90,8 @@ class BrokerConfig:
     log_cleaner_enable: bool = option(True, Switch())
     log_cleaner_dedupe_buffer_size: int = option(134_217_728, int64())
     log_cleaner_backoff_ms: int = option(15_000, int64(0))
+    # Kafka's default is 5000. A reader of the directory lags behind by this much.
+    replica_high_watermark_checkpoint_interval_ms: int = option(400, int64(1))
 
     def __post_init__(self) -> None:
         BROKER_OPTIONS.check(self)
@@ -142,12 +145,12 @@ LISTENERS: Final = "listeners"
 ADVERTISED: Final = "advertised.listeners"
 PROTOCOLS: Final = "listener.security.protocol.map"
 CONTROLLER_LISTENERS: Final = "controller.listener.names"
-ROLES: Final = "process.roles"
 NODE_IDS: Final = ("node.id", "broker.id")
 LOG_DIRS: Final = ("log.dirs", "log.dir")
 METADATA_DIR: Final = "metadata.log.dir"
 _PLACES: Final = {LISTENERS, ADVERTISED, PROTOCOLS, CONTROLLER_LISTENERS, ROLES, *NODE_IDS, *LOG_DIRS, METADATA_DIR}
 _GENERATED: Final = "-1"  # the default of broker.id
+_ZOOKEEPER: Final = "zookeeper.connect"
 _QUORUM: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 _OF_TOPICS: Final = {name for names in STAND_INS.values() for name in names}
 HONOURED: Final = frozenset({*BROKER_OPTIONS.names, *_PLACES, *_OF_TOPICS})
@@ -159,20 +162,20 @@ class Settings(NamedTuple):
     config: BrokerConfig
     properties: Mapping[str, str]  # all of it, by Kafka's names
     warnings: list[str]
+    member: MemberSettings | None = None  # of a member of a cluster; None for a broker that is alone
 
 
 def read_settings(properties: Mapping[str, str]) -> Settings:
     """Sort settings by their kinds. Raises `InvalidConfig`."""
-    _check_alone(properties)
-    honoured, warnings = {}, []
-    for name, value in properties.items():
-        if name in BROKER_OPTIONS.names:
-            honoured[name] = value
-        elif name not in HONOURED:
-            warning = _judge(name, value)
-            if warning is not None:
-                warnings.append(warning)
-    return Settings(BrokerConfig(**BROKER_OPTIONS.read(honoured)), dict(properties), warnings)
+    in_cluster = is_member(properties)
+    warnings = judge(properties, HONOURED | MEMBER_NAMES if in_cluster else HONOURED, is_member=in_cluster)
+    member = None
+    if in_cluster:
+        member = read_member(properties, read_node_id(properties))
+    else:
+        _check_alone(properties)
+    given = {name: value for name, value in properties.items() if name in BROKER_OPTIONS.names}
+    return Settings(BrokerConfig(**BROKER_OPTIONS.read(given)), dict(properties), warnings, member)
 
 
 def read_node_id(properties: Mapping[str, str]) -> int | None:
@@ -191,27 +194,10 @@ def read_node_id(properties: Mapping[str, str]) -> int | None:
 
 def _check_alone(properties: Mapping[str, str]) -> None:
     """Check that the settings are those of a cluster of one node. Raises `InvalidConfig`."""
-    roles = sorted(role.strip() for role in properties.get(ROLES, "broker,controller").split(","))
-    if roles != ["broker", "controller"]:
-        raise InvalidConfig(
-            ROLES,
-            properties[ROLES],
-            "only a node that is a cluster of its own is served, with the roles broker,controller",
-        )
+    if ROLES not in properties and properties.get(_ZOOKEEPER, "").strip():
+        raise InvalidConfig(_ZOOKEEPER, None, f"Kafka 4 has no ZooKeeper, and {ROLES} is missing")
     for name in _QUORUM:
         if "," in properties.get(name, "").strip(", "):
-            raise InvalidConfig(name, properties[name], "only a cluster of one node is served")
-
-
-def _judge(name: str, value: str) -> str | None:
-    """Return a warning for a setting that has no effect. Raises `InvalidConfig` for one that is refused or unknown."""
-    from octavo.broker.kafka_settings import KAFKA_SETTINGS, PREFIXES
-
-    why = why_refused(name, value)
-    if why is not None:
-        raise InvalidConfig(name, None, why)  # its value may be a password
-    if name in KAFKA_SETTINGS or name.startswith(PREFIXES) or is_unsafe(name):
-        return f"{name} has no effect"
-    near = nearest_name(name, KAFKA_SETTINGS | HONOURED)
-    hint = "" if near is None else f"; is {near} meant?"
-    raise InvalidConfig(name, None, f"Kafka has no broker configuration of this name{hint}")
+            raise InvalidConfig(
+                name, properties[name], f"a node that is a cluster of its own has no others; is {ROLES}=broker missing?"
+            )

@@ -155,7 +155,7 @@ class Coordinators:
                     self._run(host, lambda shard: failed(shard, code))
             if code is not ErrorCode.NONE:
                 return write(refuse(code))
-            return parked.retry(False) or parked
+            return write(parked.given) if parked.is_given else parked
 
         def begin() -> Parts | Parked:
             try:
@@ -221,6 +221,14 @@ class Coordinators:
     ) -> Parts | Later:
         """Ask the coordinators of all transactional ids. Raises `OctavoError` and `OSError`."""
         return _ask(self.transactions, question, write)
+
+    def find_transaction_host(self, transactional_id: str) -> Host[TransactionShard] | None:
+        """Return the coordinator of a transactional id, if it is here."""
+        return self.transactions.find_host(transactional_id)
+
+    def group_error(self, group_id: str) -> ErrorCode:
+        """Return why nothing can be done for a group whose coordinator is not here."""
+        return ErrorCode.NOT_COORDINATOR
 
     def find_group_partition(self, group_id: str) -> TopicPartition | None:
         """Return the partition of `__consumer_offsets` for a group; None if the topic does not exist yet."""

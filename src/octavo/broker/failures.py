@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from octavo.broker.answers import Parked, Parts
+from octavo.broker.answers import Answer, Later, Parts, Wait
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.troubles import storage_error
-from octavo.broker.wire.api_keys import APIS, PRODUCE
+from octavo.broker.wire.api_keys import MEMBER_APIS, PRODUCE
 from octavo.broker.wire.error_forms import error_content
 from octavo.broker.wire.messages import write_response
 from octavo.errors import ConnectionRefused, ErrorCode, FormatError
@@ -21,6 +21,7 @@ from octavo.errors import ConnectionRefused, ErrorCode, FormatError
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
 
+_NOTHING: Final = memoryview(b"")
 _NO_ANSWER: Final = 0  # the acks of a produce that wants none
 
 
@@ -43,7 +44,7 @@ def failed(broker: Broker, request: Request, error: Exception) -> Parts:
     header = request.header
     code = error_code(error)
     if not isinstance(error, Refused):
-        name = APIS[header.api_key].name
+        name = MEMBER_APIS[header.api_key].name
         broker.notices.say(name, f"a {name} request from {request.client.peer} failed: {error!r}")
     asked = request.read()
     if header.api_key == PRODUCE and asked.acks == _NO_ANSWER:
@@ -56,33 +57,45 @@ def failed(broker: Broker, request: Request, error: Exception) -> Parts:
     ]
 
 
+def guarded(broker: Broker, head: bytes, request: Request, answer: Wait | Later) -> Wait | Later:
+    """Return what becomes an answer later, with the header before it, and an answer to exceptions that are raised."""
+    if isinstance(answer, Later):
+        return Later(guarded_work(broker, head, answer.kept or request.kept(), answer.work), answer.kind)
+    kept = request.kept() if answer.keeps_request else request._replace(body=_NOTHING)
+    answer.retry = guarded_retry(broker, head, kept, answer.retry)
+    return answer
+
+
 def guarded_retry(
-    broker: Broker, head: bytes, request: Request, retry: Callable[[bool], Parts | None]
-) -> Callable[[bool], Parts | None]:
+    broker: Broker, head: bytes, request: Request, retry: Callable[[bool], Answer]
+) -> Callable[[bool], Answer]:
     """Return `retry` with the header before its answer, and an answer to the exceptions that it raises."""
 
-    def with_head(is_over: bool) -> Parts | None:
+    def with_head(is_over: bool) -> Answer:
         try:
-            parts = retry(is_over)
+            answer = retry(is_over)
         except Exception as error:
-            parts = failed(broker, request, error)
-        return None if parts is None else [head, *parts]
+            answer = failed(broker, request, error)
+        if answer is None:
+            return None
+        return [head, *answer] if isinstance(answer, list) else guarded(broker, head, request, answer)
 
     return with_head
 
 
 def guarded_work(
-    broker: Broker, head: bytes, request: Request, work: Callable[[], Parts | Parked | None]
-) -> Callable[[], Parts | Parked | None]:
+    broker: Broker, head: bytes, request: Request, work: Callable[[], Parts | Wait | None]
+) -> Callable[[], Parts | Wait | None]:
     """Return `work` with the header before its answer, and an answer to the exceptions that it raises."""
 
-    def with_head() -> Parts | Parked | None:
+    def with_head() -> Parts | Wait | None:
         try:
             parts = work()
         except Exception as error:
             parts = failed(broker, request, error)
-        if isinstance(parts, Parked):
-            parts.retry = guarded_retry(broker, head, request, parts.retry)
+        if isinstance(parts, Wait):
+            kept = request if parts.keeps_request else request._replace(body=_NOTHING)
+            parts.retry = guarded_retry(broker, head, kept, parts.retry)
             return parts
         return None if parts is None else [head, *parts]
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from octavo.broker.wire.fetch import TOPIC_IDS, FetchedPartition, FetchRequest, PartitionFetch, TopicKey
+from octavo.broker.member.replica_session import Key, ReplicaSession
+from octavo.broker.wire.fetch import TOPIC_IDS, FetchRequest, PartitionFetch
+from octavo.broker.wire.fetched import NO_REPLICA, FetchedPartition
 from octavo.errors import ErrorCode
 
 FINAL_EPOCH: Final = -1  # of a request without a session, or one that closes it
@@ -19,8 +21,6 @@ INITIAL_EPOCH: Final = 0
 _MAX_EPOCH: Final = 0x7FFFFFFF
 _UNUSED_S: Final = 120  # a session that was not used for so long may make room for another
 MAX_PARTITIONS: Final = 500_000  # of all sessions together. Kafka has no limit
-
-Key = tuple[TopicKey, int]
 
 
 @dataclass(slots=True)
@@ -30,17 +30,24 @@ class Session:
     id: int
     uses_ids: bool
     partitions: dict[Key, PartitionFetch]
+    replica: ReplicaSession | None = None  # another broker follows in it; it does not make room for a consumer's
     told: dict[Key, tuple[int, int]] = field(default_factory=dict)  # high watermark and log start offset
     epoch: int = 1  # of the next request
     used_at: float = 0
 
     def update(self, request: FetchRequest) -> None:
         """Add and change the partitions that a request names, and remove those that it forgets."""
+        replica = self.replica
         for each in request.partitions:
-            self.partitions[each.topic, each.partition] = each
+            key = (each.topic, each.partition)
+            self.partitions[key] = each
+            if replica is not None:
+                replica.update(key, each)
         for key in request.forgotten:
             self.partitions.pop(key, None)
             self.told.pop(key, None)
+            if replica is not None:
+                replica.forget(key)
 
     def changed(self, results: Iterable[FetchedPartition], *, is_full: bool) -> list[FetchedPartition]:
         """Return the results that the client does not know yet, and remember them."""
@@ -49,13 +56,17 @@ class Session:
             key = each.topic, each.partition
             state = (each.high_watermark, each.log_start_offset)
             has_records = each.records is not None
-            if is_full or has_records or each.error_code or each.diverging or self.told.get(key) != state:
+            is_elsewhere = each.preferred_read_replica != NO_REPLICA
+            is_news = has_records or each.error_code or each.diverging or is_elsewhere or self.told.get(key) != state
+            if is_full or is_news:
                 news.append(each)
             self.told[key] = (-1, each.log_start_offset) if each.error_code else state
             if has_records or is_full:  # the order of the first answer is that of the session
                 wanted = self.partitions.pop(key, None)
                 if wanted is not None:
                     self.partitions[key] = wanted
+                if self.replica is not None:
+                    self.replica.move_last(key)
         return news
 
 
@@ -76,17 +87,20 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._partitions -= len(session.partitions)
+            if session.replica is not None:
+                session.replica.close()
 
     def open(self, request: FetchRequest, version: int) -> Session | None:
         """Begin a session with the partitions of a request, if there is room."""
         now = self._clock()
-        if not self._has_room(len(request.partitions), now):
+        if not self._has_room(len(request.partitions), now, is_replicas=request.is_from_replica):
             return None
         session_id = random.randint(1, _MAX_EPOCH)
         while session_id in self._sessions:
             session_id = random.randint(1, _MAX_EPOCH)
         partitions = {(each.topic, each.partition): each for each in request.partitions}
-        session = Session(session_id, version >= TOPIC_IDS, partitions, used_at=now)
+        replica = ReplicaSession(partitions) if request.is_from_replica else None
+        session = Session(session_id, version >= TOPIC_IDS, partitions, replica, used_at=now)
         self._sessions[session_id] = session
         self._partitions += len(partitions)
         return session
@@ -111,7 +125,7 @@ class FetchSessions:
         self._sessions[session.id] = self._sessions.pop(session.id)  # now the one that was used last
         return session
 
-    def _has_room(self, partitions: int, now: float) -> bool:
+    def _has_room(self, partitions: int, now: float, *, is_replicas: bool) -> bool:
         if self._partitions + partitions > MAX_PARTITIONS:
             return False
         if len(self._sessions) < self._slots:
@@ -120,6 +134,9 @@ class FetchSessions:
         if oldest is None:
             return False
         if now - oldest.used_at <= _UNUSED_S:
-            return False
+            consumers = next((each for each in self._sessions.values() if each.replica is None), None)
+            if not is_replicas or consumers is None:
+                return False
+            oldest = consumers
         self.close(oldest.id)
         return True

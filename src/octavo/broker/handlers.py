@@ -128,3 +128,18 @@ HANDLERS: Final[dict[int, Handler]] = {
     api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials,
 }
 assert HANDLERS.keys() == api_keys.APIS.keys()
+
+
+def member_handlers() -> dict[int, Handler]:
+    """Return the handlers of a member of a cluster. A broker that is alone does without what they import."""
+    from octavo.broker.member.config_forwarding import alter_configs_by_controller
+    from octavo.broker.member.forwarding import FORWARDED, forward
+
+    handlers: dict[int, Handler] = {
+        **HANDLERS,
+        **dict.fromkeys(FORWARDED, forward),
+        api_keys.ALTER_CONFIGS: alter_configs_by_controller,
+        api_keys.INCREMENTAL_ALTER_CONFIGS: alter_configs_by_controller,
+    }
+    assert handlers.keys() == api_keys.MEMBER_APIS.keys()
+    return handlers

@@ -1,4 +1,4 @@
-"""The names of all settings that a broker of Apache Kafka 4.3 has (`AbstractKafkaConfig.CONFIG_DEF`)."""
+"""The names of all settings that a broker of Apache Kafka 4.3 has (`AbstractKafkaConfig.CONFIG_DEF`), and old ones."""
 
 from __future__ import annotations
 
@@ -370,4 +370,31 @@ KAFKA_SETTINGS: Final = frozenset(
 )
 
 # Settings of parts of Kafka that have names of their own.
-PREFIXES: Final = ("listener.name.", "metric.reporters.", "metrics.", "group.", "kafka.")
+PREFIXES: Final = (
+    "config.providers.",
+    "group.",
+    "kafka.",
+    "listener.name.",
+    "metric.reporters.",
+    "metrics.",
+    "rlmm.config.",
+    "rsm.config.",
+)
+
+# Settings that earlier versions had. A name that ends in a dot stands for all that begin with it.
+REMOVED: Final = (
+    "auto.include.jmx.reporter",
+    "broker.id.generation.enable",
+    "control.plane.listener.name",
+    "controlled.shutdown.max.retries",
+    "controlled.shutdown.retry.backoff.ms",
+    "inter.broker.protocol.version",
+    "leader.imbalance.per.broker.percentage",
+    "log.message.downconversion.enable",
+    "log.message.format.version",
+    "log.message.timestamp.difference.max.ms",
+    "offsets.commit.required.acks",
+    "password.encoder.",
+    "reserved.broker.max.id",
+    "zookeeper.",
+)

@@ -36,3 +36,8 @@ def epoch_end(log: Log, epoch: int) -> EpochEnd:
     if not log.epochs and 0 <= epoch < log.leader_epoch:
         return EpochEnd(epoch, log.end_offset)
     return EpochEnd(*log.end_offset_for_epoch(epoch))
+
+
+def followed_epoch_end(log: Log, epoch: int) -> EpochEnd:
+    """Return the same for a log that follows another broker's: it knows the epochs of its records only."""
+    return EpochEnd(*log.end_offset_for_epoch(epoch))

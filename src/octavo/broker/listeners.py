@@ -15,8 +15,8 @@ from octavo.errors import InvalidConfig, InvalidInput
 
 LOOPBACK: Final = "127.0.0.1"
 ALL_INTERFACES: Final = ("0.0.0.0", "::")
-_PLAINTEXT: Final = "PLAINTEXT"
-_PROTOCOLS: Final = (_PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PLAINTEXT: Final = "PLAINTEXT"
+_PROTOCOLS: Final = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Address(NamedTuple):
@@ -25,6 +25,7 @@ class Address(NamedTuple):
     host: str
     port: int
     advertised: tuple[str | None, int] | None = None  # None: where it listens; a host that is None: this machine
+    name: str = "PLAINTEXT"  # that other brokers know it by
 
 
 class Addresses(NamedTuple):
@@ -44,12 +45,12 @@ def read_addresses(listen: str | None, properties: Mapping[str, str]) -> Address
     """Return where to listen: at `listen` (`HOST:PORT`), or where the settings say. Raises `InvalidInput`."""
     named = _endpoints(LISTENERS, properties)
     protocols = _protocols(properties)
-    for name in [each.name for each in named] or [_PLAINTEXT]:
+    for name in [each.name for each in named] or [PLAINTEXT]:
         protocol = protocols.get(name)
         if protocol is None:
             raise InvalidConfig(PROTOCOLS, properties.get(PROTOCOLS), f"it gives the listener {name} no protocol")
-        if protocol != _PLAINTEXT:
-            raise InvalidConfig(LISTENERS, properties.get(LISTENERS), f"only {_PLAINTEXT} is served, not {protocol}")
+        if protocol != PLAINTEXT:
+            raise InvalidConfig(LISTENERS, properties.get(LISTENERS), f"only {PLAINTEXT} is served, not {protocol}")
     told = {each.name: (each.host, each.port) for each in _endpoints(ADVERTISED, properties)}
     for host, _ in told.values():
         if host in ALL_INTERFACES:
@@ -57,13 +58,15 @@ def read_addresses(listen: str | None, properties: Mapping[str, str]) -> Address
     if listen is not None or not named:
         host, port = (LOOPBACK, 0) if listen is None else parse_address(listen)
         named = [_Endpoint(named[0].name if named else _name_of(told), host, port)]
-    listening = [Address(each.host or ALL_INTERFACES[0], each.port, told.pop(each.name, None)) for each in named]
+    listening = [
+        Address(each.host or ALL_INTERFACES[0], each.port, told.pop(each.name, None), each.name) for each in named
+    ]
     return Addresses(listening, [f"{ADVERTISED} has no effect for {name}: there is no such listener" for name in told])
 
 
 def _name_of(told: Mapping[str, object]) -> str:
     """Return the name of the only listener, which has none of its own."""
-    return next(iter(told)) if len(told) == 1 else _PLAINTEXT
+    return next(iter(told)) if len(told) == 1 else PLAINTEXT
 
 
 def _protocols(properties: Mapping[str, str]) -> dict[str, str]:
@@ -78,6 +81,12 @@ def _protocols(properties: Mapping[str, str]) -> dict[str, str]:
             raise InvalidConfig(PROTOCOLS, text, f"it must be NAME:PROTOCOL,..., with {', '.join(_PROTOCOLS)}")
         protocols[name] = protocol
     return protocols
+
+
+def controller_protocol(properties: Mapping[str, str]) -> str:
+    """Return the protocol of the listener by which brokers reach controllers, the first. Raises `InvalidConfig`."""
+    name = properties.get(CONTROLLER_LISTENERS, "").partition(",")[0].strip().upper()
+    return _protocols(properties).get(name, PLAINTEXT)
 
 
 def _endpoints(setting: str, properties: Mapping[str, str]) -> list[_Endpoint]:

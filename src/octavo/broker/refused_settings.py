@@ -1,17 +1,17 @@
 """Settings that Kafka has and that are refused here, because ignoring them would be unsafe.
 
-A setting that is empty, or that has Kafka's default as its value, changes nothing, and is not refused. What Kafka 4 has
-removed is refused, too: whoever sets it expects something that no Kafka 4 does.
+A setting that is empty, or that has Kafka's default as its value, changes nothing, and is not refused. Neither is one
+that Kafka ignores as well: TLS and SASL do nothing for listeners that are PLAINTEXT, and policies are those of
+controllers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 _UNSAFE: Final = "it would protect the broker, and that is not done here"
 _POLICY: Final = "policies in Java cannot be asked"
-_REMOVED: Final = "Kafka 4 has removed it"
 
 # A name that ends in a dot stands for all that begin with it.
 REFUSED: Final = {
@@ -28,20 +28,10 @@ REFUSED: Final = {
     "client.quota.callback.class": "quotas are not enforced here",
     "remote.log.storage.system.enable": "there is no remote storage here",
 }
-REMOVED: Final = (
-    "zookeeper.",
-    "password.encoder.",
-    "inter.broker.protocol.version",
-    "log.message.format.version",
-    "log.message.downconversion.enable",
-    "log.message.timestamp.difference.max.ms",
-    "control.plane.listener.name",
-    "broker.id.generation.enable",
-    "reserved.broker.max.id",
-    "delegation.token.master.key",
-    "offsets.commit.required.acks",
-    "auto.include.jmx.reporter",
-)
+# What acts through listeners that `listeners` gives another protocol than PLAINTEXT; such listeners are refused.
+OF_LISTENERS: Final = ("sasl.", "ssl.", "connections.max.reauth.ms", "security.providers")
+# What only controllers ask. A broker with the role of a controller is one of them.
+OF_CONTROLLERS: Final = ("create.topic.policy.class.name", "alter.config.policy.class.name")
 
 _LISTENER: Final = "listener.name."
 _DEFAULTS: Final = {
@@ -93,13 +83,14 @@ _DEFAULTS: Final = {
 }
 
 
-def why_refused(name: str, value: str) -> str | None:
-    """Return why a setting is refused; None if it is not."""
-    if _is_among(name, REMOVED):
-        return _REMOVED
+def why_refused(name: str, value: str, ignorable: Iterable[str] = ()) -> str | None:
+    """Return why a setting is refused; None if it is not.
+
+    ignorable: names of settings that Kafka would ignore, too; one that ends in a dot stands for all that begin with it
+    """
     for each in _meanings(name):
         why = _reason(each)
-        if why is not None and not _changes_nothing(each, value):
+        if why is not None and not is_among(each, ignorable) and not _changes_nothing(each, value):
             return why
     return None
 
@@ -124,10 +115,11 @@ def _meanings(name: str) -> Iterator[str]:
 
 
 def _reason(name: str) -> str | None:
-    return next((why for refused, why in REFUSED.items() if _is_among(name, (refused,))), None)
+    return next((why for refused, why in REFUSED.items() if is_among(name, [refused])), None)
 
 
-def _is_among(name: str, names: tuple[str, ...]) -> bool:
+def is_among(name: str, names: Iterable[str]) -> bool:
+    """Return whether a name is one of `names`; one that ends in a dot stands for all that begin with it."""
     return any(name == each or (each.endswith(".") and name.startswith(each)) for each in names)
 
 

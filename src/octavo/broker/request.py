@@ -16,6 +16,10 @@ class Client(Protocol):
         """The advertised host and port of the listener."""
 
     @property
+    def listener_name(self) -> str:
+        """The name of the listener, which all brokers of a cluster share."""
+
+    @property
     def peer(self) -> str:
         """The address of the client."""
 

@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from octavo.log.config.values import Integer, Kind, Member, Ordered, Ratio, Switch, Text, Throttled, Word, Words
+from octavo.records.layout import MAX_INT16
 
 
 class SettingType(IntEnum):
@@ -15,6 +16,7 @@ class SettingType(IntEnum):
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
     DOUBLE = 6
     LIST = 7
@@ -67,8 +69,10 @@ _TYPES: Final = {
 def type_of(kind: Kind) -> SettingType:
     """Return the type of a kind of values."""
     if isinstance(kind, Integer):
+        if kind.maximum == MAX_INT16:
+            return SettingType.SHORT
         return SettingType.INT if kind.is_int32 else SettingType.LONG
-    return _TYPES[type(kind)]
+    return next(_TYPES[each] for each in type(kind).__mro__ if each in _TYPES)
 
 
 def shown(kind: Kind, text: str) -> str:

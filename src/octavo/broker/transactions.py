@@ -22,6 +22,7 @@ from octavo.log.append.readiness import ALLOWANCE, MustWait
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
+    from octavo.broker.member.verification import Verdict
     from octavo.coordinator.transactions.transaction_shard import TransactionShard
     from octavo.log.coordinator.host import Host
     from octavo.log.log import Log
@@ -33,6 +34,7 @@ _WAITING: Final = threading.Lock()  # held by the thread that waits for the end 
 _NOT_ADDED: Final = "Partition was not added to the transaction"
 _UNVERIFIED: Final = "Unable to verify the partition has been added to the transaction. Underlying error: "
 _RETRIED: Final = (
+    ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
@@ -57,18 +59,23 @@ def verified(
     transactional_id: str,
     producer: Producer,
     partitions: Sequence[Partition],
+    verdict: Verdict | None = None,
     *,
     adds: bool,
     is_patient: bool = False,
 ) -> Iterator[Mapping[Partition, ErrorCode]]:
     """Ask whether partitions are part of a transaction, which does not end in the body of the `with`.
 
+    verdict: that of a coordinator on another broker, which was asked before. Guards see whether the transaction ends
     adds: they are added to it
     is_patient: the end of the transaction before is awaited, for a while
 
     Raises `MustWait` if the thread has an `ALLOWANCE`, and the coordinator cannot be asked at once.
     """
-    host = broker.coordinators.transactions.find_host(transactional_id) if transactional_id else None
+    if verdict is not None:
+        yield {each: verdict.codes.get(each, ErrorCode.INVALID_TXN_STATE) for each in partitions}
+        return
+    host = broker.coordinators.find_transaction_host(transactional_id) if transactional_id else None
     if not broker.config.transaction_partition_verification_enable and not adds:
         yield dict.fromkeys(partitions, ErrorCode.NONE)
         return
@@ -124,7 +131,7 @@ def _await_end(broker: Broker, host: Host[TransactionShard], request: AddRequest
 
 def told_to_producer(version: int, code: ErrorCode) -> tuple[ErrorCode, str | None]:
     """Return what a producer is told of a partition that could not be verified, and Kafka's words for it."""
-    if code is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_FROM:
+    if code is ErrorCode.INVALID_TXN_STATE or (code is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_FROM):
         return ErrorCode.INVALID_TXN_STATE, _NOT_ADDED
     if code in _RETRIED or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < ADDS_FROM):
         return ErrorCode.NOT_ENOUGH_REPLICAS, f"{_UNVERIFIED}{code.name}"

@@ -12,6 +12,7 @@ from typing import Final
 
 from octavo.broker.notices import Notices
 from octavo.errors import ErrorCode, LogError
+from octavo.log.storage import is_broken
 
 _SILENCE_S: Final = 60.0  # what fails again after so long is said again
 _MOST: Final = 1000
@@ -38,10 +39,13 @@ class Troubles:
         self._notices: Final = notices
         self._clock: Final = clock
         self._lock: Final = threading.Lock()
+        self.disk_failed: Callable[[OSError], object] | None = None  # is told of every error of a disk that has failed
         self.present: Final[dict[str, float]] = {}  # what fails, and when it last did
 
     def failed(self, what: str, error: Exception) -> None:
         """Say that something failed, unless it fails all the time. `what` begins the sentence."""
+        if self.disk_failed is not None and isinstance(error, OSError) and is_broken(error):
+            self.disk_failed(error)
         now = self._clock()
         with self._lock:
             last = self.present.pop(what, None)

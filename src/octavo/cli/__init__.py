@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 from octavo import __version__
 from octavo.cli import (
+    cluster,
     consume,
     demo,
     dump,
@@ -59,6 +60,7 @@ examples:
   octavo produce orders < orders.txt       send lines to a topic
   octavo consume orders -o -10 -e          print the last records of a topic
   octavo groups --describe --all-groups    how far groups lag behind
+  octavo cluster status                    brokers, controllers, lag of replicas
   octavo handover /var/lib/octavo          let Apache Kafka go on with it
   octavo export /var/lib/kafka/data /lake/events
                                            make a table of topics
@@ -111,6 +113,7 @@ def _run(argv: Sequence[str] | None) -> int:
     serve.add_to(commands)
     topics.add_to(commands)
     groups.add_to(commands)
+    cluster.add_to(commands)
     produce.add_to(commands)
     consume.add_to(commands)
     export.add_to(commands)

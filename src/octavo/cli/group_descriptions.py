@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from octavo.cli.group_tables import Column, Row, print_json, print_table
+from octavo.cli.tables import Column, Row, print_json, print_table
 from octavo.cli.tell import tell
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from octavo.cli.group_tables import Column, print_json, print_table
+from octavo.cli.tables import Column, print_json, print_table
 from octavo.cli.tell import tell
 from octavo.errors import ErrorCode, InvalidInput, RequestFailed
 from octavo.records.layout import MAX_INT32, MAX_INT64

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from octavo.cli.broker_options import given_cluster
 from octavo.cli.exits import FINE
 from octavo.cli.group_options import add_groups, check_options
-from octavo.cli.group_tables import Column, print_json, print_table
 from octavo.cli.printable import printable
+from octavo.cli.tables import Column, print_json, print_table
 from octavo.errors import ErrorCode, InvalidInput, RequestFailed
 
 if TYPE_CHECKING:

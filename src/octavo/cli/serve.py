@@ -13,14 +13,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from octavo.cli.exits import COULD_NOT_RUN, FINE
-from octavo.errors import BadDirectory, InvalidInput, OthersDecide
+from octavo.errors import BadDirectory, Corrupt, InvalidInput, OthersDecide
 
 if TYPE_CHECKING:
     from octavo.log.recovery_report import Progress
+    from octavo.server.serving import Server
 
 _DESCRIPTION: Final = """\
-Serves a data directory to Kafka clients, as a broker of a cluster of one. Clients produce, fetch, administer
-topics, consume in groups, and use transactions.
+Serves a data directory to Kafka clients, as a broker of a cluster of one, or, if the settings have
+process.roles=broker, as a member of an Apache Kafka cluster. Clients produce, fetch, administer topics, consume in
+groups, and use transactions.
 
 The directory is the one that Apache Kafka would keep: the other commands and Spark read it while clients write, and
 `octavo handover` lets Kafka take it over. The broker listens on the loopback interface unless told otherwise: it does
@@ -34,7 +36,8 @@ examples:
   octavo serve --config server.properties
   octavo serve                                   a temporary directory and a free port, to try things
 
-It stops at SIGINT and SIGTERM, and marks the directory as cleanly shut down. Exit codes: 0 stopped, 2 could not run.
+It stops at SIGINT and SIGTERM, and marks the directory as cleanly shut down. A member of a cluster first has other
+brokers lead its partitions; a second signal ends that. Exit codes: 0 stopped, 2 could not run.
 """
 
 _THRESHOLDS: Final = (20_000, 20, 100)  # of new objects, and of collections of younger ones
@@ -73,14 +76,26 @@ def run(arguments: argparse.Namespace) -> int:
     _raise_limit()
     sys.setswitchinterval(_SWITCH_S)
     stop = threading.Event()
-    before = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    servers: list[Server] = []
+
+    def stop_or_hurry(*_: object) -> None:
+        if stop.is_set():
+            for each in servers:
+                each.hurry()
+        stop.set()
+
+    before = {each: signal.signal(each, stop_or_hurry) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        recovery = _Recovery(stop, to_stderr)
+        start = _Start(stop, to_stderr)
         with serve(
-            arguments.data, listen=arguments.listen, config=config, say=to_stderr, on_progress=recovery.go_on
+            arguments.data,
+            listen=arguments.listen,
+            config=config,
+            say=to_stderr,
+            on_progress=start.go_on,
+            on_wait=start.wait,
         ) as server:
-            for warning in server.warnings:
-                to_stderr(warning)
+            servers.append(server)
             folders = ", ".join(map(str, server.directory.folders))
             print(f"serving {folders} at {server.bootstrap_servers}", flush=True)
             garbage = _Garbage()
@@ -91,8 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
             to_stderr("stopping")
     except OthersDecide as error:  # whose message is for programmers
         raise BadDirectory(error.path, f"{error.problem}. It can be read, but not served") from None
-    except _StoppedEarly:
-        to_stderr("stopped before the directory was open; it will be checked again")
+    except _StoppedEarly as error:
+        to_stderr(str(error))
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
@@ -120,11 +135,11 @@ class _Garbage:
 
 
 class _StoppedEarly(Exception):
-    """A signal came while the directory was being opened."""
+    """A signal came before the broker served."""
 
 
-class _Recovery:
-    """Tells of a directory that is being checked after a crash, and ends that at a signal."""
+class _Start:
+    """Tells what a start waits for, such as a directory that is being checked after a crash, and ends at a signal."""
 
     def __init__(self, stop: threading.Event, say: Callable[[str], None]) -> None:
         self._stop = stop
@@ -134,12 +149,23 @@ class _Recovery:
     def go_on(self, progress: Progress) -> None:
         """Tell how far it is, now and then. Raises `_StoppedEarly`."""
         if self._stop.is_set():
-            raise _StoppedEarly
+            raise _StoppedEarly("stopped before the directory was open; it will be checked again")
+        done, total = progress.bytes_done, progress.bytes_total
+        self._tell(f"checking {progress.partition} after a crash: {done:,} of {total:,} bytes")
+
+    def wait(self, sentence: str) -> None:
+        """Tell what a member of a cluster waits for, now and then. Raises `_StoppedEarly`."""
+        if self._stop.is_set():
+            raise _StoppedEarly("stopped before the broker was a member of its cluster")
+        if self._told_at is None:
+            self._told_at = time.monotonic()  # mostly it takes a moment, and is not worth telling
+        self._tell(sentence)
+
+    def _tell(self, sentence: str) -> None:
         now = time.monotonic()
         if self._told_at is None or now - self._told_at >= _TELL_S:
             self._told_at = now
-            done, total = progress.bytes_done, progress.bytes_total
-            self._say(f"checking {progress.partition} after a crash: {done:,} of {total:,} bytes")
+            self._say(sentence)
 
 
 def _raise_limit() -> None:
@@ -168,3 +194,5 @@ def _read(path: str) -> dict[str, str]:
         return read_properties(Path(path).read_bytes())
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
+    except Corrupt as error:
+        raise InvalidInput(f"{path} is no file of settings: {error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Final, Self
@@ -23,10 +24,16 @@ _CLIENT_ID: Final = b"octavo"
 class BrokerConnection:
     """A connection, on which requests are asked one after the other."""
 
-    def __init__(self, host: str, port: int, *, patience_s: float = 30.0) -> None:
-        """Connect, and ask for the versions that the broker serves. Raises `BrokerUnreachable`."""
+    def __init__(
+        self, host: str, port: int, *, patience_s: float = 30.0, largest_answer: int = _LARGEST_ANSWER
+    ) -> None:
+        """Connect, and ask for the versions that the broker serves. Raises `BrokerUnreachable`.
+
+        patience_s: how long connecting may take, and each answer until all of it is there
+        """
         self.address: Final = f"{host}:{port}"
         self._patience_s: Final = patience_s
+        self._largest_answer: Final = largest_answer
         self._number = 0
         try:
             self._socket: Final = socket.create_connection((host, port), timeout=patience_s)
@@ -72,6 +79,7 @@ class BrokerConnection:
         client_id = len(_CLIENT_ID).to_bytes(2, "big") + _CLIENT_ID + (b"\0" if flexible else b"")
         frame = head + client_id + write_request(api_key, version, content)
         try:
+            self._socket.settimeout(self._patience_s)
             self._socket.sendall(SIZE.pack(len(frame)) + frame)
             answer = self._receive()
         except OSError as error:
@@ -88,14 +96,19 @@ class BrokerConnection:
             raise BrokerUnreachable(self.address, f"its answer is malformed: {error}") from None
 
     def _receive(self) -> memoryview:
-        (size,) = SIZE.unpack(self._exactly(SIZE.size))
-        if not _CORRELATION.size <= size <= _LARGEST_ANSWER:
+        until = time.monotonic() + self._patience_s
+        (size,) = SIZE.unpack(self._exactly(SIZE.size, until))
+        if not _CORRELATION.size <= size <= self._largest_answer:
             raise BrokerUnreachable(self.address, f"an answer cannot have {size} bytes: it is no Kafka broker")
-        return self._exactly(size)
+        return self._exactly(size, until)
 
-    def _exactly(self, size: int) -> memoryview:
+    def _exactly(self, size: int, until: float) -> memoryview:
         received = bytearray()  # grows with what arrives, not with what was announced
         while len(received) < size:
+            left_s = until - time.monotonic()
+            if left_s <= 0:  # the time-out of a socket begins anew with every byte
+                raise BrokerUnreachable(self.address, "timed out")
+            self._socket.settimeout(left_s)
             more = self._socket.recv(min(size - len(received), 1 << 20))
             if not more:
                 raise BrokerUnreachable(self.address, "it closed the connection")

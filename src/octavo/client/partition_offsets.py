@@ -14,6 +14,7 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 
 _CLIENT: Final = -1  # the number of a replica that is none
+_INSPECTOR: Final = -2  # and of one that may ask followers, too, and is told where their logs end
 
 
 def list_offsets(
@@ -42,24 +43,48 @@ def ask_leaders(
     cluster: Cluster, leaders: Mapping[TopicPartition, int], timestamp_ms: int, *, committed: bool = False
 ) -> Iterator[tuple[TopicPartition, Any]]:
     """Yield partitions with what their leaders answer. `committed`: transactions that are open are left out."""
-    by_leader: dict[int, dict[str, list[int]]] = {}
-    for (topic, number), leader in sorted(leaders.items()):
-        by_leader.setdefault(leader, {}).setdefault(topic, []).append(number)
-    for leader, topics in sorted(by_leader.items()):
-        answer = cluster.node(leader).ask(
-            LIST_OFFSETS,
-            {
-                "replica_id": _CLIENT,
-                "isolation_level": int(committed),
-                "topics": [
-                    {
-                        "name": topic,
-                        "partitions": [{"partition_index": each, "timestamp": timestamp_ms} for each in numbers],
-                    }
-                    for topic, numbers in topics.items()
-                ],
-            },
-        )
-        for topic in answer.topics:
-            for part in topic.partitions:
-                yield TopicPartition(topic.name, part.partition_index), part
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for partition, leader in sorted(leaders.items()):
+        by_leader.setdefault(leader, []).append(partition)
+    for leader, partitions in sorted(by_leader.items()):
+        yield from _ask(cluster, leader, partitions, timestamp_ms, isolation_level=int(committed))
+
+
+def ends_on(cluster: Cluster, node: int, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return where the logs of a broker end, whether it leads them or not. Those that it does not tell are left out.
+
+    Raises `BrokerUnreachable` and `RequestFailed`.
+    """
+    answers = _ask(cluster, node, partitions, LATEST, replica_id=_INSPECTOR)
+    return {partition: answer.offset for partition, answer in answers if not answer.error_code}
+
+
+def _ask(
+    cluster: Cluster,
+    node: int,
+    partitions: Iterable[TopicPartition],
+    timestamp_ms: int,
+    *,
+    replica_id: int = _CLIENT,
+    isolation_level: int = 0,
+) -> Iterator[tuple[TopicPartition, Any]]:
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    answer = cluster.node(node).ask(
+        LIST_OFFSETS,
+        {
+            "replica_id": replica_id,
+            "isolation_level": isolation_level,
+            "topics": [
+                {
+                    "name": topic,
+                    "partitions": [{"partition_index": each, "timestamp": timestamp_ms} for each in numbers],
+                }
+                for topic, numbers in topics.items()
+            ],
+        },
+    )
+    for topic in answer.topics:
+        for part in topic.partitions:
+            yield TopicPartition(topic.name, part.partition_index), part

@@ -7,7 +7,7 @@ undone, newest first.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 _K = TypeVar("_K")
@@ -31,6 +31,11 @@ class Journal:
         """Note what a dictionary has for a key, before that changes."""
         self._changes.append((changed, key, changed.get(key, _ABSENT)))
 
+    def note_all(self, changed: dict[Any, Any], keys: Iterable[Any]) -> None:
+        """Note what a dictionary has for several keys, before that changes."""
+        get = changed.get
+        self._changes.extend([(changed, key, get(key, _ABSENT)) for key in keys])
+
     def undo(self, mark: int) -> None:
         """Undo all changes since a mark."""
         while self._changes and self.mark() > mark:
@@ -42,6 +47,10 @@ class Journal:
 
     def keep(self, mark: int) -> None:
         """Keep all changes before a mark for good."""
+        if mark == self.mark():  # nearly always
+            self._changes.clear()
+            self._first = mark
+            return
         while self._first < mark and self._changes:
             self._changes.popleft()
             self._first += 1
@@ -87,6 +96,11 @@ class Table(dict[_K, _V]):
         self._journal.note(self, key)
         return super().pop(key, *default)
 
+    def put_all(self, items: Mapping[_K, _V]) -> None:
+        """Set several keys."""
+        self._journal.note_all(self, items)
+        super().update(items)
+
     def clear(self) -> None:
         """Remove everything."""
         for key in list(self):
@@ -99,6 +113,6 @@ class Table(dict[_K, _V]):
         return self[key]
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("a table is changed one key at a time")
+        raise TypeError("a table is changed by its own methods")
 
     update = setdefault = popitem = __ior__ = _refuse  # these are not tracked

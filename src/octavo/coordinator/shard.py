@@ -15,7 +15,7 @@ waits for the others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, TypeVar
 
 from octavo.coordinator.journal import Journal
@@ -135,6 +135,12 @@ class Shard(ABC):
     def write_only(self, key: CoordinatorKey[Any], value: CoordinatorValue | None, version: int = 0) -> None:
         """Write a record of what the state is already."""
         self._records.append((write_key(key), None if value is None else write_value(value, version)))
+
+    def write_all(self, records: Iterable[tuple[bytes, bytes | None]]) -> int:
+        """Write records that the caller applies, as they would be applied if they were read. Returns their offset."""
+        offset = self.end_offset + len(self._records)
+        self._records += records
+        return offset
 
     def all_or_nothing(self, action: Callable[[], A]) -> A:
         """Do something, and have nothing of it happen if it raises an exception."""

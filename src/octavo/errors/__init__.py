@@ -58,6 +58,7 @@
     ├── ConnectionRefused              a broker closes the connection instead of answering
     │   └── MalformedRequest           the bytes of a request do not follow Kafka's protocol
     ├── BrokerUnreachable              no answer came from a broker; has its `address`
+    ├── CannotJoin                     a broker cannot be a member of its cluster
     ├── RequestFailed                  a broker refuses a request; has Kafka's error `code`
     └── InvalidInput                   the caller asked for something that cannot be expressed; also a `ValueError`
         ├── WrongCall                  a call in the form of another Kafka client; also a `TypeError`
@@ -143,6 +144,7 @@ from octavo.errors.log_errors import (
 )
 from octavo.errors.protocol_errors import (
     BrokerUnreachable,
+    CannotJoin,
     ConnectionRefused,
     MalformedRequest,
     RequestFailed,
@@ -210,6 +212,7 @@ __all__ = [
     "MemberFenced",
     "MalformedRequest",
     "BrokerUnreachable",
+    "CannotJoin",
     "RequestFailed",
     "MetadataTooLarge",
     "TableError",

@@ -25,6 +25,10 @@ class BrokerUnreachable(OctavoError):
         return f"the broker at {self.address} does not answer: {self.reason}"
 
 
+class CannotJoin(OctavoError):
+    """A broker cannot be a member of its cluster: no controller answers, or they refuse it."""
+
+
 class RequestFailed(OctavoError):
     """A broker refuses a request. Has Kafka's error `code`."""
 

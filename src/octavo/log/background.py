@@ -133,6 +133,8 @@ class Background:
             removed += self._directory.delete_files(now_ms)
         retention_is_due = self._next_retention.is_over(now_ms)
         for log in self._directory.logs:
+            if log.is_at_rest and not retention_is_due and not _is_flush_due(log, now_ms):
+                continue  # nearly all of them, nearly always
             with _collecting_failures(done.failed, log.partition):
                 removed += self._maintain(log, now_ms, done, retention_is_due=retention_is_due)
         self._forget_producers(now_ms, done)
@@ -170,8 +172,7 @@ class Background:
 
     def _maintain(self, log: Log, now_ms: int, done: BackgroundWork, *, retention_is_due: bool) -> int:
         """Run the tasks that are due for one log. Returns the number of segments whose files were removed."""
-        since_flush_ms = abs(now_ms - log.last_flush_ms)  # below 0 if the clock was set back
-        if since_flush_ms >= log.config.flush_ms and log.recovery_point < log.end_offset:
+        if _is_flush_due(log, now_ms):
             log.flush()
             done.flushed.append(log.partition)
         if retention_is_due and not log.is_compacting:  # retention would interrupt the compaction
@@ -264,6 +265,11 @@ class Background:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _is_flush_due(log: Log, now_ms: int) -> bool:
+    since_flush_ms = abs(now_ms - log.last_flush_ms)  # below 0 if the clock was set back
+    return since_flush_ms >= log.config.flush_ms and log.recovery_point < log.end_offset
 
 
 @contextmanager

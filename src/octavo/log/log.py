@@ -19,7 +19,7 @@ from octavo.log.compaction.plan import CompactionPlan
 from octavo.log.compaction.stats import CompactionStats, OnCompaction
 from octavo.log.compaction.throttle import Throttle
 from octavo.log.config.log_config import LogConfig
-from octavo.log.files.leader_epochs import EpochEnd, EpochEntry
+from octavo.log.files.leader_epochs import UNDEFINED, EpochEnd, EpochEntry
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
 from octavo.log.producer_state.states import EXPIRATION_MS, ProducerStates
@@ -31,9 +31,9 @@ from octavo.log.view import View
 from octavo.log.writing.appender import Appended, Appender
 from octavo.log.writing.log_state import LogState
 from octavo.log.writing.rolling import roll_at_end
-from octavo.log.writing.truncation import start_anew, truncate
+from octavo.log.writing.truncation import restart, start_anew, truncate
 from octavo.log.writing.unfinished import NOT_UNDOABLE, SETTLED
-from octavo.records.layout import MAX_INT64, NO_OFFSET, Buffer
+from octavo.records.layout import MAX_INT32, MAX_INT64, NO_OFFSET, Buffer
 
 if TYPE_CHECKING:
     from octavo.log.watched.watched_log import WatchedLog
@@ -160,6 +160,11 @@ class Log(ReadableLog):
         return self._state.config_is_known
 
     @property
+    def view(self) -> View:
+        """What readers see now. It is another object as soon as that changes."""
+        return self._state.view
+
+    @property
     def _view(self) -> View:
         return self._state.view
 
@@ -170,6 +175,17 @@ class Log(ReadableLog):
         """
         with self._state.lock:
             return self._state.set_high_watermark(offset)
+
+    def advance_high_watermark_at_once(self, offset: int) -> bool:
+        """Advance the high watermark unless another thread is changing the log. Returns whether it was done."""
+        state = self._state
+        if not state.lock.acquire(blocking=False):
+            return False
+        try:
+            state.set_high_watermark(offset)
+        finally:
+            state.lock.release()
+        return True
 
     @property
     def producers(self) -> ProducerStates:
@@ -203,11 +219,13 @@ class Log(ReadableLog):
         origin: Origin = Origin.CLIENT,
         now_ms: int | None = None,
         within: tuple[int, int] | None = None,
+        only_if: Callable[[], bool] | None = None,
     ) -> Appended:
         """Append as the leader: check as Kafka's broker does, assign offsets, write.
 
         within: the id and the epoch of a producer whose transaction must be open here; INVALID_TXN_STATE if it has
             ended meanwhile
+        only_if: asked when nobody else can change the log; if it returns False, INVALID_TXN_STATE as well
 
         A batch is checked as Kafka checks a client's. Kafka accepts only one batch at a time; here several are allowed,
         and either all of them are appended or none. None is appended if an idempotent producer has sent them before.
@@ -220,22 +238,53 @@ class Log(ReadableLog):
             raise MustWait
         try:
             state.check_ready()
+            if state.is_following:
+                raise AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another broker leads {state.partition}")
             if within is not None and not state.producers.has_open(*within):
                 why = f"the transaction of producer {within[0]} with epoch {within[1]} is not open in {state.partition}"
                 raise AppendRefused(ErrorCode.INVALID_TXN_STATE, why)
+            if only_if is not None and not only_if():
+                raise AppendRefused(ErrorCode.INVALID_TXN_STATE, f"the transaction in {state.partition} has ended")
             return self._appender.append(batches, origin, state.clock() if now_ms is None else now_ms)
         finally:
             state.lock.release()
 
-    def append_as_follower(self, batches: Buffer, *, covers_gaps: bool = False) -> Appended:
+    def append_as_follower(
+        self, batches: Buffer, *, leader_epoch: int = MAX_INT32, covers_gaps: bool = False
+    ) -> Appended:
         """Append batches that a leader wrote, with the offsets and epochs that it assigned. Raises as `append` does.
 
+        leader_epoch: the epoch of the leader that is followed. The first batch of a later epoch, and all batches after
+            it, are left out: they are of a leader that the follower does not know of yet
         covers_gaps: if a new segment begins where offsets are left out, name it after the end of the log and not, as
             Kafka does, after its first batch. Then it does not look as if a segment were missing
         """
         with self._state.lock:
             self._state.check_ready()
-            return self._appender.append_as_follower(batches, covers_gaps=covers_gaps)
+            return self._appender.append_as_follower(batches, leader_epoch=leader_epoch, covers_gaps=covers_gaps)
+
+    def replicate(self, batches: Buffer, *, leader_epoch: int, high_watermark: int, start_offset: int) -> None:
+        """Append what a leader has sent, then take over its high watermark, then the start of its log.
+
+        See `append_as_follower`, `advance_high_watermark` and `follow_start`. Raises as `append_as_follower` does. A
+        thread with an `ALLOWANCE` does not wait: `MustWait` is raised, and nothing was changed.
+        """
+        state = self._state
+        may_wait = ALLOWANCE.left is None
+        if not state.lock.acquire(blocking=may_wait):
+            raise MustWait
+        try:
+            state.check_ready()
+            if not may_wait and (start_offset > state.view.start_offset or state.config.flush_messages < MAX_INT64):
+                raise MustWait
+            if len(batches):
+                self._appender.append_as_follower(batches, leader_epoch=leader_epoch)
+            if high_watermark != state.view.high_watermark:
+                state.set_high_watermark(high_watermark)
+            if start_offset > state.view.start_offset:
+                state.raise_start_offset(min(start_offset, state.view.high_watermark))
+        finally:
+            state.lock.release()
 
     def roll(self) -> int:
         """Begin a new segment, unless the active one is empty. Returns the base offset of the active segment.
@@ -269,6 +318,20 @@ class Log(ReadableLog):
                 )
             if offset > view.end_offset:
                 start_anew(state, offset, state.clock())
+
+    def restart_at(self, offset: int) -> None:
+        """Remove everything, and have the log begin and end at `offset`, before or after its present end.
+
+        A follower does so if its leader no longer has the offsets that would be next. The high watermark is `offset`
+        then as well. After a crash on the way, the log is empty or holds the first part of what it held.
+        """
+        if offset < 0:
+            raise InvalidInput(f"a log cannot begin at offset {offset}")
+        state = self._state
+        with state.lock:
+            state.check_ready()
+            state.owner.check_lock()
+            restart(state, offset, state.clock())
 
     # ---------------------------------------------------------------------------------------------------------- flush
 
@@ -308,8 +371,23 @@ class Log(ReadableLog):
         """The leader epochs of the log, each with the offset at which it begins."""
         return self._state.epochs.entries
 
-    def become_leader(self, epoch: int) -> None:
-        """Append with this leader epoch from now on. It starts at the end of the log."""
+    def become_follower(self, epoch: int = 0) -> None:
+        """Take records of the leader of this epoch alone from now on. `append` is refused: NOT_LEADER_OR_FOLLOWER.
+
+        An append that is under way is finished before this returns. The high watermark no longer follows the end.
+        """
+        state = self._state
+        with state.lock:
+            state.leader_epoch = max(state.leader_epoch, epoch)
+            state.is_following = state.is_replica = True
+            state.follows_end = False
+            state.tell()
+
+    def become_leader(self, epoch: int) -> int:
+        """Append with this leader epoch from now on. Returns its start offset: the end of the log.
+
+        The epoch is on the disk when this returns, even if nothing is ever appended in it.
+        """
         state = self._state
         with state.lock:
             state.check_ready()
@@ -317,7 +395,9 @@ class Log(ReadableLog):
                 raise InvalidInput(f"epoch {epoch} is over: the log has {state.leader_epoch}")
             state.epochs.assign(epoch, state.view.end_offset)
             state.leader_epoch = epoch
+            state.is_following = False
             state.tell()
+            return state.epochs.entries[-1].start_offset
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
         """Return the largest epoch up to `epoch` and its end offset. With it, a follower finds where logs diverge."""
@@ -343,6 +423,21 @@ class Log(ReadableLog):
             truncate(state, offset, state.clock())
             return True
 
+    def truncate_to_epoch(self, epoch: int, end_offset: int) -> int:
+        """Remove what a leader does not have, by what it says: it has `epoch` up to `end_offset`, and then another one.
+
+        Returns the new log end offset. If this log does not know the epoch, its last epoch before that one remains. The
+        leader has to be asked again then, for it may not have all of that. Raises as `truncate_to` does.
+        """
+        with self._state.lock:
+            own = self.end_offset_for_epoch(epoch)
+            if own.epoch == UNDEFINED:
+                offset = end_offset
+            else:
+                offset = min(own.end_offset, end_offset) if own.epoch == epoch else own.end_offset
+            self.truncate_to(min(offset, self._state.view.end_offset))
+            return self._state.view.end_offset
+
     def delete_records_before(self, offset: int) -> int:
         """Move the start of the log to `offset`, or to the high watermark for -1. Returns the new start offset.
 
@@ -360,6 +455,20 @@ class Log(ReadableLog):
             if not 0 <= offset <= view.high_watermark:
                 raise OffsetOutOfRange(offset, view.start_offset, view.high_watermark)
             state.raise_start_offset(offset)
+            return state.view.start_offset
+
+    def follow_start(self, offset: int) -> int:
+        """Move the start of the log to where the leader's log starts, at most to the high watermark.
+
+        Returns the start offset. This removes no files, and does not ask whether the topic lets records be deleted: the
+        leader has deleted them. A lower offset changes nothing.
+        """
+        state = self._state
+        with state.lock:
+            state.check_ready()
+            view = state.view
+            if offset > view.start_offset:
+                state.raise_start_offset(min(offset, view.high_watermark))
             return state.view.start_offset
 
     def apply_retention(self, now_ms: int | None = None) -> list[Expired]:
@@ -408,6 +517,13 @@ class Log(ReadableLog):
             state.change.unfinished = SETTLED
             state.segments.put_away_leaving(state.removal(now_ms))
             return [segment.base_offset for segment in gone]
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether `delete_files` has nothing to do: no files are to be removed, and no change has to be settled."""
+        change = self._state.change
+        is_settled = change.unfinished == SETTLED and change.failure is None and change.is_open
+        return is_settled and not self._state.segments.has_removed
 
     def delete_files(self, now_ms: int | None = None) -> int:
         """Remove the files of deleted segments whose delay is over. Returns the number of these segments.

@@ -41,7 +41,8 @@ COMMIT_JOURNAL: Final = "octavo-commits"  # Octavo's own; Kafka takes no notice 
 METADATA_TOPIC: Final = "__cluster_metadata"
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
-_INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
+SHARE_GROUP_STATE: Final = "__share_group_state"
+_INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 
 _OFFSET_DIGITS: Final = 20
 _MAX_TOPIC_NAME: Final = 249  # leaves room for the partition in a folder's name

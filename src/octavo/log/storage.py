@@ -32,6 +32,14 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+_BROKEN: Final = frozenset({errno.EIO, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN})
+
+
+def is_broken(error: OSError) -> bool:
+    """Return whether the error says that the disk has failed, and not that something is used up for the time being."""
+    return error.errno in _BROKEN
+
+
 class FileStatus(NamedTuple):
     """The identity, size and modification time of a file. They show whether the file was replaced or changed."""
 

@@ -33,11 +33,12 @@ _BURST_S: Final = 10  # Kafka measures rates over so long
 
 
 class Listener:
-    """A socket that accepts connections, and the address that clients are told."""
+    """A socket that accepts connections, and the address and name that others know it by."""
 
-    def __init__(self, accepting: socket.socket, advertised: tuple[str, int]) -> None:
+    def __init__(self, accepting: socket.socket, advertised: tuple[str, int], name: str) -> None:
         self.socket: Final = accepting
         self.advertised: Final = advertised
+        self.name: Final = name
 
 
 class Acceptor:
@@ -52,7 +53,7 @@ class Acceptor:
         connect: Callable[[socket.socket, str, Listener], None],
         do_elsewhere: Callable[[Callable[[], None]], object],
     ) -> None:
-        """Begin to listen.
+        """Accept nothing yet; see `begin`.
 
         get_config: returns the limits, which may change
         connect: takes a new connection over: its socket, the address of the client, and the listener
@@ -74,8 +75,11 @@ class Acceptor:
         self._tokens = float(_BURST_S * config.max_connection_creation_rate)
         self._counted_at = time.monotonic()
         self._look_up(config)
+
+    def begin(self) -> None:
+        """Begin to accept connections. Who has come before is in the backlog."""
         for descriptor in self._listeners:
-            epoll.register(descriptor, select.EPOLLIN)
+            self._epoll.register(descriptor, select.EPOLLIN)
 
     def accept(self, descriptor: int) -> None:
         """Accept connections that a listener has, if it is one of ours."""

@@ -25,6 +25,8 @@ from octavo.server.buffers import LARGEST, SMALLEST, BufferPool, RequestMemory
 _SLICE_PER_TURN: Final = 4 << 20  # of a file, so that other connections get their turn
 _PARTS_PER_SEND: Final = 64
 _NOTHING: Final = memoryview(b"")
+_COPIED: Final = 64 << 10  # so few bytes are sent in one call. With a slice of a file between two parts it is three
+_TOO_SHORT: Final = "a segment is shorter than the answer that was made from it"
 _MAX_UNSENT: Final = 256 << 10  # bytes; above that no more requests are taken. Files count: answers keep them open
 _SPARE: Final = 4  # a buffer that is so many times larger than needed is exchanged
 
@@ -52,6 +54,7 @@ class Connection:
         "is_closed",
         "lacks_memory",
         "listener",
+        "listener_name",
         "peer",
         "reserved_at",
         "socket",
@@ -64,6 +67,7 @@ class Connection:
         client: socket.socket,
         peer: str,
         listener: tuple[str, int],
+        listener_name: str,
         pool: BufferPool,
         memory: RequestMemory,
         max_request_bytes: int,
@@ -73,6 +77,7 @@ class Connection:
         self.descriptor: Final = client.fileno()
         self.peer: Final = peer
         self.listener: Final = listener
+        self.listener_name: Final = listener_name
         self.used_at = now  # when bytes were last received or sent
         self.waits_for: Wait | None = None  # the answer that the connection waits for
         self.is_busy = False  # an answer is awaited, from a wait or from another thread
@@ -210,7 +215,10 @@ class Connection:
         else:
             size = sum([part.size if isinstance(part, FileSlice) else len(part) for part in parts])
             parts[0] = SIZE.pack(size) + parts[0]  # type: ignore[operator]
-            self._out.extend(parts)
+            if size <= _COPIED:
+                self._out.append(b"".join([_bytes_of(part) if isinstance(part, FileSlice) else part for part in parts]))
+            else:
+                self._out.extend(parts)
         self._unsent += SIZE.size + size
 
     @property
@@ -249,7 +257,7 @@ class Connection:
         """Send so many bytes of a file, or as many as the socket takes. Returns their number."""
         sent = os.sendfile(self.descriptor, part.descriptor, part.position, wanted)
         if not sent:
-            raise ConnectionRefused("a segment is shorter than the answer that was made from it")
+            raise ConnectionRefused(_TOO_SHORT)
         self._unsent -= sent
         if sent == part.size:
             self._out.popleft()
@@ -300,3 +308,11 @@ class Connection:
         self._source = _NOTHING
         self._begin = self._end = 0
         self.socket.close()
+
+
+def _bytes_of(part: FileSlice) -> bytes:
+    """Read a slice of a file. Raises `ConnectionRefused` if the file is too short."""
+    data = part.file.read_at(part.size, part.position)
+    if len(data) < part.size:
+        raise ConnectionRefused(_TOO_SHORT)
+    return data

@@ -21,12 +21,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
-from octavo.broker.answers import Answer, Later, Parked, Parts, Wait, Work
+from octavo.broker.answers import Answer, Later, Parts, Wait, Work
 from octavo.broker.broker import Broker
 from octavo.errors import ConnectionRefused
 from octavo.server.acceptor import Acceptor, Listener
 from octavo.server.buffers import SMALLEST, BufferPool, RequestMemory
 from octavo.server.connection import Connection
+from octavo.server.peers import PeerConnections
 from octavo.server.statistics import ServerStatistics
 
 _SHARED_BUFFER: Final = 256 << 10
@@ -39,6 +40,8 @@ _SLOW_S: Final = 30  # for a request to arrive, while others wait for memory
 _MAX_FAILURES: Final = 100  # turns that fail one after the other
 _PAUSE_AFTER_FAILURE_S: Final = 0.05
 _FEW: Final = 64
+# The largest answer of another node has one batch, which a request brought it, and what comes before that.
+_REQUESTS_IN_ANSWER: Final = 2
 
 
 class Reactor:
@@ -66,6 +69,14 @@ class Reactor:
         self._acceptor: Final = Acceptor(
             listeners, self._epoll, lambda: broker.config, self._notices, self._connect, workers[Work.QUERY].submit
         )
+        self.peers: Final = PeerConnections(
+            self._epoll,
+            self._notices,
+            largest_answer=_REQUESTS_IN_ANSWER * config.socket_request_max_bytes,
+            do_elsewhere=workers[Work.QUERY].submit,
+            call=self.call,
+            clock_ms=lambda: time.monotonic() * 1000,
+        )
         self._longest_turn_s = self._longest_request_s = 0.0
         self._longest_api_key = -1
         self._is_stopping = False
@@ -91,6 +102,10 @@ class Reactor:
             self._is_stopping = True
 
         self.call(stop)
+
+    def accept(self) -> None:
+        """Begin to accept connections. Call this in the reactor's thread, or before it runs."""
+        self._acceptor.begin()
 
     def statistics(self) -> ServerStatistics:
         """Return the state of the server, and begin anew to measure its longest pauses. Any thread may call this."""
@@ -129,6 +144,7 @@ class Reactor:
             for connection in list(self._connections.values()):
                 self._close(connection)
             self._acceptor.close()
+            self.peers.close()
             self._epoll.close()
             os.close(self._wakeup)
 
@@ -167,7 +183,7 @@ class Reactor:
             elif descriptor == self._wakeup:
                 with contextlib.suppress(BlockingIOError):
                     os.eventfd_read(self._wakeup)
-            else:
+            elif not self.peers.handle(descriptor, event):
                 accepting.append(descriptor)
         waiting, self._next_turn = self._next_turn, deque()
         for connection in waiting:
@@ -181,6 +197,9 @@ class Reactor:
         self._expire(now)
         for work in self._broker.coordinators.time.tick():
             self._workers[Work.COORDINATE].submit(self._do_elsewhere, work)
+        if self._broker.member is not None:
+            self.peers.tick()
+            self._broker.member.tick(int(now * 1000))
         self._retry_woken()  # last: requests that were answered until now may have appended
         if self._lacking:
             self._share_memory()
@@ -195,6 +214,8 @@ class Reactor:
         until = min(self._next_check, self._broker.coordinators.time.next_deadline)
         if self._deadlines:
             until = min(until, self._deadlines[0][0])
+        if self._broker.member is not None:
+            until = min(until, self._broker.member.next_ms / 1000, self.peers.next_ms / 1000)
         return max(0.0, until - now)
 
     def _guard(self, connection: Connection, do: Callable[..., None], *arguments: object) -> None:
@@ -216,7 +237,7 @@ class Reactor:
 
     def _connect(self, client: socket.socket, peer: str, listener: Listener) -> None:
         now, most = time.monotonic(), self._broker.config.socket_request_max_bytes
-        connection = Connection(client, peer, listener.advertised, self._pool, self._memory, most, now)
+        connection = Connection(client, peer, listener.advertised, listener.name, self._pool, self._memory, most, now)
         connection.events = select.EPOLLIN
         self._epoll.register(connection.descriptor, connection.events)
         self._connections[connection.descriptor] = connection  # from here on nothing can fail, and it is counted
@@ -321,13 +342,15 @@ class Reactor:
             self._notices.say("work", f"something that was left to another thread failed: {error!r}")
         self._poke()
 
-    def _finish(self, connection: Connection, parts: Parts | Parked | None) -> None:
+    def _finish(self, connection: Connection, parts: Parts | Wait | None) -> None:
         """Send an answer that was awaited, and go on with the requests that have arrived meanwhile."""
-        if isinstance(parts, Parked) and not connection.is_closed:
+        if isinstance(parts, Wait) and not connection.is_closed:
             self._await(connection, parts)  # the request is kept, and counted, until that is over
+            if parts.logs:  # which may have changed before anybody watched
+                self._broker.wake(parts)
             return
         self._release(connection)
-        if connection.is_closed or isinstance(parts, Parked):
+        if connection.is_closed or isinstance(parts, Wait):
             return
         connection.is_busy, connection.waits_for = False, None
         if parts is not None:
@@ -440,11 +463,15 @@ class Reactor:
             self._guard(connection, self._try_again, connection, wait, is_over)
 
     def _try_again(self, connection: Connection, wait: Wait, is_over: bool) -> None:
-        parts = wait.retry(is_over)
-        if parts is not None:
+        answer = wait.retry(is_over)
+        if answer is not None:
             del self._waiting[wait]
             self._broker.forget(wait)
-            self._finish(connection, parts)
+            if isinstance(answer, Later):
+                connection.waits_for = None
+                self._work(connection, answer)
+            else:
+                self._finish(connection, answer)
 
     def _expire(self, now: float) -> None:
         deadlines = self._deadlines
@@ -464,6 +491,7 @@ class Reactor:
         self._is_stopping = True
         for connection in self._connections.values():
             connection.socket.close()
+        self.peers.abandon()
         self._acceptor.close()
 
 

@@ -18,7 +18,8 @@ from octavo.broker.broker import Broker
 from octavo.broker.config import METADATA_DIR, Settings, read_node_id, read_settings
 from octavo.broker.listeners import ALL_INTERFACES, Address, read_addresses
 from octavo.broker.wire.api_keys import API_VERSIONS, METADATA
-from octavo.broker.wire.messages import is_flexible
+from octavo.broker.wire.messages import declaration
+from octavo.errors import CannotJoin, InvalidConfig
 from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
@@ -31,7 +32,7 @@ from octavo.server.stderr import to_stderr
 
 _WORKERS: Final = 2  # threads for each kind of work
 _WORKER: Final = "octavo-worker"
-_CHECKPOINT_INTERVAL_MS: Final = 400  # so that a reader of the directory lags less than a second
+_LOOK_S: Final = 0.1
 
 
 class Server:
@@ -55,25 +56,51 @@ class Server:
         self._workers: Final = {
             kind: ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"{_WORKER}-{kind.value}") for kind in Work
         }
-        self.broker: Final = Broker(directory, config, say=say or to_stderr, properties=settings.properties)
-        for sentence in tell_found(directory.reports, directory.ignored):
+        self.broker: Final = Broker(
+            directory,
+            config,
+            say=say or to_stderr,
+            properties=settings.properties,
+            is_member=settings.member is not None,
+        )
+        for sentence in (*settings.warnings, *tell_found(directory.reports, directory.ignored)):
             self.broker.say(sentence)
         self._reactor: Final = Reactor(self.broker, self._listeners, self._workers)
         self._background: Final = Background(
             directory,
             retention_check_interval_ms=config.log_retention_check_interval_ms,
             initial_delay_ms=config.log_initial_task_delay_ms,
-            checkpoint_interval_ms=_CHECKPOINT_INTERVAL_MS,
+            checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
             checkpoint_delay_ms=0,
             compaction=config.log_cleaner_enable,
             map_memory=self.broker.config.log_cleaner_dedupe_buffer_size,
             compaction_backoff_ms=self.broker.config.log_cleaner_backoff_ms,
             on_failure=self.broker.say,
         )
-        self._background.start()
+        self._heartbeats: Heartbeats | None = None
+        self._has_joined: Final = threading.Event()  # a member may serve, or has failed to
+        if settings.member is None:
+            self._background.start()
+            self._reactor.accept()
+        else:
+            from octavo.server.heartbeats import Heartbeats
+            from octavo.server.joining import make_member
+
+            self.broker.member = make_member(
+                self.broker,
+                settings.member,
+                settings.properties,
+                listeners,
+                self._reactor,
+                self._workers,
+                self._background.start,  # not before: by old settings, it could delete what is to be kept
+                self._has_joined.set,
+            )
+            self._heartbeats = Heartbeats(self.broker.member.pulse, self.broker.node_id)
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
         self._workers[Work.APPEND].submit(_load)
-        self._workers[Work.COORDINATE].submit(self.broker.coordinators.load)
+        if settings.member is None:
+            self._workers[Work.COORDINATE].submit(self.broker.coordinators.load)
         self._closing: Final = threading.RLock()  # held by the one who closes
         self._is_closed = False
 
@@ -109,14 +136,45 @@ class Server:
                     self._close()
                     self._is_closed = True
 
+    def wait_until_joined(self, on_wait: Callable[[str], object] | None) -> None:
+        """Wait until the broker is a member of its cluster and may serve. Raises `CannotJoin`.
+
+        on_wait: is told now and then what is waited for. What it raises ends this
+        """
+        member = self.broker.member
+        while member is not None and not self._has_joined.wait(_LOOK_S):
+            if on_wait is not None:
+                on_wait(member.waits_for)
+        if member is not None and member.failure is not None:
+            raise CannotJoin(member.failure)
+
+    def hurry(self) -> None:
+        """Have `close` wait no longer until other brokers lead the partitions of this one. Any thread may call this."""
+        member = self.broker.member
+        if member is not None:
+            self._reactor.call(member.leave_at_once)
+
+    def _leave(self) -> None:
+        """Leave the cluster: have other brokers lead the partitions of this one, if there are any."""
+        member = self.broker.member
+        if member is not None:
+            self._reactor.call(member.begin_shutdown)
+            while self._thread.is_alive() and not member.has_ended.wait(_LOOK_S):
+                pass
+
     def _close(self) -> None:
         """Stop and close everything. If this is interrupted, it can be called again."""
+        self._leave()
         self._reactor.stop()
         self._thread.join()
+        if self._heartbeats is not None:
+            self._heartbeats.stop()
         for workers in self._workers.values():
             workers.shutdown(cancel_futures=True)
         self._background.stop_soon()
         try:
+            if self.broker.member is not None:
+                self.broker.member.note_clean_epoch()
             self.directory.close()
         finally:
             self._background.stop()
@@ -135,7 +193,7 @@ class Server:
 def _load() -> None:
     """Import what the first requests need, while the broker already listens."""
     for api_key in (API_VERSIONS, METADATA):
-        is_flexible(api_key, 0)
+        declaration(api_key, 0, "request")
     prepare()
 
 
@@ -146,8 +204,11 @@ def serve(
     config: Mapping[str, str] | None = None,
     say: Callable[[str], object] | None = None,
     on_progress: OnProgress | None = None,
+    on_wait: Callable[[str], object] | None = None,
 ) -> Server:
     """Serve a data directory to Kafka clients, in threads of this process.
+
+    A broker whose `process.roles` is `broker` is a member of a cluster. This returns when its controller lets it serve.
 
     data: the directory; without one, `log.dirs` of the configuration, or a temporary directory that is removed again
     listen: `HOST:PORT`; without it, `listeners` of the configuration, or a free port of the loopback interface.
@@ -156,9 +217,10 @@ def serve(
     say: called with a sentence when something happens that an operator has to know; without it, that goes to stderr
     on_progress: called with the progress of checking a partition, after an unclean shutdown. What it raises ends the
         start
+    on_wait: called now and then with what a member of a cluster waits for. What it raises ends the start
 
-    Raises `InvalidConfig` and `InvalidInput`, what `DataDirectory.open` raises, and `OSError` if the address cannot be
-    used.
+    Raises `InvalidConfig` and `InvalidInput`, what `DataDirectory.open` raises, `OSError` if the address cannot be
+    used, and `CannotJoin` if the broker cannot be a member of its cluster.
     """
     settings = read_settings({} if config is None else config)
     overrides_by_address(settings.config)
@@ -166,17 +228,25 @@ def serve(
     settings.warnings.extend(warnings)
     node_id = read_node_id(settings.properties)
     folders, temporary = _folders(data, settings)
-    check_metadata(folders)
+    if settings.member is None:
+        check_metadata(folders)
     # Listen first: opening a directory after a crash may take long, and clients that come meanwhile wait their turn.
     listeners: list[Listener] = []
     try:
         listeners += _listen(addresses, settings.config.socket_listen_backlog_size)
-        # Without settings the directory knows best; with them they are those of a broker.
-        directory = DataDirectory.open(
-            folders, broker_config=settings.properties or None, node_id=node_id, on_progress=on_progress
-        )
+        if settings.member is not None:
+            from octavo.server.joining import open_as_member
+
+            directory: DataDirectory = open_as_member(
+                settings, addresses, folders, on_progress, on_wait, say or to_stderr
+            )
+        else:
+            # Without settings the directory knows best; with them they are those of a broker.
+            directory = DataDirectory.open(
+                folders, broker_config=settings.properties or None, node_id=node_id, on_progress=on_progress
+            )
         try:
-            return Server(directory, listeners, settings, say=say, temporary=temporary)
+            server = Server(directory, listeners, settings, say=say, temporary=temporary)
         except BaseException:
             directory.close()
             raise
@@ -186,6 +256,14 @@ def serve(
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         raise
+    if settings.member is not None:
+        try:
+            server.wait_until_joined(on_wait)
+        except BaseException:
+            server.hurry()
+            server.close()
+            raise
+    return server
 
 
 def _folders(data: str | os.PathLike[str] | None, settings: Settings) -> tuple[list[Path], Path | None]:
@@ -197,6 +275,10 @@ def _folders(data: str | os.PathLike[str] | None, settings: Settings) -> tuple[l
     named = named_folders(settings.properties)
     if named:
         return named, None
+    if settings.member is not None:
+        raise InvalidConfig(
+            "log.dirs", None, "a member of a cluster needs one: others count on what it has acknowledged"
+        )
     temporary = Path(tempfile.mkdtemp(prefix="octavo-"))
     return [temporary / "data"], temporary
 
@@ -208,7 +290,7 @@ def _bracketed(host: str) -> str:
 def _listen(addresses: Sequence[Address], backlog: int) -> list[Listener]:
     listeners: list[Listener] = []
     try:
-        for host, port, advertised in addresses:
+        for host, port, advertised, name in addresses:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             try:
                 is_dual = host == "::" and socket.has_dualstack_ipv6()  # all interfaces, as Java takes it
@@ -221,7 +303,7 @@ def _listen(addresses: Sequence[Address], backlog: int) -> list[Listener]:
             told, told_port = advertised or (host, listening.getsockname()[1])
             if told is None or told in ALL_INTERFACES:
                 told = socket.gethostname()
-            listeners.append(Listener(listening, (told, told_port)))
+            listeners.append(Listener(listening, (told, told_port), name))
     except BaseException:
         for listener in listeners:
             listener.socket.close()

@@ -15,5 +15,6 @@ def to_stderr(message: str) -> None:
     with contextlib.suppress(OSError, ValueError):  # it is no file, as in some tests
         if not select.select([], [sys.stderr], [], 0)[1]:
             return
-    sys.stderr.write(f"octavo: {message[:_LONGEST]}\n")  # in one piece: several threads say something
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # it may be a file on the disk that is full
+        sys.stderr.write(f"octavo: {message[:_LONGEST]}\n")  # in one piece: several threads say something
+        sys.stderr.flush()

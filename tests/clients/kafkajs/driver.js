@@ -106,7 +106,7 @@ const calls = {
       }
       consumer.run({ autoCommit: false, eachMessage }).catch(reject)
       consumer.seek({ topic, partition, offset: String(offset) })
-    }).finally(() => consumer.disconnect())
+    }).finally(() => { consumer.disconnect().catch(() => {}) }) // not awaited: its last fetch may wait for long
   },
   async offset_for_time({ topic, partition, timestamp_ms }) {
     const found = await admin.fetchTopicOffsetsByTimestamp(topic, timestamp_ms)

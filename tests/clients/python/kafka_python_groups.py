@@ -70,7 +70,12 @@ class KafkaPythonGroups:
 
     def poll(self, member: int) -> Polled:
         consumer = self.members[member]
-        wait_s = POLL_S if consumer.group_metadata().state is MemberState.STABLE else _JOIN_S
+        wait_s = POLL_S
+        if consumer.group_metadata().state is not MemberState.STABLE:
+            wait_s = _JOIN_S
+            # Nor does it always begin anew: if it joined because of a new topic, and has assigned that as the leader,
+            # it sees no reason any more to join, or to take its assignment.
+            consumer._coordinator.request_rejoin()
         polled = translated(lambda: consumer.poll(int(wait_s * 1000)))
         records = [consumed(record) for each in polled.values() for record in each]
         return Polled(records, frozenset((place.topic, place.partition) for place in consumer.assignment()))

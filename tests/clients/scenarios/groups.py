@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -157,8 +158,8 @@ def _rebalances(stage: Stage, **settings: Any) -> None:
 @feature(
     _GROUP,
     "rebalances under load",
-    "While records are produced members join, leave and are killed: none leaves out a record, or reads again what was "
-    "committed, and in the end all is committed.",
+    "While records are produced, and something of each partition is committed, members join, leave and are killed: "
+    "none leaves out a record, or reads again what was committed, and in the end all is committed.",
 )
 def rebalances(stage: Stage) -> None:
     _rebalances(stage, session_ms=_SHORT_SESSION_MS)
@@ -171,7 +172,10 @@ def consumer_protocol(stage: Stage) -> None:
 
 
 @feature(
-    _GROUP, "consumer protocol under load", "The same joining, leaving and dying under load by the consumer protocol."
+    _GROUP,
+    "consumer protocol under load",
+    "The same joining, leaving and dying under load by the consumer protocol. Where nothing is committed yet a member "
+    "of confluent-kafka may begin a second time when another joins, with Apache Kafka too.",
 )
 def consumer_rebalances(stage: Stage) -> None:
     _rebalances(stage, protocol="consumer")
@@ -181,7 +185,7 @@ def consumer_rebalances(stage: Stage) -> None:
 def consumer_patterns(stage: Stage) -> None:
     stage.new_topic(2)
     for end in ("more", "3", "not"):
-        stage.other.create_topic(f"{stage.name}-{end}", 1, {})
+        replace(stage, name=f"{stage.name}-{end}").new_topic()
     with Team(stage, protocol="consumer", pattern="server") as team:
         member = team.join(topic=rf"{stage.name}(-(more|[0-9]))?")
         team.poll_until_shared(4)

@@ -19,6 +19,7 @@ _INVALID_CONFIG: Final = 40
 @feature(_GROUP, "create a topic", "With partitions and settings; a second time it is TOPIC_ALREADY_EXISTS.")
 def create(stage: Stage) -> None:
     stage.client.create_topic(stage.name, 3, {"retention.ms": "1234567"})
+    stage.await_partitions(3)
     topic = stage.stored_topic()
     assert topic is not None
     assert (len(topic.partitions), topic.config) == (3, {"retention.ms": "1234567"})
@@ -30,20 +31,21 @@ def create(stage: Stage) -> None:
 @feature(_GROUP, "list topics", "All names are told.")
 def list_topics(stage: Stage) -> None:
     topic = stage.new_topic()
-    eventually(lambda: topic in stage.client.list_topics())
+    assert topic in stage.client.list_topics()
     assert f"{topic}-not" not in stage.client.list_topics()
 
 
 @feature(_GROUP, "describe a topic", "How many partitions a topic has is told.")
 def describe(stage: Stage) -> None:
     topic = stage.new_topic(5)
-    eventually(lambda: stage.client.partitions(topic, may_create=True) == 5)
+    assert stage.client.partitions(topic, may_create=True) == 5
 
 
 @feature(_GROUP, "add partitions", "A topic gets more partitions, which take records; fewer is INVALID_PARTITIONS.")
 def add_partitions(stage: Stage) -> None:
     topic = stage.new_topic(1)
     stage.client.add_partitions(topic, 4)
+    stage.await_partitions(4)
     stored = stage.stored_topic()
     assert stored is not None
     assert len(stored.partitions) == 4
@@ -58,6 +60,7 @@ def add_partitions(stage: Stage) -> None:
 def delete(stage: Stage) -> None:
     topic = stage.new_topic()
     stage.client.delete_topic(topic)
+    stage.await_partitions(0)
     assert stage.stored_topic() is None
     with pytest.raises(ClientError) as refused:
         stage.client.delete_topic(topic)
@@ -88,7 +91,7 @@ def no_auto_creation_by_the_broker(stage: Stage) -> None:
     assert stage.client.partitions(stage.name, may_create=True) == 0
     assert stage.stored_topic() is None
     topic = stage.new_topic(2)
-    eventually(lambda: stage.client.partitions(topic, may_create=True) == 2)
+    assert stage.client.partitions(topic, may_create=True) == 2
 
 
 @feature(_GROUP, "describe settings", "All settings of a topic are told, its own and the defaults.")
@@ -109,7 +112,7 @@ def describe_settings(stage: Stage) -> None:
 def replace_settings(stage: Stage) -> None:
     topic = stage.new_topic(retention_ms="1000")
     stage.client.replace_config(topic, {"max.message.bytes": "4321"})
-    assert stage.stored_settings() == {"max.message.bytes": "4321"}
+    eventually(lambda: stage.stored_settings() == {"max.message.bytes": "4321"})
     with pytest.raises(ClientError) as refused:
         stage.client.replace_config(topic, {"max.message.bytes": "many"})
     assert refused.value.code == _INVALID_CONFIG
@@ -119,7 +122,7 @@ def replace_settings(stage: Stage) -> None:
 def change_settings(stage: Stage) -> None:
     topic = stage.new_topic(retention_ms="1000", max_message_bytes="4321")
     stage.client.change_config(topic, {"retention.ms": None, "cleanup.policy": "compact"})
-    assert stage.stored_settings() == {"max.message.bytes": "4321", "cleanup.policy": "compact"}
+    eventually(lambda: stage.stored_settings() == {"max.message.bytes": "4321", "cleanup.policy": "compact"})
     with pytest.raises(ClientError) as refused:
         stage.client.change_config(topic, {"cleanup.policy": "shred"})
     assert refused.value.code == _INVALID_CONFIG

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -138,8 +139,7 @@ def time_outs(stage: Stage) -> None:
 def consume_transform_produce(stage: Stage) -> None:
     stage.new_topic(3)
     values = fill(stage, 12, partitions=3)
-    out = f"{stage.name}-out"
-    stage.other.create_topic(out, 1, {})
+    out = replace(stage, name=f"{stage.name}-out").new_topic()
     with _producer(stage) as producer, Team(stage, read_committed=True) as team:
         for commit in (False, True):
             member = team.join()

@@ -13,7 +13,7 @@ from tests.server.sequences.script import Client, Script
 
 SESSION_MS: Final = 600_000  # runs wait for one another before the restart: nothing may end in that time
 REBALANCE_MS: Final = SESSION_MS
-SHORT_MS: Final = 1_000  # what is meant to end by itself
+SHORT_MS: Final = 2_500  # what is meant to end by itself
 
 
 def subscription(*topics: str, user: str = "") -> bytes:

@@ -9,12 +9,14 @@ from typing import Any, Final, Protocol
 
 from octavo.broker.wire import api_keys as keys
 from octavo.errors import ErrorCode
+from tests.retention import KEPT_FOR_NOW
 from tests.server.sequences.script import PATIENCE_S, Client, Script
 from tests.server.sequences.sequence import Sequence
 
 Trace = list[tuple[str, Any]]
 
 SETTINGS: Final = {
+    **KEPT_FOR_NOW,
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
@@ -30,7 +32,7 @@ SETTINGS: Final = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "50",
 }
 _AT_THE_SAME_TIME: Final = 8
-_LONGEST_S: Final = 60
+_LONGEST_S: Final = 240
 
 
 class Restartable(Protocol):

@@ -20,7 +20,7 @@ from tests.server.conversation import CLOSED, SILENT
 from tests.server.raw import RawClient, header
 from tests.server.sequences.plain import Plain
 
-PATIENCE_S: Final = 10
+PATIENCE_S: Final = 10  # some sequences wait that long for what does not come
 _ASK_AGAIN_S: Final = 0.02
 # What no step is meant to be answered: the coordinators were there before.
 _NOT_READY: Final = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.server.sequences.consumer_member import ConsumerMember
-from tests.server.sequences.member import Admin, Member
+from tests.server.sequences.member import SHORT_MS, Admin, Member
 from tests.server.sequences.producer import Producer
 from tests.server.sequences.script import Script
 from tests.server.sequences.sequence import sequence
@@ -129,7 +129,7 @@ def offsets_are_added_wrongly(s: Script) -> None:
 @sequence(restart_at=1)
 def pending_offsets_of_a_transaction_that_takes_too_long(s: Script) -> None:
     p, admin = Producer(s), Admin(s)
-    p.init(transaction_timeout_ms=1000)
+    p.init(transaction_timeout_ms=SHORT_MS)
     p.commit_offset(5, version=5)
     p.describe_until("CompleteAbort")
     admin.fetch_offsets(stable=True)

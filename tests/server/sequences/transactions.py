@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.server.sequences.member import SHORT_MS
 from tests.server.sequences.producer import Producer
 from tests.server.sequences.script import Script
 from tests.server.sequences.sequence import sequence
@@ -216,7 +217,7 @@ def versions_change(s: Script) -> None:
 @sequence(restart_at=1)
 def a_transaction_takes_too_long(s: Script) -> None:
     p = Producer(s)
-    p.init(transaction_timeout_ms=1000)
+    p.init(transaction_timeout_ms=SHORT_MS)
     p.add(0)
     p.produce("a")
     p.describe_until("CompleteAbort")
@@ -231,7 +232,7 @@ def a_transaction_takes_too_long(s: Script) -> None:
 @sequence(restart_at=1)
 def a_transaction_of_version_2_takes_too_long(s: Script) -> None:
     p = Producer(s)
-    p.init(transaction_timeout_ms=1000)
+    p.init(transaction_timeout_ms=SHORT_MS)
     p.produce("a", version=12)
     p.describe_until("CompleteAbort")
     p.end(commit=True, version=5)

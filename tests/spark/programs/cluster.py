@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,8 @@ from tests.spark.programs.tables import ExecutorKiller, export_and_import, expor
 from tests.spark.programs.writes import Work
 from tests.spark.standalone import cluster
 from tests.unit.spark.topics import write_topic
+
+_ATTEMPTS: Final = 5  # to find an executor that writes
 
 
 def main(log: str, work: str) -> None:
@@ -62,8 +65,13 @@ def ask(spark: SparkSession, log: str, work: str) -> dict[str, object]:
 
 def tables(spark: SparkSession, log: str, work: str) -> dict[str, object]:
     """Export and import, although an executor is killed, and export to a bucket."""
-    with ExecutorKiller() as killer:
-        found = export_and_import(spark, log, work, 16 << 20)
+    for attempt in range(_ATTEMPTS):
+        folder = Path(work, f"tables {attempt}")
+        folder.mkdir()
+        with ExecutorKiller() as killer:
+            found = export_and_import(spark, log, str(folder), 16 << 20)
+        if killer.killed:
+            break
     write_topic(Path(work, "small"), partitions=2, batches=10)
     in_bucket = export_to_a_bucket(spark, f"{work}/small")
     return {**found, "an exporter was killed": killer.killed, "in bucket": in_bucket}

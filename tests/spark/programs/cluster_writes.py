@@ -29,6 +29,8 @@ SETTINGS: Final = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # no task before both executors are there
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
     "spark.executorEnv.PYTHONPATH": str(sessions.ROOT),
     "spark.task.maxFailures": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",  # so that little is under way, and readers have to wait

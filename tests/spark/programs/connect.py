@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from tests.ports import free_port
 from tests.spark import sessions
 from tests.spark.programs.tables import export_and_import
 
@@ -23,8 +24,7 @@ from tests.spark.programs.tables import export_and_import
 @contextmanager
 def server() -> Iterator[str]:
     """The address of a server, for as long as this lasts."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     settings = {
         **sessions.settings(),
         "spark.connect.grpc.binding.address": "127.0.0.1",

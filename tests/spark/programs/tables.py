@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,9 @@ class ExecutorKiller(threading.Thread):
     def run(self) -> None:
         while not self.killed and not self._over.wait(0.002):
             for worker in workers(os.getpid()):
-                if has_open(worker, UNFINISHED):
-                    kill([_executor_of(worker), worker])
+                executor = _executor_of(worker) if has_open(worker, UNFINISHED) else None
+                if executor is not None:
+                    kill([executor, worker])
                     self.killed = True
                     break
 
@@ -77,8 +79,10 @@ class ExecutorKiller(threading.Thread):
         self.join()
 
 
-def _executor_of(worker: int) -> int:
+def _executor_of(worker: int) -> int | None:
+    """The process of a worker's executor; None if the worker has ended meanwhile."""
     for process in ancestors(worker):
-        if b"ExecutorBackend" in Path(f"/proc/{process}/cmdline").read_bytes():
-            return process
-    raise AssertionError(f"the worker {worker} has no executor")
+        with suppress(OSError):
+            if b"ExecutorBackend" in Path(f"/proc/{process}/cmdline").read_bytes():
+                return process
+    return None

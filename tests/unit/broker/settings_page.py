@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from octavo.broker.config import HONOURED
-from octavo.broker.kafka_settings import KAFKA_SETTINGS, PREFIXES
-from octavo.broker.refused_settings import REFUSED, REMOVED, may_be_refused
+from octavo.broker.kafka_settings import KAFKA_SETTINGS, PREFIXES, REMOVED
+from octavo.broker.member.config import MEMBER_NAMES
+from octavo.broker.refused_settings import OF_CONTROLLERS, OF_LISTENERS, REFUSED, may_be_refused
 
 PAGE = Path(__file__).parents[3] / "docs" / "broker-settings.md"
 
@@ -22,10 +23,15 @@ tests.unit.broker.settings_page`.
 
 {honoured}
 
-`process.roles` must be `broker,controller`, and `controller.listener.names` names listeners that are left out.
+`process.roles` is `broker,controller`, for a broker that is alone, or `broker`, for a member of a cluster.
+`controller.listener.names` names listeners that are left out, and that a member must not have.
 `listener.security.protocol.map` must give all others PLAINTEXT. `node.id` (or `broker.id`) is that of a new
 directory; a directory of another node is refused. `metadata.log.dir` is one of `log.dirs`, or a folder in which Kafka
 keeps its metadata already.
+
+A member of a cluster honours these, too; they have no effect for a broker that is alone:
+
+{member}
 
 ## Refused
 
@@ -34,22 +40,26 @@ goes for the settings of single listeners (`listener.name.NAME.ssl.keystore.loca
 
 {refused}
 
-Settings that Kafka 4 has removed are refused, too:
+What Kafka ignores as well is not refused: {of_listeners} have no effect if `listeners` is set, because only
+PLAINTEXT may be the protocol of a listener then, and {of_controllers} if the broker is a member of a cluster, because
+controllers ask policies.
 
-{removed}
-
-Several controllers in `controller.quorum.voters` or `controller.quorum.bootstrap.servers` are refused: the broker is
-a cluster of one.
+A setting that is honoured, but has its value from a provider (`${{PROVIDER:KEY}}` with `config.providers`), is refused.
+So are several controllers in `controller.quorum.voters` or `controller.quorum.bootstrap.servers` for a broker that is
+alone, the role `controller` without `broker`, and `zookeeper.connect` without `process.roles`.
 
 ## Without effect
 
-There is a warning for each. Settings that begin with {prefixes} are among them.
+Warnings name them. Settings that begin with {prefixes} are among them.
 
 {without}
 
-## Unknown
+So are those that Kafka 4 has removed:
 
-Whatever else there may be is an error, which suggests the nearest name.
+{removed}
+
+Names that Kafka does not know have no effect either, as in Kafka. The warning suggests another name if one is very
+similar.
 """
 
 
@@ -57,15 +67,23 @@ def page() -> str:
     refused = {name for name in KAFKA_SETTINGS if may_be_refused(name)}
     return _TEXT.format(
         honoured=_listed(HONOURED),
+        member=_listed(MEMBER_NAMES),
         refused="\n".join(f"- {_shown(name)}: {why}" for name, why in sorted(REFUSED.items())),
         removed=_listed(REMOVED),
+        of_listeners=_sentence(OF_LISTENERS),
+        of_controllers=_sentence(OF_CONTROLLERS),
         prefixes=", ".join(f"`{prefix}`" for prefix in PREFIXES),
-        without=_listed(KAFKA_SETTINGS - HONOURED - refused),
+        without=_listed(KAFKA_SETTINGS - HONOURED - MEMBER_NAMES - refused),
     )
 
 
 def _listed(names: Iterable[str]) -> str:
     return "\n".join(f"- {_shown(name)}" for name in sorted(names))
+
+
+def _sentence(names: Iterable[str]) -> str:
+    *most, last = map(_shown, names)
+    return f"{', '.join(most)} and {last}"
 
 
 def _shown(name: str) -> str:

@@ -15,11 +15,12 @@ from octavo.broker.wire.frames import RequestHeader
 
 class Asking(NamedTuple):
     listener: tuple[str, int]
+    listener_name: str = "PLAINTEXT"
     peer: str = "127.0.0.1"
 
 
 def image() -> ClusterImage:
-    return ClusterImage("cluster", 1, {}, {}, {}, {}, {}, {}, {})
+    return ClusterImage("cluster", {}, {}, {}, {}, {}, {}, {}, {})
 
 
 def request(body: bytes, *, version: int = 12, correlation_id: int = 1, port: int = 9092) -> Request:

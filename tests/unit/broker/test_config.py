@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from octavo.broker.config import read_node_id, read_settings
 from octavo.broker.listeners import Address, read_addresses
 from octavo.errors import InvalidConfig
-from octavo.log.files.properties import read_properties
-
-STOCK = read_properties((Path(__file__).parent / "stock.properties").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -50,43 +45,60 @@ def test_what_would_protect_the_broker_is_refused(name: str, value: str) -> None
     ],
 )
 def test_a_value_that_changes_nothing_is_not_refused(name: str, value: str) -> None:
-    assert read_settings({name: value}).warnings == [f"{name} has no effect"]
+    assert read_settings({name: value}).warnings == [f"settings without effect: {name}"]
 
 
-@pytest.mark.parametrize("name", ["zookeeper.connect", "inter.broker.protocol.version", "log.message.format.version"])
-def test_what_kafka_4_has_removed_is_refused(name: str) -> None:
-    with pytest.raises(InvalidConfig, match=f"^{name}: Kafka 4 has removed it$"):
-        read_settings({name: "3.9"})
+@pytest.mark.parametrize("name", ["ssl.keystore.location", "sasl.enabled.mechanisms", "connections.max.reauth.ms"])
+def test_what_would_protect_listeners_is_not_refused_where_they_are_named(name: str) -> None:
+    """They are judged by their protocols then."""
+    settings = {name: "7", "listeners": "PLAINTEXT://:1"}
+    assert read_settings(settings).warnings == [f"settings without effect: {name}"]
 
 
-def test_an_unknown_name_is_refused_whatever_its_value() -> None:
-    with pytest.raises(InvalidConfig) as caught:
-        read_settings({"num.partitons": "3"})
-    sentence = "num.partitons: Kafka has no broker configuration of this name; is num.partitions meant?"
-    assert str(caught.value) == sentence
+def test_an_authorizer_is_refused_whatever_the_listeners_are() -> None:
+    with pytest.raises(InvalidConfig, match=r"^authorizer.class.name: it would protect the broker"):
+        read_settings({"authorizer.class.name": "Mine", "listeners": "PLAINTEXT://:1"})
+
+
+def test_the_file_of_a_broker_under_zookeeper_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match=r"^zookeeper.connect: Kafka 4 has no ZooKeeper, and process.roles is miss"):
+        read_settings({"broker.id": "1", "zookeeper.connect": "zk:2181"})
+
+
+def test_a_name_that_is_misspelt_is_told_with_the_one_that_may_be_meant() -> None:
+    sentence = "num.partitons has no effect: Kafka has no setting of this name; is num.partitions meant?"
+    assert read_settings({"num.partitons": "3"}).warnings == [sentence]
+
+
+def test_names_without_number_are_all_told() -> None:
+    names = [f"com.example.plugin.number.{number}" for number in range(100)]
+    warnings = read_settings(dict.fromkeys(names, "1")).warnings
+    assert max(map(len, warnings)) < 900
+    assert [name for each in warnings for name in each.split(": ")[1].rstrip(",").split(", ")] == names
+
+
+def test_a_value_that_only_a_provider_knows_is_refused() -> None:
+    providers = {"config.providers": "file,env", "config.providers.env.class": "EnvVarConfigProvider"}
+    with pytest.raises(InvalidConfig, match=r"^log.dirs cannot be .*: providers \(config.providers\) cannot be asked"):
+        read_settings({**providers, "log.dirs": "/data/${env:DISK}"})
+    with pytest.raises(InvalidConfig, match=r"^node.id cannot be .*: providers"):
+        read_settings({**providers, "process.roles": "broker", "node.id": "${file:/etc/id:id}"})
+    assert read_settings({**providers, "com.example.secret": "${file:/etc/secret:key}"}).warnings
+    assert read_settings({"log.dirs": "/data/${env:DISK}"}).properties["log.dirs"] == "/data/${env:DISK}"
 
 
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        (
-            {"process.roles": "broker", "controller.quorum.voters": "1@a:9093"},
-            "only a node that is a cluster of its own",
-        ),
-        ({"process.roles": "controller"}, "only a node that is a cluster of its own"),
-        ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "only a cluster of one node is served"),
-        ({"controller.quorum.bootstrap.servers": "a:9093,b:9093"}, "only a cluster of one node is served"),
+        ({"process.roles": "controller"}, "it must be broker, for a member of a cluster"),
+        ({"process.roles": ""}, "it must be broker, for a member of a cluster"),
+        ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "has no others; is process.roles=broker missing?"),
+        ({"controller.quorum.bootstrap.servers": "a:9093,b:9093"}, "is process.roles=broker missing?"),
     ],
 )
-def test_a_node_of_a_larger_cluster_is_refused(config: dict[str, str], sentence: str) -> None:
+def test_a_controller_of_a_larger_cluster_is_refused(config: dict[str, str], sentence: str) -> None:
     with pytest.raises(InvalidConfig, match=sentence):
         read_settings(config)
-
-
-def test_the_stock_file_of_kafka_is_taken() -> None:
-    settings = read_settings(STOCK)
-    assert read_addresses(None, settings.properties) == ([Address("0.0.0.0", 9092, ("localhost", 9092))], [])
-    assert settings.config.num_partitions == 1
 
 
 def addresses(listen: str | None = None, **config: str) -> tuple[list[Address], list[str]]:
@@ -98,8 +110,8 @@ def test_a_listener_may_have_any_name_that_is_plaintext() -> None:
         "listeners": "Internal://h:1,outer://:2",
         "listener_security_protocol_map": "internal:plaintext,OUTER:PLAINTEXT",
     }
-    assert addresses(**here) == ([Address("h", 1), Address("0.0.0.0", 2)], [])
-    assert addresses(**here, advertised_listeners="INTERNAL://x:9")[0][0] == Address("h", 1, ("x", 9))
+    assert addresses(**here) == ([Address("h", 1, None, "INTERNAL"), Address("0.0.0.0", 2, None, "OUTER")], [])
+    assert addresses(**here, advertised_listeners="INTERNAL://x:9")[0][0] == Address("h", 1, ("x", 9), "INTERNAL")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +137,7 @@ def test_a_listener_that_is_not_served_is_refused(config: dict[str, str], senten
 def test_clients_are_told_the_advertised_address() -> None:
     told = ("broker.example", 9)
     assert addresses(advertised_listeners="plaintext://broker.example:9")[0] == [Address("127.0.0.1", 0, told)]
-    assert addresses("h:1", advertised_listeners="OUT://broker.example:9")[0] == [Address("h", 1, told)]
+    assert addresses("h:1", advertised_listeners="OUT://broker.example:9")[0] == [Address("h", 1, told, "OUT")]
     both = {"listeners": "Plaintext://:1", "advertised_listeners": "PLAINTEXT://broker.example:9"}
     assert addresses("h:1", **both) == ([Address("h", 1, told)], [])
     assert addresses(**both) == ([Address("0.0.0.0", 1, told)], [])

@@ -49,3 +49,16 @@ def test_what_is_forgotten_or_closed_makes_room(sessions: FetchSessions) -> None
     assert sessions.open(request(range(1)), _VERSION) is None
     sessions.close(second.id)
     assert sessions.open(request(range(30)), _VERSION) is not None
+
+
+def test_sessions_of_consumers_make_room_for_replicas() -> None:
+    sessions = FetchSessions(2, lambda: 0.0)
+    first, second = (sessions.open(request(range(3)), _VERSION) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert sessions.open(request(range(3)), _VERSION) is None
+    replicas = [sessions.open(request(range(3))._replace(replica_id=number), _VERSION) for number in range(3)]
+    assert [each is not None for each in replicas] == [True, True, False]
+    for session in (first, second):
+        assert sessions.go_on(request(range(1), session), _VERSION) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert sessions.open(request(range(3)), _VERSION) is None

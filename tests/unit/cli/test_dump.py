@@ -151,7 +151,7 @@ def test_a_reader_that_goes_away_is_no_reason_to_complain(large: Path) -> None:
         assert process.stdout.readline().startswith(b"{")
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=30) == BROKEN_PIPE
+        assert process.wait(timeout=60) == BROKEN_PIPE
 
 
 def test_help_into_a_closed_pipe_is_quiet() -> None:
@@ -181,7 +181,7 @@ def test_an_interrupt_ends_it_quietly(large: Path) -> None:
         process.send_signal(signal.SIGINT)
         process.stdout.read()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=30) == INTERRUPTED
+        assert process.wait(timeout=60) == INTERRUPTED
 
 
 class Terminal(io.StringIO):

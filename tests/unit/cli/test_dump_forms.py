@@ -285,7 +285,7 @@ def at_terminal(arguments: Sequence[str], columns: int, **environment: str) -> s
     os.close(theirs)
     out = b"".join(_until_closed(ours))
     os.close(ours)
-    assert process.wait(timeout=30) == FINE
+    assert process.wait(timeout=60) == FINE
     return out.decode().replace("\r\n", "\n")
 
 

@@ -37,6 +37,18 @@ def test_attributes_and_tables_are_undone() -> None:
     assert group.epoch == 0
 
 
+def test_several_keys_that_are_set_at_once_are_undone() -> None:
+    journal = Journal()
+    table: Table[str, int] = Table(journal)
+    table["a"] = 1
+    mark = journal.mark()
+    table.put_all({"a": 2, "b": 3})
+    assert table == {"a": 2, "b": 3}
+    assert journal.mark() == mark + 2
+    journal.undo(mark)
+    assert table == {"a": 1}
+
+
 def test_what_is_kept_stays() -> None:
     journal = Journal()
     group = Group(journal)

@@ -7,7 +7,7 @@ import signal
 import traceback
 from collections.abc import Callable
 
-LONGEST_S = 60  # a child that hangs is killed
+LONGEST_S = 120  # a child that hangs is killed
 
 
 def run_in_fork(work: Callable[[], object], *, fork: Callable[[], int] = os.fork) -> str:

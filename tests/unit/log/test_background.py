@@ -10,6 +10,7 @@ import pytest
 
 from octavo.log import Background, DataDirectory
 from octavo.records import BatchBuilder
+from tests.unit.effort import effort
 from tests.unit.log.failing import FailingDisk
 from tests.unit.log.logs import SMALL, TIME_MS, make_batch
 
@@ -35,6 +36,19 @@ def test_background_work_is_done_when_it_is_due(tmp_path: Path) -> None:
         assert background.run_once(TIME_MS + 301_050).files_removed == len(done.deleted)
 
 
+def test_logs_with_nothing_due_take_hardly_anything(tmp_path: Path) -> None:
+    def takes(count: int) -> tuple[int, int]:
+        with DataDirectory.open(tmp_path / str(count), clock=lambda: TIME_MS) as data:
+            data.create_topic("events", count)
+            background = Background(data, clock=lambda: TIME_MS, compaction=False)
+            data.write_checkpoints()
+            return effort(background.run_once), effort(data.write_checkpoints)
+
+    few, many = takes(10), takes(30)
+    assert many[0] - few[0] < 20 * 150
+    assert many[1] - few[1] < 20 * 75
+
+
 def test_a_thread_does_it_too(tmp_path: Path) -> None:
     flushed = threading.Event()
     with DataDirectory.open(tmp_path) as data:
@@ -43,7 +57,7 @@ def test_a_thread_does_it_too(tmp_path: Path) -> None:
         log.append(make_batch())
         with Background(data) as background:
             background.start(0.001)
-            for _ in range(1000):
+            for _ in range(6000):
                 if log.recovery_point == 1:
                     flushed.set()
                     break
@@ -111,7 +125,7 @@ def test_the_thread_goes_on_whatever_happens(tmp_path: Path, monkeypatch: pytest
         background = Background(data, initial_delay_ms=0)
         assert background.last_error is None
         background.start(0.001)
-        assert again.wait(10)
+        assert again.wait(60)
         monkeypatch.undo()
         background.stop()
         assert background.last_error is error
@@ -156,7 +170,7 @@ def test_a_task_that_fails_again_and_again_is_told_once(tmp_path: Path, monkeypa
         told: list[str] = []
         background = Background(data, initial_delay_ms=0, checkpoint_interval_ms=1, on_failure=told.append)
         background.start(0.001)
-        assert over.wait(10)
+        assert over.wait(60)
         background.stop()
         tried = "work in the background failed, and is tried again"
         assert told == [f"{tried}: no room", f"{tried}: no disk"]

@@ -79,7 +79,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     if child == 0:
         in_child = threading.Event()
         threads.run_soon(in_child.set)
-        os._exit(0 if in_child.wait(30) else 1)
+        os._exit(0 if in_child.wait(60) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -94,7 +94,7 @@ def test_no_interrupt_leaves_the_lock_taken(monkeypatch: pytest.MonkeyPatch) -> 
         finally:
             gc.enable()
         taken: list[bool] = []
-        other = threading.Thread(target=lambda: taken.append(threads._lock.acquire(timeout=5)))  # noqa: B023 - it ends
+        other = threading.Thread(target=lambda: taken.append(threads._lock.acquire(timeout=60)))  # noqa: B023 - it ends
         other.start()
         other.join()
         assert taken == [True], number

@@ -49,7 +49,7 @@ def test_threads_read_and_write_without_disturbing_each_other() -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         found = [pool.submit(round_trip, data, codec, True) for data, codec in work]
         for future, right in zip(found, expected, strict=True):
-            assert future.result(timeout=120) == right
+            assert future.result(timeout=300) == right
 
 
 @pytest.mark.parametrize("mode", ["auto", "compiled"])

@@ -11,9 +11,11 @@ from uuid import UUID
 import pytest
 
 from octavo.errors import BadLength, BadRecord, FormatError, InvalidInput, Unsupported
+from octavo.schemas.consumer_offsets.offset_records import VERSION, Offset, write_offset_records
 from octavo.schemas.consumer_offsets.offsets import OffsetCommitKey, OffsetCommitValue, read_offset_key
 from octavo.schemas.consumer_offsets.serde import KINDS as GROUP_KINDS
 from octavo.schemas.consumer_offsets.serde import read_group_key
+from octavo.schemas.primitives import NO_UUID
 from octavo.schemas.share_group_state import KINDS as SHARE_KINDS
 from octavo.schemas.transaction_state import KINDS as TRANSACTION_KINDS
 from octavo.schemas.transaction_state import (
@@ -186,3 +188,41 @@ def test_no_cut_and_no_flipped_byte_raises_anything_else(kinds: Mapping[int, typ
                     read_value_of(key, data)
             with suppress(FormatError):
                 read_any_key(kinds, key_data[: random.randrange(len(key_data))])
+
+
+def test_committed_offsets_that_are_written_by_hand_have_the_bytes_of_the_definitions() -> None:
+    topic_id = UUID(int=5)
+    offsets = [
+        (topic, number, 1 << number, number - 1, metadata, each)
+        for topic in ("", "t", "\N{EURO SIGN}" * 50)
+        for number, metadata in enumerate(("", "note", "", "\N{EURO SIGN}" * 100))
+        for each in (NO_UUID, topic_id)
+    ]
+    expected = [
+        (
+            write_key(OffsetCommitKey(group="g", topic=topic, partition=partition)),
+            write_value(
+                OffsetCommitValue(
+                    offset=offset, leader_epoch=epoch, metadata=metadata, commit_timestamp=9, topic_id=each
+                ),
+                VERSION,
+            ),
+        )
+        for topic, partition, offset, epoch, metadata, each in offsets
+    ]
+    assert write_offset_records("g", offsets, 9) == expected
+
+
+@pytest.mark.parametrize(
+    "offset",
+    [
+        ("t" * 40_000, 0, 0, 0, "", NO_UUID),
+        ("t", 1 << 31, 0, 0, "", NO_UUID),
+        ("t", 0, 1 << 63, 0, "", NO_UUID),
+        ("t", 0, 0, 1 << 31, "note", NO_UUID),
+        ("t", 0, 0, 0, "m" * 40_000, NO_UUID),
+    ],
+)
+def test_a_committed_offset_that_has_no_place_in_its_record_is_refused(offset: Offset) -> None:
+    with pytest.raises(InvalidInput):
+        write_offset_records("g", [offset], 9)

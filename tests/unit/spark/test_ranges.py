@@ -214,7 +214,7 @@ def test_a_high_watermark_that_is_newer_than_the_end_that_was_seen_is_no_loss(
 
 def test_partitions_are_looked_at_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_topic(tmp_path, partitions=4, batches=1)
-    together = threading.Barrier(4, timeout=20)
+    together = threading.Barrier(4, timeout=60)
     open_replica = Replica.open
 
     def open_with_others(replica: Replica, checkpoints: WatchedCheckpoints | None = None) -> WatchedLog:
@@ -230,7 +230,7 @@ def test_of_several_errors_the_first_in_order_is_raised() -> None:
 
     def fail(number: int) -> int:
         if number == 1:
-            assert second_failed.wait(20)
+            assert second_failed.wait(60)
         if number == 2:
             second_failed.set()
         raise InvalidInput(f"{number}")

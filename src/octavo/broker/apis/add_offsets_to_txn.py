@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from octavo.broker.answers import Answer, Later, Parked, Parts
+from octavo.broker.answers import Answer, Later, Parts, Wait
+from octavo.broker.member.elsewhere import CoordinatorsElsewhere
 from octavo.broker.request import Request
 from octavo.broker.transactions import fenced_before
 from octavo.broker.wire.api_keys import ADD_OFFSETS_TO_TXN
@@ -32,6 +33,9 @@ def add_offsets_to_txn(broker: Broker, request: Request) -> Answer:
         content = {"throttle_time_ms": 0, "error_code": fenced_before(version, _FENCED_SINCE, code)}
         return [write_response(ADD_OFFSETS_TO_TXN, version, content)]
 
+    if isinstance(coordinators, CoordinatorsElsewhere):
+        return write(coordinators.transaction_error(asked.transactional_id))
+
     def add() -> Answer:
         partition = coordinators.find_group_partition(asked.group_id)
         if partition is None:
@@ -44,12 +48,12 @@ def add_offsets_to_txn(broker: Broker, request: Request) -> Answer:
             lambda code: code,
         )
 
-    def create_and_add() -> Parts | Parked | None:
+    def create_and_add() -> Parts | Wait | None:
         coordinators.create_topic(CONSUMER_OFFSETS)
         answer = add()
         if isinstance(answer, Later):
             return answer.work()
-        assert answer is None or isinstance(answer, list | Parked)
+        assert answer is None or isinstance(answer, list | Wait)
         return answer
 
     # Clients ask this before they look for the coordinator of the group, and Kafka need not have the topic for it.

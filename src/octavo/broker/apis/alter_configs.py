@@ -72,6 +72,18 @@ def _answer(broker: Broker, request: Request, api_key: int) -> Later:
 
 def _change(broker: Broker, asked: Struct, *, is_incremental: bool, only_check: bool) -> None:
     """Change one resource. Raises `Refused`."""
+    name = checked_name(broker, asked, is_incremental=is_incremental)
+    if name is not None:
+        changes = changes_of(broker, asked, name, is_incremental=is_incremental)
+        if not only_check:
+            _keep(broker, asked.resource_type, name, changes)
+
+
+def checked_name(broker: Broker, asked: Struct, *, is_incremental: bool) -> str | None:
+    """Check that there are such resources, and return the name of one in the metadata; None if it is not in them.
+
+    Raises `Refused`.
+    """
     if any(count > 1 for count in Counter(each.name for each in asked.configs).values()):
         raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [
@@ -86,9 +98,15 @@ def _change(broker: Broker, asked: Struct, *, is_incremental: bool, only_check: 
         name = broker_resource(broker, name)
     elif kind == ResourceType.BROKER_LOGGER and is_incremental:
         _refuse_logger(broker, asked)
-        return
+        return None
     elif kind not in (ResourceType.TOPIC, *_CHECKS):
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+    return str(name)
+
+
+def changes_of(broker: Broker, asked: Struct, name: str, *, is_incremental: bool) -> Changes:
+    """Return what is to be changed of a resource. Raises `Refused` if it cannot have that."""
+    kind = asked.resource_type
     present = _present(broker, kind, name)
     changes: Changes = dict.fromkeys(present)
     if is_incremental:
@@ -97,8 +115,7 @@ def _change(broker: Broker, asked: Struct, *, is_incremental: bool, only_check: 
         changes |= {each.name: each.value for each in asked.configs}
     config = {key: value for key, value in {**present, **changes}.items() if value is not None}
     _check(broker, kind, name, config)
-    if not only_check:
-        _keep(broker, kind, name, changes)
+    return changes
 
 
 def _present(broker: Broker, kind: int, name: str) -> Mapping[str, str]:

@@ -50,7 +50,7 @@ def _error(broker: Broker, topic: str, number: int, folder: Path | None) -> int:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if folder is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
-    led = broker.led_log(topic, number)
-    if isinstance(led, int):
-        return led
-    return 0 if led.log.folder.parent == folder else ErrorCode.POLICY_VIOLATION
+    log = broker.replica_log(topic, number)
+    if isinstance(log, int):
+        return ErrorCode.REPLICA_NOT_AVAILABLE if log == ErrorCode.NOT_LEADER_OR_FOLLOWER else log
+    return 0 if log.folder.parent == folder else ErrorCode.POLICY_VIOLATION

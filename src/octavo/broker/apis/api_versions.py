@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.answers import Parts
+from octavo.broker.features import MEMBER_FEATURES, SUPPORTED_FEATURES
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import API_VERSIONS, APIS
 from octavo.broker.wire.messages import write_response
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 _NAMES_ITSELF: Final = 3  # the first version in which clients tell their name and version
 _NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _ZERO_MINIMUM: Final = 4  # the first version that lists features whose lowest level is 0
-
-# The levels of each feature that Kafka 4.3 supports, as far as they concern what is served here.
-SUPPORTED_FEATURES: Final = {"group.version": (0, 1), "metadata.version": (7, 30), "transaction.version": (0, 2)}
 
 
 def api_versions(broker: Broker, request: Request) -> Parts:
@@ -42,7 +40,7 @@ def api_versions(broker: Broker, request: Request) -> Parts:
         if not (_NAME.fullmatch(asked.client_software_name) and _NAME.fullmatch(asked.client_software_version)):
             refused = {"error_code": ErrorCode.INVALID_REQUEST, "api_keys": [], "throttle_time_ms": 0}
             return [write_response(API_VERSIONS, version, refused)]
-    features = broker.image.features
+    supported = SUPPORTED_FEATURES if broker.controller is None else MEMBER_FEATURES
     return [
         write_response(
             API_VERSIONS,
@@ -50,21 +48,30 @@ def api_versions(broker: Broker, request: Request) -> Parts:
             {
                 "error_code": ErrorCode.NONE,
                 "api_keys": [
-                    {"api_key": key, "min_version": api.listed_from, "max_version": api.last}
-                    for key, api in sorted(APIS.items())
+                    {"api_key": key, "min_version": lowest, "max_version": highest}
+                    for key, (lowest, highest) in _served(broker).items()
                 ],
                 "throttle_time_ms": 0,
                 "supported_features": [
                     {"name": name, "min_version": lowest, "max_version": highest}
-                    for name, (lowest, highest) in SUPPORTED_FEATURES.items()
+                    for name, (lowest, highest) in supported.items()
                     if lowest or version >= _ZERO_MINIMUM
                 ],
                 "finalized_features_epoch": broker.features_epoch,
                 "finalized_features": [
                     {"name": name, "max_version_level": level, "min_version_level": level}
-                    for name, level in features.items()
-                    if name in SUPPORTED_FEATURES
+                    for name, level in broker.image.features.items()
+                    if name in supported
                 ],
             },
         )
     ]
+
+
+def _served(broker: Broker) -> dict[int, tuple[int, int]]:
+    """Return the versions of each API that are served. What the controller answers, it has to serve, too."""
+    served = {key: (api.listed_from, api.last) for key, api in sorted(broker.apis.items())}
+    if broker.controller is not None:
+        for key, (lowest, highest) in broker.controller.forwarding.versions().items():
+            served[key] = max(served[key][0], lowest), min(served[key][1], highest)
+    return {key: (lowest, highest) for key, (lowest, highest) in served.items() if lowest <= highest}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Parts
-from octavo.broker.apis.metadata import CLUSTER_OPERATIONS, NOT_ASKED
+from octavo.broker.apis.metadata import CLUSTER_OPERATIONS, NOT_ASKED, controller_id
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DESCRIBE_CLUSTER
 from octavo.broker.wire.messages import write_response
@@ -44,10 +44,17 @@ def describe_cluster(broker: Broker, request: Request) -> Parts:
         content["error_message"] = f"Unsupported endpoint type {asked.endpoint_type}"
     else:
         content["cluster_id"] = broker.image.cluster_id
-        content["controller_id"] = broker.image.controller_id
+        content["controller_id"] = controller_id(broker.image)
         content["brokers"] = [
-            {"broker_id": node.id, "host": node.host, "port": node.port, "rack": node.rack, "is_fenced": False}
-            for node in broker.nodes_for(request.client)
+            {
+                "broker_id": node.id,
+                "host": node.host,
+                "port": node.port,
+                "rack": node.rack,
+                "is_fenced": node.is_fenced,
+            }
+            for node in broker.listener_for(request.client).nodes.values()
+            if asked.include_fenced_brokers or not node.is_fenced
         ]
         if asked.include_cluster_authorized_operations:
             content["cluster_authorized_operations"] = CLUSTER_OPERATIONS

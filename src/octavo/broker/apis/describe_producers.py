@@ -39,12 +39,12 @@ def _one(broker: Broker, name: str, number: int) -> dict[str, Any]:
     problem = name_problem(name)
     if problem is not None:
         return content | {"error_code": ErrorCode.INVALID_TOPIC_EXCEPTION, "error_message": problem}
-    found = broker.led_log(name, number)
-    if isinstance(found, int):
+    log = broker.replica_log(name, number)
+    if isinstance(log, int):
         why = None if name in broker.image.topics else "This server does not host this topic-partition."
-        return content | {"error_code": found, "error_message": why}
-    with found.log.lock:
-        entries = list(found.log.producers.entries.items())
+        return content | {"error_code": log, "error_message": why}
+    with log.lock:
+        entries = list(log.producers.entries.items())
     content["active_producers"] = [
         {
             "producer_id": producer_id,

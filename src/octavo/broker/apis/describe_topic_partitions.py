@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from octavo.broker.answers import Parts
 from octavo.broker.apis.metadata import TOPIC_OPERATIONS, partition_content
-from octavo.broker.cluster_image import TopicImage
+from octavo.broker.cluster_image import ListenerImage, TopicImage
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DESCRIBE_TOPIC_PARTITIONS
 from octavo.broker.wire.messages import write_response
 from octavo.errors import ErrorCode
-from octavo.log.names import topic_name_problem
+from octavo.log.names import is_internal_topic, topic_name_problem
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -22,6 +22,7 @@ def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
     """Answer a DescribeTopicPartitions request."""
     asked = request.read()
     topics = broker.image.topics
+    listener = broker.listener_for(request.client)
     names = sorted({topic.name for topic in asked.topics}) if asked.topics else sorted(topics)
     cursor = asked.cursor
     if cursor is None and "" in names:  # Kafka takes it for the topic of the cursor, and fails
@@ -36,16 +37,15 @@ def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
     found: list[dict[str, Any]] = []
     next_cursor = None
     for name in names:
-        topic = topics.get(name)
-        if topic is None:
-            if asked.topics:
-                found.append(_missing(name))
-            continue
-        if left == 0:
+        if left == 0:  # the cursor may name a topic that does not exist
             next_cursor = {"topic_name": name, "partition_index": 0}
             break
+        topic = topics.get(name)
+        if topic is None:
+            found.append(_missing(name))
+            continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
-        content, behind = _topic(topic, first, left)
+        content, behind = _topic(topic, listener, first, left)
         found.append(content)
         left -= len(content["partitions"])
         if behind < len(topic.partitions):
@@ -59,7 +59,7 @@ def _answer(request: Request, topics: list[dict[str, Any]], next_cursor: dict[st
     return [write_response(DESCRIBE_TOPIC_PARTITIONS, request.version, content)]
 
 
-def _topic(topic: TopicImage, first: int, left: int) -> tuple[dict[str, Any], int]:
+def _topic(topic: TopicImage, listener: ListenerImage, first: int, left: int) -> tuple[dict[str, Any], int]:
     """Return a topic with at most `left` of its partitions, from `first` on, and the first that is left out."""
     chosen = list(topic.partitions.values())[first : first + left]
     return {
@@ -68,7 +68,12 @@ def _topic(topic: TopicImage, first: int, left: int) -> tuple[dict[str, Any], in
         "topic_id": topic.id,
         "is_internal": topic.is_internal,
         "partitions": [
-            partition_content(each) | {"eligible_leader_replicas": (), "last_known_elr": ()} for each in chosen
+            partition_content(each, listener)
+            | {
+                "eligible_leader_replicas": each.eligible_leader_replicas,
+                "last_known_elr": each.last_known_elr,
+            }
+            for each in chosen
         ],
         "topic_authorized_operations": TOPIC_OPERATIONS,
     }, first + len(chosen)
@@ -80,7 +85,7 @@ def _missing(name: str) -> dict[str, Any]:
         "error_code": ErrorCode.INVALID_TOPIC_EXCEPTION if is_bad else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         "name": name,
         "topic_id": bytes(16),
-        "is_internal": False,
+        "is_internal": is_internal_topic(name),
         "partitions": [],
         "topic_authorized_operations": TOPIC_OPERATIONS,
     }

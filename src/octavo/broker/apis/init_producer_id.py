@@ -33,6 +33,12 @@ def init_producer_id(broker: Broker, request: Request) -> Answer:
     if asked.transactional_id is not None:
         return _init(broker, asked, version)
 
+    if broker.controller is not None:
+        producer_id = broker.controller.producer_ids.take()
+        if producer_id is None:
+            return _answer(version, error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return _answer(version, producer_id=producer_id, producer_epoch=0)
+
     def allocate() -> Parts:
         try:
             return _answer(version, producer_id=broker.next_producer_id(), producer_epoch=0)

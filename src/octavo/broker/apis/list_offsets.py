@@ -1,13 +1,15 @@
 """ListOffsets (2): the offsets of partitions by time, or by one of the special timestamps.
 
 Special timestamps: -1 latest, -2 earliest, -3 (version 7) largest timestamp, -4 (8) earliest local, -5 (9) latest
-tiered, -6 (11) earliest that is still to be uploaded. Without remote storage the last two are unknown. Versions: 4 has
-leader epochs, 6 is flexible.
+tiered, -6 (11) earliest that is still to be uploaded. Without remote storage the last two are unknown. Replicas are
+told of everything up to the end of the log, and those who debug may ask followers. Versions: 4 has leader epochs, 6 is
+flexible.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts, Work
@@ -22,13 +24,16 @@ from octavo.log.log import Log
 from octavo.log.view import Isolation
 
 if TYPE_CHECKING:
-    from octavo.broker.broker import Broker
+    from octavo.broker.broker import Broker, LedLog
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _LARGEST: Final = -3
 _EARLIEST_LOCAL: Final = -4
 _SINCE: Final = {_LARGEST: 7, _EARLIEST_LOCAL: 8, -5: 9, -6: 11}  # the first version of each special timestamp
+_CONSUMER: Final = -1  # ids of replicas that are none
+_DEBUGGING: Final = -2
+_NOT_AVAILABLE_FROM: Final = 5  # the first version whose clients know OFFSET_NOT_AVAILABLE
 ISOLATIONS: Final = {0: Isolation.HIGH_WATERMARK, 1: Isolation.READ_COMMITTED}
 
 
@@ -36,6 +41,8 @@ def list_offsets(broker: Broker, request: Request) -> Parts | Later:
     """Answer a ListOffsets request. Another thread does it if batches have to be read and decompressed."""
     asked, version = request.read(), request.version
     isolation = isolation_for(asked.isolation_level)
+    if asked.replica_id != _CONSUMER:
+        isolation = Isolation.LOG_END
     if any(_is_looked_up(each.timestamp) for topic in asked.topics for each in topic.partitions):
         return Later(lambda: _answer(broker, version, asked, isolation), Work.QUERY)
     return _answer(broker, version, asked, isolation)
@@ -53,7 +60,8 @@ def _answer(broker: Broker, version: int, asked: Struct, isolation: Isolation) -
     found: dict[str, list[dict[str, Any]]] = {}
     for key, each in several.items():
         refused = _failed(each, ErrorCode.INVALID_REQUEST) if key in twice else None
-        result = refused or _one(broker, version, key[0], each, isolation)
+        find = broker.readable_log if asked.replica_id == _DEBUGGING else broker.led_log
+        result = refused or _one(broker, version, find, key[0], each, isolation)
         found.setdefault(key[0], []).append(result)
     topics = [{"name": name, "partitions": partitions} for name, partitions in found.items()]
     return [write_response(LIST_OFFSETS, version, {"throttle_time_ms": 0, "topics": topics})]
@@ -66,11 +74,18 @@ def isolation_for(level: int) -> Isolation:
     return ISOLATIONS[level]
 
 
-def _one(broker: Broker, version: int, topic: str, asked: Struct, isolation: Isolation) -> dict[str, Any]:
+def _one(
+    broker: Broker,
+    version: int,
+    find: Callable[[str, int, int], LedLog | int],
+    topic: str,
+    asked: Struct,
+    isolation: Isolation,
+) -> dict[str, Any]:
     timestamp_ms = asked.timestamp
     if timestamp_ms < _EARLIEST and version < _SINCE.get(timestamp_ms, 1 << 15):
         return _failed(asked, ErrorCode.UNSUPPORTED_VERSION)
-    found = broker.led_log(topic, asked.partition_index, asked.current_leader_epoch)
+    found = find(topic, asked.partition_index, asked.current_leader_epoch)
     if isinstance(found, int):
         return _failed(asked, found)
     try:
@@ -80,6 +95,9 @@ def _one(broker: Broker, version: int, topic: str, asked: Struct, isolation: Iso
     except (FormatError, OSError) as error:
         broker.say(f"{found.log.partition}: timestamps could not be read: {error}")
         return _failed(asked, error_code(error))
+    if isolation is not Isolation.LOG_END and _is_uncertain(found, asked.timestamp, offset):
+        is_known = version >= _NOT_AVAILABLE_FROM
+        return _failed(asked, ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE)
     return {
         "partition_index": asked.partition_index,
         "error_code": 0,
@@ -92,8 +110,7 @@ def _one(broker: Broker, version: int, topic: str, asked: Struct, isolation: Iso
 def _lookup(log: Log, timestamp_ms: int, isolation: Isolation) -> tuple[int, int, int]:
     """Return the offset for a timestamp, its timestamp and its leader epoch; -1 for each where there is none."""
     if timestamp_ms == _LATEST:
-        end = log.last_stable_offset if isolation is Isolation.READ_COMMITTED else log.high_watermark
-        return end, -1, log.leader_epoch
+        return _end(log, isolation), -1, log.leader_epoch
     if timestamp_ms in (_EARLIEST, _EARLIEST_LOCAL):
         return log.start_offset, -1, epoch_of_start(log)
     if timestamp_ms == _LARGEST:
@@ -103,6 +120,19 @@ def _lookup(log: Log, timestamp_ms: int, isolation: Isolation) -> tuple[int, int
     else:
         found = log.offset_for_timestamp(timestamp_ms, isolation=isolation)
     return (-1, -1, -1) if found is None else (found.offset, found.timestamp_ms, found.leader_epoch)
+
+
+def _end(log: Log, isolation: Isolation) -> int:
+    if isolation is Isolation.LOG_END:
+        return log.end_offset
+    return log.last_stable_offset if isolation is Isolation.READ_COMMITTED else log.high_watermark
+
+
+def _is_uncertain(found: LedLog, timestamp_ms: int, offset: int) -> bool:
+    """Return whether the leader before may have shown more than this new one can answer for yet."""
+    if found.led is None or not found.led.state.has_old_high_watermark:
+        return False
+    return timestamp_ms == _LATEST or (offset < 0 and timestamp_ms not in (_EARLIEST, _EARLIEST_LOCAL))
 
 
 def _failed(asked: Struct, error: int) -> dict[str, Any]:

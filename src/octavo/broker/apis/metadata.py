@@ -2,22 +2,29 @@
 
 All topics are asked for by null, in version 0 by an empty list. Versions: 4 says whether a missing topic may be
 created, 9 is flexible, 10 has topic ids in answers, 12 in requests. A topic that is created on the way is in the answer
-at once; Kafka's answer is UNKNOWN_TOPIC_OR_PARTITION, and clients ask again.
+at once; Kafka's answer is UNKNOWN_TOPIC_OR_PARTITION, and clients ask again. That of a member of a cluster is, too.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
-from octavo.broker.cluster_image import INTERNAL_TOPICS, ClusterImage, PartitionImage, TopicImage
+from octavo.broker.cluster_image import (
+    NO_LEADER,
+    ClusterImage,
+    ListenerImage,
+    PartitionImage,
+    TopicImage,
+)
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import METADATA
 from octavo.broker.wire.messages import Struct, write_response
 from octavo.errors import ErrorCode, OctavoError, TopicExists
-from octavo.log.names import topic_name_problem
+from octavo.log.names import is_internal_topic, topic_name_problem
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -26,6 +33,8 @@ NOT_ASKED: Final = -0x80000000
 TOPIC_OPERATIONS: Final = 3576  # everything that can be done with a topic, as bits
 CLUSTER_OPERATIONS: Final = 8096
 _NO_ID: Final = bytes(16)
+_OFFLINE: Final = 1  # the first version whose clients know that brokers of replicas may be missing
+_LISTENERS: Final = 6  # the first version whose clients know LISTENER_NOT_FOUND
 _IDS: Final = 12  # the first version that may ask for topics by their ids
 
 
@@ -43,7 +52,9 @@ def metadata(broker: Broker, request: Request) -> Parts | Later:
         found = [(topic, 0) for topic in image.topics.values()]
     else:
         missing = _to_create(broker, asked)
-        if missing:
+        if missing and broker.controller is not None:
+            broker.controller.topics.create(missing, request)
+        elif missing:
             return Later(lambda: _create(broker, request, asked, missing))
         found = _found(image, request.version, asked.topics)
     answer = _answer(broker, request, asked, found)
@@ -101,16 +112,18 @@ def _answer(
     broker: Broker, request: Request, asked: Struct, topics: Iterable[tuple[TopicImage | Struct, int]]
 ) -> Parts:
     image = broker.image
+    listener = broker.listener_for(request.client)
     content = {
         "throttle_time_ms": 0,
         "brokers": [
-            {"node_id": node.id, "host": node.host, "port": node.port, "rack": node.rack}
-            for node in broker.nodes_for(request.client)
+            {"node_id": node.id, "host": node.host, "port": node.port, "rack": node.rack} for node in listener.alive
         ],
         "cluster_id": image.cluster_id,
-        "controller_id": image.controller_id,
+        "controller_id": controller_id(image),
         "topics": [
-            _topic(topic, asked) if isinstance(topic, TopicImage) else _missing(topic, error, asked)
+            _topic(topic, asked, listener, request.version, image)
+            if isinstance(topic, TopicImage)
+            else _missing(topic, error, asked)
             for topic, error in topics
         ],
         "cluster_authorized_operations": (
@@ -121,28 +134,60 @@ def _answer(
     return [write_response(METADATA, request.version, content)]
 
 
-def _topic(topic: TopicImage, asked: Struct) -> dict[str, Any]:
+def controller_id(image: ClusterImage) -> int:
+    """Return whom clients may take for the controller: any broker, because each knows whom to ask."""
+    alive = [node.id for node in image.nodes.values() if not node.is_fenced]
+    return random.choice(alive) if alive else NO_LEADER
+
+
+def _topic(
+    topic: TopicImage, asked: Struct, listener: ListenerImage, version: int, image: ClusterImage
+) -> dict[str, Any]:
+    if version < _OFFLINE:
+        partitions = [_old_partition(each, listener) for each in topic.partitions.values()]
+    else:
+        partitions = [_partition(each, listener, version, image) for each in topic.partitions.values()]
     return {
         "error_code": 0,
         "name": topic.name,
         "topic_id": topic.id,
         "is_internal": topic.is_internal,
-        "partitions": [partition_content(each) for each in topic.partitions.values()],
+        "partitions": partitions,
         "topic_authorized_operations": (TOPIC_OPERATIONS if asked.include_topic_authorized_operations else NOT_ASKED),
     }
 
 
-def partition_content(each: PartitionImage) -> dict[str, Any]:
+def partition_content(each: PartitionImage, listener: ListenerImage) -> dict[str, Any]:
     """Return a partition as Metadata and DescribeTopicPartitions have it."""
     return {
         "error_code": 0,
         "partition_index": each.partition,
-        "leader_id": each.leader,
+        "leader_id": each.leader if each.leader in listener.nodes else NO_LEADER,
         "leader_epoch": each.leader_epoch,
         "replica_nodes": each.replicas,
         "isr_nodes": each.isr,
-        "offline_replicas": (),
+        "offline_replicas": listener.offline_replicas(each),
     }
+
+
+def _partition(each: PartitionImage, listener: ListenerImage, version: int, image: ClusterImage) -> dict[str, Any]:
+    content = partition_content(each, listener)
+    if content["leader_id"] == NO_LEADER:
+        is_elsewhere = version >= _LISTENERS and each.leader in image.nodes
+        content["error_code"] = ErrorCode.LISTENER_NOT_FOUND if is_elsewhere else ErrorCode.LEADER_NOT_AVAILABLE
+    return content
+
+
+def _old_partition(each: PartitionImage, listener: ListenerImage) -> dict[str, Any]:
+    """Return a partition for version 0, whose clients do not expect replicas that are not among the brokers."""
+    content = partition_content(each, listener)
+    content["replica_nodes"] = [node for node in each.replicas if node in listener.online]
+    content["isr_nodes"] = [node for node in each.isr if node in listener.online]
+    if content["leader_id"] == NO_LEADER:
+        content["error_code"] = ErrorCode.LEADER_NOT_AVAILABLE
+    elif len(content["replica_nodes"]) < len(each.replicas) or len(content["isr_nodes"]) < len(each.isr):
+        content["error_code"] = ErrorCode.REPLICA_NOT_AVAILABLE
+    return content
 
 
 def _missing(wanted: Struct, error: int, asked: Struct) -> dict[str, Any]:
@@ -151,7 +196,7 @@ def _missing(wanted: Struct, error: int, asked: Struct) -> dict[str, Any]:
         "error_code": error,
         "name": wanted.name,
         "topic_id": wanted.topic_id,
-        "is_internal": wanted.name in INTERNAL_TOPICS,
+        "is_internal": is_internal_topic(wanted.name),
         "partitions": [],
         "topic_authorized_operations": TOPIC_OPERATIONS if tells_operations else NOT_ASKED,
     }

@@ -6,17 +6,25 @@ transactions, 8 is for several groups, 9 is also for groups of the consumer prot
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from octavo.broker.answers import Later, Parts
 from octavo.broker.repetition import refuse_repetition
 from octavo.broker.request import Request
-from octavo.broker.wire.api_keys import OFFSET_FETCH
-from octavo.broker.wire.messages import Struct, write_response
-from octavo.coordinator.groups.requests import FetchAnswer, FetchedOffset, FetchRequest
+from octavo.broker.wire.messages import Struct
+from octavo.broker.wire.offset_fetch import (
+    GROUPS,
+    TOPIC_IDS,
+    WHOLE_ERROR,
+    GroupOffsets,
+    PartitionOffset,
+    TopicKey,
+    write_offset_fetch,
+)
+from octavo.coordinator.groups.requests import NO_OFFSET, FetchAnswer, FetchedOffset, FetchRequest
 from octavo.errors import ErrorCode
 from octavo.schemas.primitives import NO_UUID
 
@@ -24,15 +32,14 @@ if TYPE_CHECKING:
     from octavo.broker.broker import Broker
     from octavo.coordinator.groups.group_shard import GroupShard
 
-_WHOLE_ERROR: Final = 2  # the first version with an error for the whole
-_GROUPS: Final = 8  # the first version for several groups
-_IDS: Final = 10  # the first version that names topics by their ids
+_NO_EPOCH: Final = -1
+_Topics = list[tuple[TopicKey, list[PartitionOffset]]]
 
 
 def offset_fetch(broker: Broker, request: Request) -> Parts | Later:
     """Answer an OffsetFetch request."""
     asked, version = request.read(), request.version
-    groups: tuple[Struct, ...] = asked.groups if version >= _GROUPS else (asked,)
+    groups: tuple[Struct, ...] = asked.groups if version >= GROUPS else (asked,)
     wanted = [_Wanted(broker, version, group) for group in groups]
 
     def fetch(each: _Wanted) -> Callable[[GroupShard], FetchAnswer]:
@@ -43,9 +50,8 @@ def offset_fetch(broker: Broker, request: Request) -> Parts | Later:
         return FetchAnswer(code)
 
     def write(answers: list[FetchAnswer]) -> Parts:
-        contents = [each.content(answer) for each, answer in zip(wanted, answers, strict=True)]
-        content = {"groups": contents} if version >= _GROUPS else contents[0]
-        return [write_response(OFFSET_FETCH, version, {"throttle_time_ms": 0, **content})]
+        offsets = [each.offsets(answer) for each, answer in zip(wanted, answers, strict=True)]
+        return [write_offset_fetch(version, offsets)]
 
     return broker.coordinators.run_each([(each.group_id, fetch(each)) for each in wanted], refuse, write)
 
@@ -61,7 +67,7 @@ class _Wanted:
         self._known: Final[list[tuple[str, Struct]]] = []
         self._unknown: Final[list[Struct]] = []
         for topic in group.topics or ():
-            if version < _IDS:
+            if version < TOPIC_IDS:
                 self._known.append((topic.name, topic))
                 continue
             found = broker.image.topic(topic.topic_id)
@@ -75,12 +81,11 @@ class _Wanted:
         group = self._group
         partitions = None
         if group.topics is not None:
-            partitions = [
-                (name, number, UUID(bytes=topic.topic_id) if self._version >= _IDS else NO_UUID)
-                for name, topic in self._known
-                for number in topic.partition_indexes
-            ]
-            refuse_repetition(partitions)
+            refuse_repetition([(name, number) for name, topic in self._known for number in topic.partition_indexes])
+            partitions = []
+            for name, topic in self._known:
+                topic_id = UUID(bytes=topic.topic_id) if self._version >= TOPIC_IDS else NO_UUID
+                partitions += [(name, number, topic_id) for number in topic.partition_indexes]
         return FetchRequest(
             group.group_id,
             partitions,
@@ -89,60 +94,49 @@ class _Wanted:
             require_stable=is_stable,
         )
 
-    def content(self, answer: FetchAnswer) -> dict[str, Any]:
+    def offsets(self, answer: FetchAnswer) -> GroupOffsets:
         """Return the part of the response for the group."""
-        topics = []
+        topics: _Topics = []
         if answer.error_code is ErrorCode.NONE:
             topics = self._all(answer) if self._group.topics is None else self._asked(answer)
-            topics += [
-                {
-                    "topic_id": topic.topic_id,
-                    "partitions": [_failed(number, ErrorCode.UNKNOWN_TOPIC_ID) for number in topic.partition_indexes],
-                }
-                for topic in self._unknown
-            ]
-        elif self._version < _WHOLE_ERROR:
-            topics = [
-                {"name": name, "partitions": [_failed(number, answer.error_code) for number in topic.partition_indexes]}
-                for name, topic in self._known
-            ]
-        return {"group_id": self._group.group_id, "error_code": answer.error_code, "topics": topics}
+            code = ErrorCode.UNKNOWN_TOPIC_ID
+            topics += [(topic.topic_id, _failed(topic.partition_indexes, code)) for topic in self._unknown]
+        elif self._version < WHOLE_ERROR:
+            topics = [(name, _failed(topic.partition_indexes, answer.error_code)) for name, topic in self._known]
+        return GroupOffsets(self.group_id, answer.error_code, topics)
 
-    def _asked(self, answer: FetchAnswer) -> list[dict[str, Any]]:
+    def _asked(self, answer: FetchAnswer) -> _Topics:
         found = iter(answer.offsets)
         return [
-            {
-                "name": name,
-                "topic_id": getattr(topic, "topic_id", b""),
-                "partitions": [_partition(next(found)) for _ in topic.partition_indexes],
-            }
+            (
+                name if self._version < TOPIC_IDS else topic.topic_id,
+                _told(islice(found, len(topic.partition_indexes))),
+            )
             for name, topic in self._known
         ]
 
-    def _all(self, answer: FetchAnswer) -> list[dict[str, Any]]:
-        topics = []
+    def _all(self, answer: FetchAnswer) -> _Topics:
+        topics: _Topics = []
         for name, several in groupby(answer.offsets, lambda each: each.topic):
             offsets = list(several)
+            if self._version < TOPIC_IDS:
+                topics.append((name, _told(offsets)))
+                continue
             topic_id = offsets[0].topic_id.bytes
             if not any(topic_id):
                 known = self._broker.image.topic(name)
                 topic_id = topic_id if known is None else known.id
-            if self._version < _IDS or any(topic_id):  # without an id it cannot be named
-                topics.append(
-                    {"name": name, "topic_id": topic_id, "partitions": [_partition(each) for each in offsets]}
-                )
+            if any(topic_id):  # without an id it cannot be named
+                topics.append((topic_id, _told(offsets)))
         return topics
 
 
-def _partition(found: FetchedOffset) -> dict[str, Any]:
-    return {
-        "partition_index": found.partition,
-        "committed_offset": found.offset,
-        "committed_leader_epoch": found.leader_epoch,
-        "metadata": found.metadata,
-        "error_code": found.error_code,
-    }
+def _told(found: Iterable[FetchedOffset]) -> list[PartitionOffset]:
+    return [
+        (partition, offset, leader_epoch, metadata, code)
+        for _, partition, offset, leader_epoch, metadata, code, _ in found
+    ]
 
 
-def _failed(partition: int, code: ErrorCode) -> dict[str, Any]:
-    return _partition(FetchedOffset("", partition, error_code=code))
+def _failed(partitions: Iterable[int], code: ErrorCode) -> list[PartitionOffset]:
+    return [(partition, NO_OFFSET, _NO_EPOCH, "", code) for partition in partitions]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
-from octavo.broker.apis.api_versions import SUPPORTED_FEATURES
+from octavo.broker.features import SUPPORTED_FEATURES
 from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.troubles import reason, storage_error

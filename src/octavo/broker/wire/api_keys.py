@@ -65,6 +65,20 @@ CONSUMER_GROUP_DESCRIBE: Final = 69
 LIST_CONFIG_RESOURCES: Final = 74
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
+# Members of a cluster serve these, and have the controller answer them.
+UNREGISTER_BROKER: Final = 64
+ADD_RAFT_VOTER: Final = 80
+REMOVE_RAFT_VOTER: Final = 81
+
+# Only controllers serve these: a member of a cluster asks them.
+ALTER_PARTITION: Final = 56
+ENVELOPE: Final = 58
+FETCH_SNAPSHOT: Final = 59
+BROKER_REGISTRATION: Final = 62
+BROKER_HEARTBEAT: Final = 63
+ALLOCATE_PRODUCER_IDS: Final = 67
+ASSIGN_REPLICAS_TO_DIRS: Final = 73
+
 
 class Api(NamedTuple):
     """An API: its name in Kafka, the versions that are served, and the first version that is flexible."""
@@ -141,3 +155,16 @@ APIS: Final[dict[int, Api]] = {
     LIST_CONFIG_RESOURCES: _api("ListConfigResources", 0, 1, 0),
     DESCRIBE_TOPIC_PARTITIONS: _api("DescribeTopicPartitions", 0, 0, 0),
 }
+
+MEMBER_APIS: Final = {
+    **APIS,
+    UNREGISTER_BROKER: _api("UnregisterBroker", 0, 0, 0),
+    ADD_RAFT_VOTER: _api("AddRaftVoter", 0, 1, 0),
+    REMOVE_RAFT_VOTER: _api("RemoveRaftVoter", 0, 0, 0),
+}
+
+
+def is_flexible(api_key: int, version: int) -> bool:
+    """Return whether this version of an API has tagged fields; those that only controllers serve always have."""
+    api = APIS.get(api_key)
+    return api is None or version >= api.flexible

@@ -9,10 +9,11 @@ response header   correlation id: int32; then tagged fields, if it is flexible; 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from octavo.broker.wire.api_keys import API_VERSIONS, APIS, PRODUCE
+from octavo.broker.wire.api_keys import API_VERSIONS, APIS, MEMBER_APIS, PRODUCE, Api
 from octavo.broker.wire.primitives import skip_tagged, take
 from octavo.errors import MalformedRequest
 from octavo.records.text import read_text
@@ -36,8 +37,8 @@ class RequestHeader(NamedTuple):
     body_at: int
 
 
-def read_header(frame: memoryview) -> RequestHeader:
-    """Read the header of a request. Raises `MalformedRequest`, also for an API or a version that is not served.
+def read_header(frame: memoryview, apis: Mapping[int, Api] = APIS) -> RequestHeader:
+    """Read the header of a request. Raises `MalformedRequest`, also for an API or a version that is not in `apis`.
 
     ApiVersions is the exception: its versions are not checked, because that of the first request is a guess. The
     header of an unknown version ends after the client id here, and the body must not be read.
@@ -46,7 +47,7 @@ def read_header(frame: memoryview) -> RequestHeader:
         api_key, version, correlation_id, length = _HEADER.unpack_from(frame)
     except struct.error:
         raise MalformedRequest(f"a request of {len(frame)} bytes is shorter than its header") from None
-    api = APIS.get(api_key)
+    api = apis.get(api_key)
     if api is None:
         raise MalformedRequest(f"API {api_key} is not served")
     if len(frame) > _MAX_WITHOUT_RECORDS and api_key != PRODUCE:
@@ -69,5 +70,25 @@ _client_id: Final = lru_cache(_CLIENT_IDS)(read_text)  # a client has one for al
 def response_header(header: RequestHeader) -> bytes:
     """Return the header of the response to a request."""
     correlation_id = _CORRELATION.pack(header.correlation_id)
-    is_flexible = header.version >= APIS[header.api_key].flexible and header.api_key != API_VERSIONS
-    return correlation_id + b"\0" if is_flexible else correlation_id
+    return correlation_id + b"\0" if _is_flexible_answer(header) else correlation_id
+
+
+def response_header_size(header: RequestHeader, response: memoryview) -> int:
+    """Return the size of the header that a response to a request begins with. Raises `MalformedRequest`."""
+    data, position = take(response, 0, _CORRELATION.size)
+    if _CORRELATION.unpack(data)[0] != header.correlation_id:
+        raise MalformedRequest("the answer is to another request")
+    return skip_tagged(response, position) if _is_flexible_answer(header) else position
+
+
+def write_request_header(header: RequestHeader) -> bytes:
+    """Return the bytes of the header of a request, without the size before it."""
+    client_id = b"" if header.client_id is None else header.client_id.encode("utf-8", "surrogateescape")
+    length = -1 if header.client_id is None else len(client_id)
+    start = _HEADER.pack(header.api_key, header.version, header.correlation_id, length)
+    is_flexible = header.version >= MEMBER_APIS[header.api_key].flexible
+    return start + client_id + (b"\0" if is_flexible else b"")
+
+
+def _is_flexible_answer(header: RequestHeader) -> bool:
+    return header.version >= MEMBER_APIS[header.api_key].flexible and header.api_key != API_VERSIONS

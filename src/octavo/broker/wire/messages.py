@@ -25,9 +25,11 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
 from octavo.broker.wire.primitives import (
+    ARRAYS,
     FIXED,
     NUMBERS,
     Read,
+    ReadItems,
     Write,
     check_tags,
     count,
@@ -114,12 +116,6 @@ def read_response(api_key: int, version: int, body: memoryview) -> Struct:
     """Read the body of a response, as a client does. Raises `MalformedRequest`."""
     response: Struct = _codec(api_key, version, "response")[0](body, 0)[0]
     return response
-
-
-def is_flexible(api_key: int, version: int) -> bool:
-    """Return whether this version of an API has tagged fields and compact lengths."""
-    flexible: bool = declaration(api_key, version, "request").__flexible__
-    return flexible
 
 
 @cache
@@ -250,7 +246,7 @@ def _layout(declared: Any, newest: Any, *, is_request: bool) -> _Layout:
     ]
     tagged = {each.tag: each for each in sorted(every, key=lambda each: each.tag or 0) if each.tag is not None}
     own = {each.name for each in every}
-    defaults = {each.name: _struct(each.default) for each in tagged.values()}
+    defaults = {each.name: None if each.default is MISSING else _struct(each.default) for each in tagged.values()}
     defaults |= {name: _struct(default_of(each)) for name, each in newest_fields.items() if name not in own}
     return _Layout(tuple(each for each in every if each.tag is None), tagged, defaults, flexible)
 
@@ -271,7 +267,8 @@ def _field(declared: Any, newest: Any, *, flexible: bool, is_request: bool) -> _
         else:
             read, write = NUMBERS[kafka_type]
     if is_array:
-        read, write = _array(flexible, nullable, read, write)
+        items = ARRAYS.get(declared.metadata.get("kafka_type", "")) or _items(read, write)
+        read, write = _array(flexible, nullable, *items)
     has_default = declared.default is not MISSING or is_request
     default = default_of(declared) if has_default else MISSING
     return _Field(name_of(declared), declared.metadata.get("tag"), default, read, write, layout)
@@ -335,18 +332,12 @@ def _plain(default: Any) -> Any:
     return int(default)
 
 
-def _array(flexible: bool, nullable: bool, read_item: Read, write_item: Write) -> tuple[Read, Write]:
+def _array(flexible: bool, nullable: bool, read_items: ReadItems, write_items: Write) -> tuple[Read, Write]:
     read_count, write_count = count(flexible=flexible, nullable=nullable)
 
     def read(data: memoryview, position: int) -> tuple[Any, int]:
         number, position = read_count(data, position)
-        if number < 0:
-            return None, position
-        items = []
-        for _ in range(number):
-            item, position = read_item(data, position)
-            items.append(item)
-        return tuple(items), position
+        return (None, position) if number < 0 else read_items(data, position, number)
 
     def write(parts: list[bytes], items: Any) -> None:
         if items is None:
@@ -354,6 +345,22 @@ def _array(flexible: bool, nullable: bool, read_item: Read, write_item: Write) -
             write_count(parts, -1)
             return
         write_count(parts, len(items))
+        write_items(parts, items)
+
+    return read, write
+
+
+def _items(read_item: Read, write_item: Write) -> tuple[ReadItems, Write]:
+    """Return the functions for the items of an array, which are read and written one after the other."""
+
+    def read(data: memoryview, position: int, number: int) -> tuple[Any, int]:
+        items = []
+        for _ in range(number):
+            item, position = read_item(data, position)
+            items.append(item)
+        return tuple(items), position
+
+    def write(parts: list[bytes], items: Any) -> None:
         for item in items:
             write_item(parts, item)
 

@@ -16,6 +16,7 @@ from octavo.records.text import read_text, write_text
 
 Read = Callable[[memoryview, int], tuple[Any, int]]
 Write = Callable[[list[bytes], Any], None]
+ReadItems = Callable[[memoryview, int, int], tuple[Any, int]]  # the last argument is the number of items
 
 MAX_VARINT_SHIFT: Final = 28
 _ONE_BYTE: Final = [bytes((number,)) for number in range(0x80)]
@@ -84,6 +85,22 @@ def fixed(layout: str) -> tuple[Read, Write]:
 
     def write(parts: list[bytes], value: Any) -> None:
         parts.append(pack(value))
+
+    return read, write
+
+
+def numbers(layout: str) -> tuple[ReadItems, Write]:
+    """Return the functions for the items of an array of numbers, which are read and written at once."""
+    size = struct.calcsize(f">{layout}")
+
+    def read(data: memoryview, position: int, number: int) -> tuple[Any, int]:
+        try:
+            return struct.unpack_from(f">{number}{layout}", data, position), position + number * size
+        except struct.error:
+            raise MalformedRequest(f"the bytes end inside numbers, after byte {position}") from None
+
+    def write(parts: list[bytes], values: Any) -> None:
+        parts.append(struct.pack(f">{len(values)}{layout}", *values))
 
     return read, write
 
@@ -197,5 +214,8 @@ FIXED: Final = {
     "datetime_i64": "q",
     "uuid": "16s",
     "bool": "?",
+}
+ARRAYS: Final[dict[str, tuple[ReadItems, Write]]] = {
+    name: numbers(layout) for name, layout in FIXED.items() if len(layout) == 1
 }
 NUMBERS: Final[dict[str, tuple[Read, Write]]] = {name: fixed(layout) for name, layout in FIXED.items()}

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from octavo.broker.wire.leader_tags import NO_LEADER, CurrentLeader, NodeEndpoint, endpoint_tags, leader_tag
 from octavo.broker.wire.primitives import (
     MAX_ITEMS,
     count,
@@ -29,6 +30,7 @@ FLEXIBLE: Final = 9
 TOPIC_IDS: Final = 13  # the first version that names topics by id
 _LOG_START: Final = 5
 _RECORD_ERRORS: Final = 8
+LEADERS: Final = 10  # the first version that tells who leads
 
 _ACKS: Final = struct.Struct(">hi")  # acks, timeout in milliseconds
 _INDEX: Final = struct.Struct(">i")
@@ -70,6 +72,7 @@ class PartitionResult(NamedTuple):
     log_start_offset: int = -1
     record_errors: Sequence[RecordError] = ()
     error_message: str | None = None
+    current_leader: CurrentLeader = NO_LEADER  # if it is another one
 
 
 _read_nullable: Final = {each: sized("string", flexible=each, nullable=True)[0] for each in (False, True)}
@@ -165,8 +168,12 @@ _END_FLEXIBLE: Final = b"\0\0\0\0\0"
 _USUAL_END: Final = _NO_ERRORS_FLEXIBLE + b"\0" + _END_FLEXIBLE
 
 
-def write_produce(version: int, topics: Sequence[tuple[str | bytes, Sequence[PartitionResult]]]) -> bytes:
-    """Return the body of a Produce response: the results of each topic's partitions."""
+def write_produce(
+    version: int,
+    topics: Sequence[tuple[str | bytes, Sequence[PartitionResult]]],
+    endpoints: Sequence[NodeEndpoint] = (),
+) -> bytes:
+    """Return the body of a Produce response: the results of each topic's partitions, and where leaders are reached."""
     flexible = version >= FLEXIBLE
     if flexible and len(topics) == 1:
         [(topic, results)] = topics
@@ -186,7 +193,9 @@ def write_produce(version: int, topics: Sequence[tuple[str | bytes, Sequence[Par
                     _write_errors(parts, each, flexible)
         if flexible:
             parts.append(b"\0")
-    parts.append(_END_FLEXIBLE if flexible else _END)
+    parts.append(_END)
+    if flexible:
+        parts.append(endpoint_tags(endpoints))
     return b"".join(parts)
 
 
@@ -198,5 +207,7 @@ def _write_errors(parts: list[bytes], result: PartitionResult, flexible: bool) -
         if flexible:
             parts.append(b"\0")
     parts.append(encode_text(result.error_message, flexible))
-    if flexible:
+    if result.current_leader != NO_LEADER:
+        parts += (b"\1", leader_tag(0, result.current_leader))
+    elif flexible:
         parts.append(b"\0")

@@ -7,7 +7,8 @@ the one whose transaction ended last.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from octavo.coordinator.groups.group import Group
 from octavo.coordinator.groups.requests import (
     CommitAnswer,
     CommitRequest,
+    CommittedOffset,
     DeleteAnswer,
     DeleteRequest,
     FetchAnswer,
@@ -25,6 +27,7 @@ from octavo.coordinator.groups.utf_16 import utf_16_length
 from octavo.coordinator.journal import Table
 from octavo.coordinator.shard import Origin
 from octavo.errors import ErrorCode
+from octavo.schemas.consumer_offsets.offset_records import write_offset_records
 from octavo.schemas.consumer_offsets.offsets import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
@@ -38,11 +41,12 @@ if TYPE_CHECKING:
 
 Partition = tuple[str, int]
 
-_VERSION: Final = 4  # of the values that Kafka 4.x writes
 _VERSION_WITH_EXPIRY: Final = 1  # the only one with a time at which an offset expires
 _NEVER: Final = -1
+_NONE: Final = ErrorCode.NONE  # faster than looking up the enum member for each offset
 _LATEST_MS: Final = (1 << 63) - 1
 _NOTHING: Final[dict[Any, Any]] = {}  # nobody changes it
+_NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
 _GROUP_NOT_FOUND_SINCE: Final = 9  # the version of OffsetCommit that can say so
 
 
@@ -94,26 +98,42 @@ class CommittedOffsets:
         return CommitAnswer(ErrorCode.NONE, self._commit(request))
 
     def _commit(self, request: CommitRequest) -> list[ErrorCode]:
-        now_ms, most = self._shard.now.wall_ms, self._shard.config.offset_metadata_max_bytes
-        expires = request.retention_time_ms != _NEVER and request.producer is None
-        expire_ms = min(now_ms + request.retention_time_ms, _LATEST_MS) if expires else _NEVER
-        codes = []
-        for wanted in request.offsets:
-            if utf_16_length(wanted.metadata) > most:
-                codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-                continue
+        most = self._shard.config.offset_metadata_max_bytes
+        fits = [not each.metadata or utf_16_length(each.metadata) <= most for each in request.offsets]
+        offsets = request.offsets if all(fits) else list(compress(request.offsets, fits))
+        if request.retention_time_ms != _NEVER and request.producer is None:
+            self._write_expiring(request, offsets)
+        elif offsets:
+            self._write(request, offsets)
+        return [ErrorCode.NONE if each else ErrorCode.OFFSET_METADATA_TOO_LARGE for each in fits]
+
+    def _write(self, request: CommitRequest, offsets: Sequence[CommittedOffset]) -> None:
+        """Write commits all at once, and apply them: very many partitions may be committed with one request."""
+        now_ms, group_id = self._shard.now.wall_ms, request.group_id
+        first = self._shard.write_all(write_offset_records(group_id, offsets, now_ms))
+        stored = [
+            _NEW(Stored, (offset, epoch, metadata, now_ms, _NEVER, topic_id, record_offset))
+            for record_offset, (_, _, offset, epoch, metadata, topic_id) in enumerate(offsets, first)
+        ]
+        if request.producer is None:
+            partitions = [each[:2] for each in offsets]
+            self._groups.get_or_add(group_id, self._new_table).put_all(dict(zip(partitions, stored, strict=True)))
+        else:
+            for wanted, each in zip(offsets, stored, strict=True):
+                self._add_pending(request.producer.id, group_id, wanted[:2], each)
+
+    def _write_expiring(self, request: CommitRequest, offsets: Iterable[CommittedOffset]) -> None:
+        """Write commits of old clients, which say how long they count. Their version has no leader epoch, nor an id."""
+        now_ms = self._shard.now.wall_ms
+        for wanted in offsets:
             value = OffsetCommitValue(
                 offset=wanted.offset,
-                leader_epoch=-1 if expires else wanted.leader_epoch,  # that old version has no place for it
                 metadata=wanted.metadata,
                 commit_timestamp=now_ms,
-                expire_timestamp=expire_ms,
-                topic_id=NO_UUID if expires else wanted.topic_id,
+                expire_timestamp=min(now_ms + request.retention_time_ms, _LATEST_MS),
             )
             key = OffsetCommitKey(group=request.group_id, topic=wanted.topic, partition=wanted.partition)
-            self._shard.write(key, value, _VERSION_WITH_EXPIRY if expires else _VERSION)
-            codes.append(ErrorCode.NONE)
-        return codes
+            self._shard.write(key, value, _VERSION_WITH_EXPIRY)
 
     def fetch(self, request: FetchRequest) -> FetchAnswer:
         """Tell what a group has committed: in some partitions, or everywhere."""
@@ -129,7 +149,7 @@ class CommittedOffsets:
         if wanted is None:
             wanted = [(topic, partition, NO_UUID) for topic, partition in sorted(offsets)]
         unstable: Collection[Partition] = self._pending.get(request.group_id, ()) if request.require_stable else ()
-        return FetchAnswer(ErrorCode.NONE, [_fetched(offsets, unstable, *each) for each in wanted])
+        return FetchAnswer(ErrorCode.NONE, list(_fetched(offsets, unstable, wanted)))
 
     def delete(self, request: DeleteRequest) -> DeleteAnswer:
         """Forget offsets of a group in topics that no member subscribes to."""
@@ -277,13 +297,15 @@ class CommittedOffsets:
 
 
 def _fetched(
-    offsets: Mapping[Partition, Stored], unstable: Collection[Partition], topic: str, partition: int, topic_id: UUID
-) -> FetchedOffset:
-    if (topic, partition) in unstable:
-        return FetchedOffset(topic, partition, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    stored = offsets.get((topic, partition))
-    if stored is None or not stored.is_of(topic_id):
-        return FetchedOffset(topic, partition)
-    return FetchedOffset(
-        topic, partition, stored.offset, stored.leader_epoch, stored.metadata, topic_id=stored.topic_id
-    )
+    offsets: Mapping[Partition, Stored], unstable: Collection[Partition], wanted: Iterable[tuple[str, int, UUID]]
+) -> Iterator[FetchedOffset]:
+    for topic, partition, topic_id in wanted:
+        if unstable and (topic, partition) in unstable:
+            yield FetchedOffset(topic, partition, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            continue
+        stored = offsets.get((topic, partition))
+        if stored is None or not (topic_id is NO_UUID or stored.is_of(topic_id)):
+            yield FetchedOffset(topic, partition)
+            continue
+        offset, leader_epoch, metadata, _, _, stored_id, _ = stored
+        yield _NEW(FetchedOffset, (topic, partition, offset, leader_epoch, metadata, _NONE, stored_id))

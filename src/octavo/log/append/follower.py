@@ -18,12 +18,17 @@ from octavo.log.append.refusals import (
 from octavo.log.append.validated import Validated
 from octavo.log.producer_state.producer_batch import producer_batches
 from octavo.log.segment.batch_span import BatchSpan
+from octavo.records.checksum import covered_from, crc32c
 from octavo.records.kernels import kernels, rules, scan, validate
 from octavo.records.kernels.batch_checksums import first_mismatch
 from octavo.records.kernels.batch_table import BatchTable
-from octavo.records.layout import NO_TIMESTAMP, Attributes, Buffer, Codec
+from octavo.records.layout import BATCH_HEADER, HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, Attributes, Buffer, Codec
 
 _ROWS: Final = 256  # batches per call of the kernel
+_MAGIC: Final = 2
+_COVERED_FROM: Final = covered_from(_MAGIC)
+_CODEC: Final = int(Attributes.CODEC)
+_CODECS: Final = len(Codec)
 _COLUMNS: Final = [  # columns of the table of `scan`: position, attributes, then the fields of `BatchSpan`
     scan.POSITION,
     scan.ATTRIBUTES,
@@ -49,6 +54,9 @@ def check_batches(
     it begins, is refused as well: recovery would cut the log at such a batch.
     """
     view = memoryview(data).cast("B")
+    only = _only_batch(view, end_offset, max_epoch, only_epoch, max_size)
+    if only is not None:
+        return only
     array = np.frombuffer(view, np.uint8)
     kernel_set = kernels(len(array))
     found = BatchTable(kernel_set, _ROWS)
@@ -84,6 +92,31 @@ def check_batches(
     return Validated(parts, size, spans, NO_TIMESTAMP, producers)
 
 
+def _only_batch(
+    view: memoryview, end_offset: int, max_epoch: int, only_epoch: int | None, max_size: int
+) -> Validated | None:
+    """Check a single batch, as it nearly always is. None if it has to be looked at closely."""
+    size = len(view)
+    if not HEADER_SIZE <= size <= max_size:
+        return None
+    header = BATCH_HEADER.read(view)
+    epoch, base_offset = header.leader_epoch, header.base_offset
+    last_offset = base_offset + header.last_offset_delta
+    if (
+        header.length != size - LOG_OVERHEAD
+        or header.magic != _MAGIC
+        or not 0 <= epoch <= max_epoch
+        or only_epoch not in (None, epoch)
+        or not end_offset <= base_offset <= last_offset <= validate.MAX_OFFSET
+        or header.attributes & _CODEC >= _CODECS
+        or crc32c(view[_COVERED_FROM:]) != header.crc
+    ):
+        return None
+    span = BatchSpan(size, base_offset, last_offset, header.max_timestamp_ms, epoch, _MAGIC)
+    producers = producer_batches([view], [size]) if header.producer_id >= 0 else ()
+    return Validated([view], size, [span], NO_TIMESTAMP, producers)
+
+
 def _judged(span: BatchSpan, attributes: int, only_epoch: int | None, max_size: int, *, damaged: bool) -> int:
     """Return the rule that a batch breaks, or `OK`."""
     if only_epoch is not None and span.leader_epoch != only_epoch:
@@ -92,7 +125,7 @@ def _judged(span: BatchSpan, attributes: int, only_epoch: int | None, max_size: 
         return validate.TOO_LARGE
     if damaged:
         return rules.CHECKSUM
-    if attributes & Attributes.CODEC >= len(Codec):
+    if attributes & _CODEC >= _CODECS:
         return validate.NO_SUCH_CODEC
     if span.magic == 2 and span.leader_epoch < 0:
         return NO_EPOCH

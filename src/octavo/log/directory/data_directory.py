@@ -156,8 +156,8 @@ class DataDirectory(ClosedByWith):
         deadline = time.monotonic() + lock_timeout
         try:
             for path in several:
-                _make(path, storage)
-                folders.append(_lock(path, storage, deadline))
+                make_folder(path, storage)
+                folders.append(lock_folder(path, storage, deadline))
             find_all_partitions(several)
             share_broker_epoch(folders)
             known = MetadataStore.open(several, storage=storage, read_only=True)
@@ -523,7 +523,7 @@ class DataDirectory(ClosedByWith):
             folder.lock.check_lock()
 
 
-def _lock(path: Path, storage: Storage, deadline: float) -> DataFolder:
+def lock_folder(path: Path, storage: Storage, deadline: float) -> DataFolder:
     """Lock a data folder, and wait for that until `deadline`. Raises `DirectoryLocked`."""
     while True:
         try:
@@ -540,7 +540,7 @@ def _commits(folders: Sequence[Path], storage: Storage) -> StagedCommits:
     return StagedCommits(folders, storage)
 
 
-def _make(path: Path, storage: Storage) -> None:
+def make_folder(path: Path, storage: Storage) -> None:
     """Create the folder if it is missing. Raises `BadDirectory` if the path is a file, or its parent is missing."""
     check_place(path)
     if not path.exists():

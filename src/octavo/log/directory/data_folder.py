@@ -28,7 +28,9 @@ from octavo.log.partition_folders import find_partitions
 from octavo.log.recovery.loading import check_partition
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage
-from octavo.log.writing.log_state import LogState
+from octavo.log.writing.log_state import LogState, Stamp
+
+_MANY: Final = 100  # logs that are worth threads when they are closed
 
 
 class _Opened(NamedTuple):
@@ -45,9 +47,11 @@ class DataFolder:
         """Lock the folder, and read its checkpoints and partitions. Changes nothing. Raises `LogError`, `OSError`."""
         self.path: Final = path
         self._opened: Final[dict[TopicPartition, _Opened]] = {}
+        self._written: dict[TopicPartition, Stamp] = {}  # how logs were when their checkpoints were last written
         self._observer: DirectoryObserver | None = None
         self._has_begun = False
         self._is_open = True
+        self.has_failed = False  # the disk has: then the logs are checked when the folder is opened again
         self._is_loading = False  # a log is being opened, or an exception has interrupted its opening
         self._with_gaps: Final[set[TopicPartition]] = set()  # what `check` was told
         self._deleted: list[tuple[Deadline, Path]] = []  # renamed folders, each with the time at which to remove it
@@ -215,17 +219,17 @@ class DataFolder:
                 with contextlib.suppress(OSError):
                     self._remove_folder(path)
 
-    def put_away(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+    def put_away(self, partitions: Iterable[TopicPartition], now_ms: int, why: Aside = Aside.DELETE) -> None:
         """Close partitions, and rename their folders for deletion once `file.delete.delay.ms` has passed.
 
-        If one cannot be renamed, the others still are, and the first error is raised. If an exception interrupts this
-        call, it may be repeated for the same partitions.
+        Strays are renamed, too, but stay. If one cannot be renamed, the others still are, and the first error is
+        raised. If an exception interrupts this call, it may be repeated for the same partitions.
         """
         attempts = Attempts()
         gone = []
         for partition in partitions:
             with attempts:
-                self._put_away(partition, now_ms)
+                self._put_away(partition, now_ms, why)
                 gone.append(partition)
         with attempts:
             self.storage.sync_folder(self.path)
@@ -235,7 +239,7 @@ class DataFolder:
             del self.partitions[partition]
         attempts.finish()
 
-    def _put_away(self, partition: TopicPartition, now_ms: int) -> None:
+    def _put_away(self, partition: TopicPartition, now_ms: int, why: Aside) -> None:
         opened = self._opened.get(partition)
         delay_ms = 0
         if opened is not None:
@@ -243,9 +247,10 @@ class DataFolder:
             with contextlib.suppress(OSError):  # the partition is deleted in any case
                 opened.state.close()
         if self.partitions[partition].exists():  # if not, it was renamed, and the next opening finds it
-            deleted = self.path / aside_folder_name(partition, Aside.DELETE)
-            self.storage.rename(self.partitions[partition], deleted)
-            self._deleted.append((Deadline(now_ms, delay_ms), deleted))
+            aside = self.path / aside_folder_name(partition, why)
+            self.storage.rename(self.partitions[partition], aside)
+            if why is Aside.DELETE:
+                self._deleted.append((Deadline(now_ms, delay_ms), aside))
 
     def remove_deleted(self, now_ms: int) -> int:
         """Remove the folders of deleted partitions whose delay has passed. Returns how many were removed."""
@@ -273,16 +278,24 @@ class DataFolder:
 
     def write_checkpoints(self) -> None:
         """Write the checkpoints of the open logs to the disk."""
-        self.checkpoints.write(self._kept())
+        written: dict[TopicPartition, Stamp] = {}
+        self.checkpoints.write(self._kept(written))
+        self._written = written  # last: if the write has failed, all of it is written again
 
-    def _kept(self) -> Iterator[tuple[TopicPartition, Kept]]:
-        """Yield the offsets of each log for the checkpoints. They are read from the log when its turn comes.
+    def _kept(self, written: dict[TopicPartition, Stamp]) -> Iterator[tuple[TopicPartition, Kept]]:
+        """Yield the offsets of logs for the checkpoints, if they may be others. They are read when their turn comes.
 
         A failed log is left out: it can be opened again with the offsets that are already in the checkpoints.
+        written: gets the stamps of all logs that the checkpoints will be right for
         """
-        for partition, opened in list(self._opened.items()):
-            if opened.log.failure is None:
-                yield partition, opened.state.kept()
+        before = self._written
+        for partition, (log, state) in list(self._opened.items()):
+            stamp = state.stamp  # before the offsets: what changes in between is written the next time
+            if before.get(partition) == stamp:
+                written[partition] = stamp
+            elif log.failure is None:
+                yield partition, state.kept()
+                written[partition] = stamp
 
     def close(self) -> None:
         """Close the logs, write the mark of a clean shutdown, and release the lock. Raises the first `OSError`.
@@ -300,19 +313,43 @@ class DataFolder:
             self._is_open = False
             return
         attempts = Attempts()
+        self._close_logs(attempts)
         for opened in list(self._opened.values()):
-            attempts.insist(opened.state.close)
+            attempts.insist(opened.state.close)  # those that an exception from outside has left open
         with attempts:
             self.lock.check_lock()
+            self._written = {}
             self.write_checkpoints()
         is_well = attempts.error is None and all(opened.log.failure is None for opened in self._opened.values())
         is_well = is_well and not self._is_loading  # such a log is not in `_opened`, and is not closed
+        is_well = is_well and not self.has_failed
         if is_well and (self.was_clean or self._opened.keys() == self.partitions.keys()):
             with attempts:
                 write_mark(self.storage, self.path, self.broker_epoch)
         attempts.insist(self.lock.release)
         self._is_open = False
         attempts.finish()
+
+    def _close_logs(self, attempts: Attempts) -> None:
+        """Close the logs, many at once: each of them waits for the disk.
+
+        That takes more open files than one after the other, which a process may lack. So few logs are left to `close`.
+        """
+        if len(self._opened) < _MANY:
+            return
+        errors: list[Exception] = []
+
+        def close(opened: _Opened) -> None:
+            try:
+                opened.state.close()
+            except (OctavoError, OSError) as error:
+                errors.append(error)
+
+        with attempts:
+            self.storage.at_once(close, list(self._opened.values()))
+        for error in errors:
+            with attempts:
+                raise error
 
     def leave(self) -> None:
         """Close the folder after the opening of its directory has failed, at whatever point."""

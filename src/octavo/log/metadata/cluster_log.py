@@ -37,7 +37,7 @@ FIRST_EPOCH: Final = 1
 MAX_BATCH: Final = 8 << 20  # maximum batch size of Kafka's quorum
 DIRECTORIES_VERSION: Final = 17  # the metadata.version (3.7-IV2) from which on partitions name their directories
 
-_MAX_READ: Final = 256 << 20  # larger batches are not read into memory
+MAX_READ: Final = 256 << 20  # larger batches are not read into memory
 _ATTEMPTS: Final = 5  # a running Kafka may remove files that were just listed
 _SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})" + re.escape(CHECKPOINT))
 
@@ -130,7 +130,7 @@ class ClusterLog:
 
     def _read(self) -> None:
         names = sorted(path.name for path in self.folder.iterdir())
-        snapshot = max(filter(None, map(_snapshot_id, names)), default=None)
+        snapshot = max(filter(None, map(snapshot_id_of, names)), default=None)
         if snapshot is not None:
             self._read_snapshot(snapshot)
         offsets = [base for name in names if name.endswith(LOG) and (base := base_offset_of(name)) is not None]
@@ -234,7 +234,7 @@ def has_cluster_log(folder: Path) -> bool:
         return False
     names = [path.name for path in folder.iterdir()]
     return any(name.endswith(LOG) and base_offset_of(name) is not None for name in names) or any(
-        snapshot.offset > 0 for snapshot in map(_snapshot_id, names) if snapshot is not None
+        snapshot.offset > 0 for snapshot in map(snapshot_id_of, names) if snapshot is not None
     )
 
 
@@ -260,14 +260,15 @@ def snapshot_records(storage: Storage, path: Path) -> Iterator[Control | Metadat
         raise CorruptFile(path, position, "the snapshot is not whole: it has no footer at its end")
 
 
-def _snapshot_id(name: str) -> SnapshotId | None:
+def snapshot_id_of(name: str) -> SnapshotId | None:
+    """Return the id of the snapshot whose file has this name; None for other files."""
     found = _SNAPSHOT_NAME.fullmatch(name)
     return None if found is None else SnapshotId(int(found[1]), int(found[2]))
 
 
 def _batch(file: File, position: int, size: int) -> Batch:
     """Read the batch at `position`, and check its checksum."""
-    if size > _MAX_READ:
+    if size > MAX_READ:
         raise CorruptFile(file.path, position, f"a batch of metadata of {size:,} bytes is larger than any can be")
     batch = next(read_batches(file.read_at(size, position)), None)
     if batch is None:

@@ -11,16 +11,16 @@ log is written last. A crash before that leaves a folder that counts as empty, a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from octavo.log.files.meta_properties import METADATA_TOPIC_ID, ZERO_ID, write_uuid
+from octavo.log.files.meta_properties import METADATA_TOPIC_ID
 from octavo.log.files.partition_metadata import write_topic_id
 from octavo.log.metadata.cluster_log import FIRST_EPOCH, FOLDER, SnapshotId
-from octavo.log.names import LOG, QUORUM_STATE, file_name
+from octavo.log.metadata.quorum_state import QuorumLeader, write_quorum_state
+from octavo.log.names import LOG, file_name
 from octavo.log.storage import Storage
 from octavo.records import BatchBuilder
 from octavo.records.control import (
@@ -64,7 +64,8 @@ def create_cluster_log(
         storage.sync_folder(root)
     write_topic_id(storage, folder, METADATA_TOPIC_ID)
     storage.replace_file(folder / BOOTSTRAP.file_name, _voters_snapshot(node_id, directory_id, timestamp_ms))
-    storage.replace_file(folder / QUORUM_STATE, _quorum_state())
+    # Without this file Kafka logs a warning, and determines its state by itself.
+    write_quorum_state(storage, folder, QuorumLeader(FIRST_EPOCH), kraft_version=1, voters=None)
     builder = BatchBuilder(leader_epoch=FIRST_EPOCH)
     for record in records:
         builder.append(None, write_metadata(record), timestamp_ms=timestamp_ms)
@@ -87,18 +88,3 @@ def _voters_snapshot(node_id: int, directory_id: UUID, timestamp_ms: int) -> byt
     return first + control_batch(
         [SnapshotFooter()], base_offset=len(head), timestamp_ms=timestamp_ms, leader_epoch=BOOTSTRAP.epoch
     )
-
-
-def _quorum_state() -> bytes:
-    """Return a quorum state without a leader, in the epoch of the log.
-
-    Without this file Kafka logs a warning, and determines its state by itself.
-    """
-    state = {
-        "leaderId": -1,
-        "leaderEpoch": FIRST_EPOCH,
-        "votedId": -1,
-        "votedDirectoryId": write_uuid(ZERO_ID),
-        "data_version": 1,
-    }
-    return json.dumps(state, separators=(",", ":")).encode()

@@ -1,9 +1,11 @@
 """The state of a cluster, built by replaying the records of its metadata log: `Image`.
 
-It keeps what a directory of logs and its broker need: topics, partitions, configurations, quotas, credentials,
-features, nodes, and voters. Other records of a cluster (access control, tokens) are skipped here. They stay in the log,
-which only grows.
+It keeps everything that a snapshot of the metadata has: topics, partitions, configurations, quotas, credentials,
+features, nodes, voters, access control and tokens.
 Records of a metadata transaction are applied when it ends, and not at all if it is aborted (KIP-868).
+
+An image may be replayed in place, or be kept as it is while its `successor` takes the next records. The two share what
+no record changes.
 """
 
 from __future__ import annotations
@@ -16,10 +18,15 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from octavo.errors import BadRecord
+from octavo.log.metadata.delta import Delta
 from octavo.log.names import topic_name_problem
 from octavo.records.control import Control, KRaftVersion, KRaftVoter, KRaftVoters, LeaderChange
 from octavo.schemas.metadata.access import (
+    AccessControlEntryRecord,
     ClientQuotaRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
@@ -76,10 +83,13 @@ class Image:
     """The state of a cluster, as far as a directory of logs needs it."""
 
     def __init__(self) -> None:
+        self.delta: Delta | None = None  # notes what records change, if it is there
         self.features: Final[dict[str, int]] = {}
         self.configs: Final[dict[tuple[int, str], dict[str, str]]] = {}  # by resource type and name
         self.quotas: Final[dict[QuotaEntity, dict[str, float]]] = {}
         self.credentials: Final[dict[tuple[str, int], UserScramCredentialRecord]] = {}  # by user and mechanism
+        self.access: Final[dict[UUID, AccessControlEntryRecord]] = {}  # by id
+        self.tokens: Final[dict[str, DelegationTokenRecord]] = {}  # by id
         self.brokers: Final[dict[int, RegisterBrokerRecord]] = {}
         self.controllers: Final[dict[int, RegisterControllerRecord]] = {}
         self.unknown: Final[list[UnknownRecord]] = []  # records of a later Kafka
@@ -93,6 +103,31 @@ class Image:
         self._partitions: Final[dict[UUID, dict[int, PartitionState]]] = {}
         self._views: Final[dict[UUID, Topic]] = {}  # cached topics; a change removes the entry
         self._pending: list[MetadataRecord | UnknownRecord] | None = None
+        self._shared: Final[set[UUID]] = set()  # topics whose partitions are another image's as well
+
+    def successor(self, delta: Delta) -> Image:
+        """Return an image to which later records can be applied without changing this one. `delta` notes changes."""
+        image = Image()
+        image.delta = delta
+        image.features.update(self.features)
+        image.configs.update(self.configs)
+        image.quotas.update(self.quotas)
+        image.credentials.update(self.credentials)
+        image.access.update(self.access)
+        image.tokens.update(self.tokens)
+        image.brokers.update(self.brokers)
+        image.controllers.update(self.controllers)
+        image.unknown.extend(self.unknown)
+        image.next_producer_id = self.next_producer_id
+        image.kraft_version, image.voters, image.voter_details = self.kraft_version, self.voters, self.voter_details
+        image.removed_topics.update(self.removed_topics)
+        image._names.update(self._names)
+        image._ids.update(self._ids)
+        image._partitions.update(self._partitions)
+        image._shared.update(self._partitions)
+        image._views.update(self._views)
+        image._pending = None if self._pending is None else list(self._pending)
+        return image
 
     @property
     def metadata_version(self) -> int:
@@ -107,6 +142,30 @@ class Image:
     def topics(self) -> dict[str, Topic]:
         """Return all topics by name."""
         return {name: self._topic(name, topic_id) for name, topic_id in sorted(self._ids.items())}
+
+    def topic(self, topic_id: UUID) -> Topic | None:
+        """Return a topic by its id; None if there is none."""
+        name = self._names.get(topic_id)
+        return None if name is None else self._topic(name, topic_id)
+
+    def topics_after(self, before: Mapping[str, Topic], changed: Iterable[UUID]) -> dict[str, Topic]:
+        """Return all topics by name. `before`: those of an image since which only these topics have changed."""
+        topics = dict(before)
+        for topic_id in changed:
+            name = self._names.get(topic_id)
+            if name is None or name not in topics:
+                return self.topics()  # names were added or removed, and have an order
+            topics[name] = self._topic(name, topic_id)
+        return topics
+
+    def partitions_of(self, topic_id: UUID) -> Mapping[int, PartitionState]:
+        """Return the partitions of the topic with this id; none if there is no such topic."""
+        return self._partitions.get(topic_id, {})
+
+    @property
+    def topic_ids(self) -> Iterable[UUID]:
+        """The ids of all topics."""
+        return self._names.keys()
 
     def has_topic_id(self, topic_id: UUID) -> bool:
         """Return whether some topic has this id."""
@@ -158,6 +217,8 @@ class Image:
         if isinstance(record, UnknownRecord):
             self.unknown.append(record)
             return
+        if self.delta is not None:
+            self.delta.note(record)
         apply = _APPLY.get(type(record))
         if apply is not None:
             apply(self, record)
@@ -168,7 +229,7 @@ class Image:
             raise BadRecord(0, problem)
         if self._ids.get(record.name, record.topic_id) != record.topic_id:
             raise BadRecord(0, f"there is a second topic {record.name!r}")
-        self._views.pop(record.topic_id, None)
+        self._touch(record.topic_id)
         self._ids[record.name] = record.topic_id
         self._names[record.topic_id] = record.name
         self._partitions.setdefault(record.topic_id, {})
@@ -177,7 +238,8 @@ class Image:
         name = self._names.pop(record.topic_id, None)
         if name is None:
             raise BadRecord(0, f"the topic that goes, {record.topic_id}, was never there")
-        self._views.pop(record.topic_id, None)
+        self._touch(record.topic_id)
+        self._shared.discard(record.topic_id)
         del self._ids[name]
         del self._partitions[record.topic_id]
         self.removed_topics.add(record.topic_id)
@@ -195,17 +257,31 @@ class Image:
             raise BadRecord(0, f"partition {change.partition_id} changes, but was never there")
         partitions[change.partition_id] = changed(state, change)
 
-    def _partitions_of(self, topic_id: UUID) -> dict[int, PartitionState]:
+    def _touch(self, topic_id: UUID) -> None:
+        """Note that a topic is about to change."""
         self._views.pop(topic_id, None)
+        if self.delta is not None:
+            self.delta.changed_topics.add(topic_id)
+
+    def _partitions_of(self, topic_id: UUID) -> dict[int, PartitionState]:
+        """Return the partitions of a topic, to be changed."""
+        self._touch(topic_id)
         try:
-            return self._partitions[topic_id]
+            partitions = self._partitions[topic_id]
         except KeyError:
             raise BadRecord(0, f"there is a partition of a topic {topic_id}, which is not there") from None
+        if topic_id in self._shared:
+            partitions = self._partitions[topic_id] = dict(partitions)
+            self._shared.remove(topic_id)
+        return partitions
 
     def _config(self, record: ConfigRecord) -> None:
         if record.resource_type == TOPIC_RESOURCE and record.resource_name in self._ids:
-            self._views.pop(self._ids[record.resource_name], None)
-        configs = self.configs.setdefault((record.resource_type, record.resource_name), {})
+            self._touch(self._ids[record.resource_name])
+        key = record.resource_type, record.resource_name
+        if self.delta is not None:
+            self.delta.changed_configs.add(key)
+        configs = self.configs[key] = dict(self.configs.get(key, {}))
         if record.value is None:
             configs.pop(record.name, None)
         else:
@@ -213,7 +289,7 @@ class Image:
 
     def _quota(self, record: ClientQuotaRecord) -> None:
         entity = quota_entity((each.entity_type, each.entity_name) for each in record.entity)
-        quotas = self.quotas.setdefault(entity, {})
+        quotas = self.quotas[entity] = dict(self.quotas.get(entity, {}))
         if record.remove:
             quotas.pop(record.key, None)
         else:
@@ -226,6 +302,18 @@ class Image:
 
     def _remove_credential(self, record: RemoveUserScramCredentialRecord) -> None:
         self.credentials.pop((record.name, record.mechanism), None)
+
+    def _access(self, record: AccessControlEntryRecord) -> None:
+        self.access[record.id] = record
+
+    def _remove_access(self, record: RemoveAccessControlEntryRecord) -> None:
+        self.access.pop(record.id, None)
+
+    def _token(self, record: DelegationTokenRecord) -> None:
+        self.tokens[record.token_id] = record
+
+    def _remove_token(self, record: RemoveDelegationTokenRecord) -> None:
+        self.tokens.pop(record.token_id, None)
 
     def _clear_elr(self, record: ClearElrRecord) -> None:
         cleared = [self._ids[record.topic_name]] if record.topic_name in self._ids else []
@@ -255,6 +343,9 @@ class Image:
             fenced=broker.fenced if change.fenced == 0 else change.fenced == 1,
             in_controlled_shutdown=broker.in_controlled_shutdown or change.in_controlled_shutdown == 1,
             log_dirs=change.log_dirs or broker.log_dirs,
+            cordoned_log_dirs=(
+                broker.cordoned_log_dirs if change.cordoned_log_dirs is None else change.cordoned_log_dirs
+            ),
         )
 
     def _fence(self, record: FenceBrokerRecord | UnfenceBrokerRecord) -> None:
@@ -287,11 +378,12 @@ def changed(state: PartitionState, change: PartitionChangeRecord) -> PartitionSt
             "removing_replicas",
             "adding_replicas",
             "directories",
-            "eligible_leader_replicas",
-            "last_known_elr",
         )
         if (value := getattr(change, name)) is not None
     }
+    for name in ("eligible_leader_replicas", "last_known_elr"):
+        if (value := getattr(change, name)) is not None:
+            named[name] = value or None  # as in a snapshot
     return replace(
         state,
         leader=change.leader if new_leader else state.leader,
@@ -311,6 +403,10 @@ _APPLY: Final[dict[type[MetadataRecord], Callable[[Image, Any], None]]] = {
     ClientQuotaRecord: Image._quota,
     UserScramCredentialRecord: Image._credential,
     RemoveUserScramCredentialRecord: Image._remove_credential,
+    AccessControlEntryRecord: Image._access,
+    RemoveAccessControlEntryRecord: Image._remove_access,
+    DelegationTokenRecord: Image._token,
+    RemoveDelegationTokenRecord: Image._remove_token,
     ClearElrRecord: Image._clear_elr,
     FeatureLevelRecord: Image._feature,
     RegisterBrokerRecord: Image._register_broker,

@@ -58,10 +58,12 @@ class MetadataStore:
         self._clock = clock
         self._whose = Identities(storage, folders)
         self.metadata_folder: Final = _metadata_folder(folders)  # folder of the metadata log, existing or future
-        self._log: ClusterLog | None = None
-        if has_cluster_log(self.metadata_folder / FOLDER):
-            self._log = read_cluster_log(storage, self.metadata_folder / FOLDER)
+        self._log = self._read_log()
         self._topics: tuple[int, dict[str, Topic]] | None = None  # topics as of an offset of the metadata log
+
+    def _read_log(self) -> ClusterLog | None:
+        folder = self.metadata_folder / FOLDER
+        return read_cluster_log(self._storage, folder) if has_cluster_log(folder) else None
 
     @classmethod
     def open(

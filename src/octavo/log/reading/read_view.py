@@ -223,6 +223,25 @@ def read_view(
     return ReadResult(view, None, None, nothing, next_offset=offset)
 
 
+def read_appended(log: ReadableLog, before: View, view: View, offset: int, max_bytes: int) -> ReadResult | None:
+    """Read all that was appended between two views, if the read begins at the end of the first; without a search.
+
+    None if that cannot be told from the views, or is more than `max_bytes`: then the batches have to be found.
+    """
+    segment, size = view.segments[-1], view.size - before.size
+    if (
+        offset != before.end_offset
+        or segment is not before.segments[-1]
+        or view.generation != before.generation
+        or not 0 < size <= max_bytes
+        or offset < view.start_offset
+    ):
+        return None
+    again = _Again(log, offset, max_bytes, Isolation.LOG_END, True, False, None)
+    file_slice = FileSlice(segment.file, before.size, size)
+    return ReadResult(view, file_slice, again, None, segment.base_offset, next_offset=view.end_offset)
+
+
 def _candidates(view: View, offset: int, segment: int | None) -> Iterable[int]:
     """Return the numbers of the segments in which to look for an offset, in order. `segment`: see `Log.read`."""
     first = view.segment_at(offset)

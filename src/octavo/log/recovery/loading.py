@@ -451,7 +451,7 @@ class Loader:
                 for path in segment.files():
                     self._remove(path.name)
             segments.clear()
-            self._epochs.clear()
+        self._epochs.clear()
         self._replay.begin(self._start_offset, NO_OFFSET, self._now_ms)  # no snapshot describes this log any more
         segments.append(Segment.create(self._storage, self._folder, self._start_offset, created_ms=self._now_ms))
         return self._start_offset

@@ -56,10 +56,10 @@ class Appender:
                 return Appended(first, last, timestamp_ms, log.view.start_offset, is_duplicate=True)
         return self._append(checked, now_ms)
 
-    def append_as_follower(self, batches: Buffer, *, covers_gaps: bool = False) -> Appended:
+    def append_as_follower(self, batches: Buffer, *, leader_epoch: int, covers_gaps: bool = False) -> Appended:
         """Append as a follower; see `Log.append_as_follower`."""
         validator = self._make_validator() if self._validator is None else self._validator
-        checked = validator.check(batches, end_offset=self._log.view.end_offset)
+        checked = validator.check(batches, end_offset=self._log.view.end_offset, leader_epoch=leader_epoch)
         return self._append(checked, self._log.clock(), covers_gaps=covers_gaps)
 
     def _make_validator(self) -> Validator:
@@ -131,7 +131,12 @@ class Appender:
             at += span.size
 
     def _note_epochs(self, spans: Sequence[BatchSpan]) -> None:
-        """Record the leader epochs of batches before they are written. Messages of magic 0 or 1 clear all epochs."""
+        """Record the leader epochs of batches before they are written. Messages of magic 0 or 1 clear all epochs.
+
+        A thread with an `ALLOWANCE` does not wait for the disk: `MustWait` is raised.
+        """
+        if ALLOWANCE.left is not None:
+            raise MustWait
         log = self._log
         latest = log.epochs.latest
         known = None if latest is None else latest.epoch

@@ -41,6 +41,9 @@ from octavo.records.layout import NO_TIMESTAMP, Buffer
 _NEW: Final = tuple.__new__  # what a named tuple's own constructor does, without a Python call
 
 
+Stamp = tuple[View, int, bool, bool, bool]
+
+
 class LogState:
     """One partition that is open for writing. It is changed under `lock`; readers look at `view` without it."""
 
@@ -78,6 +81,8 @@ class LogState:
         self.limits = RollLimits(config)
         self.flushing: Final = Flushing(self, may_have_gaps=may_have_gaps)
         self.follows_end = is_only_replica  # whether the high watermark follows the end of the log
+        self.is_following = False  # only what a leader has written may be appended
+        self.is_replica = False  # other brokers decide on the high watermark, too, and it may fall
         self.data_end: int | None = None  # where the data end, if a truncation inside a batch left them short
         self.is_ending = False  # the log is about to be closed
         self._is_closed = False  # closing is complete
@@ -175,10 +180,16 @@ class LogState:
         """Return the time at which the files of a segment that is deleted now may be removed."""
         return Deadline(now_ms, self.config.file_delete_delay_ms)
 
+    @property
+    def stamp(self) -> Stamp:
+        """What `kept` depends on: as long as this is equal, so is that."""
+        segments = self.segments
+        return (self.view, segments.recovery_point, segments.has_leaving, self.follows_end, self.is_replica)
+
     def kept(self) -> Kept:
         """Return the offsets of this log for the directory's checkpoints."""
         view = self.view
-        is_seen = self.follows_end or view.high_watermark > view.start_offset
+        is_seen = self.follows_end or self.is_replica or view.high_watermark > view.start_offset
         return Kept(
             self.segments.recovery_point,
             view.start_offset if self._start_is_told() else None,

@@ -117,6 +117,11 @@ class LogSegments:
         """Whether there are segments that have left the log, but whose files are not renamed yet."""
         return bool(self._leaving)
 
+    @property
+    def has_removed(self) -> bool:
+        """Whether there are segments that have left the log, and whose files are still there."""
+        return bool(self._leaving or self._deleted)
+
     def leave(self, segments: Sequence[Segment], *, one_by_one: bool = False) -> None:
         """Note that these segments are about to leave the log. `put_away_leaving` renames their files.
 

@@ -1,4 +1,4 @@
-"""Remove the end of a log: `truncate`, and `take_back` for a change that was interrupted.
+"""Remove the end of a log: `truncate`, all of it: `restart`, and `take_back` for a change that was interrupted.
 
 The newest segments are removed first, and each step is on the disk before the next. The recovery point is lowered on
 the disk before anything is removed, and the truncation is on the disk before anything is written in its place. So no
@@ -52,6 +52,15 @@ def truncate(log: LogState, offset: int, now_ms: int) -> None:
     log.change.unfinished = SETTLED
 
 
+def restart(log: LogState, offset: int, now_ms: int) -> None:
+    """Remove everything, and begin at `offset`. Raises `OSError`; if that happens half-way, the log has failed."""
+    segments, checkpoints = log.segments, log.checkpoints
+    segments.recovery_point = min(segments.recovery_point, offset)
+    checkpoints.lower_recovery_point(log.partition, segments.recovery_point)
+    checkpoints.lower_cleaner_offset(log.partition, offset)
+    start_anew(log, offset, now_ms)
+
+
 def start_anew(log: LogState, offset: int, now_ms: int) -> None:
     """Replace the log by an empty one that begins at `offset`."""
     view, segments = log.view, log.segments
@@ -63,6 +72,7 @@ def start_anew(log: LogState, offset: int, now_ms: int) -> None:
         log.epochs.clear()
         log.replay.begin(offset, NO_OFFSET, now_ms)
         new = segments.create(offset, created_ms=now_ms)
+        segments.sync_folder()  # before the start offset is no longer recorded
     log.data_end = None
     log.publish([new], offset, offset, offset, view.generation + 1)
     log.change.unfinished = SETTLED

@@ -241,7 +241,7 @@ class ParquetTarget(Target):
             self._storage.sync_folders([folder for folder in folders if self._storage.is_folder(folder)])
 
     def _drop_round(self) -> None:
-        """Remove `round.json`, and all staged files."""
+        """Remove `round.json`, and all staged files that nobody is writing any more."""
         self._round = None
         with contextlib.suppress(FileNotFoundError):
             self._storage.remove(self._own / ROUND)
@@ -249,10 +249,14 @@ class ParquetTarget(Target):
         if not self._storage.is_folder(staging):
             self._storage.make_folder(staging)
         for name in self._storage.files(staging, ""):
-            for file in self._storage.files(staging / name, ""):
-                with contextlib.suppress(FileNotFoundError):  # a task that was given up removes its own files
-                    self._storage.remove(staging / name / file)
-            self._storage.remove_folder(staging / name)
+            with contextlib.suppress(OSError):  # a worker can outlive its driver and still write: dropped the next time
+                self._remove_staged(staging / name)
+
+    def _remove_staged(self, folder: Path) -> None:
+        for name in self._storage.files(folder, ""):
+            with contextlib.suppress(FileNotFoundError):  # a task that was given up removes its own files
+                self._storage.remove(folder / name)
+        self._storage.remove_folder(folder)
 
     # ----------------------------------------------------------------------------------------------------------- inside
 

@@ -11,7 +11,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from octavo.broker.wire.api_keys import APIS, FETCH, PRODUCE
-from octavo.broker.wire.fetch import FetchedPartition, read_fetch, write_fetch
+from octavo.broker.wire.fetch import NO_HIGH_WATERMARK, read_fetch
+from octavo.broker.wire.fetched import FetchedPartition, write_fetch
+from octavo.broker.wire.leader_tags import NO_LEADER, CurrentLeader, NodeEndpoint
 from octavo.broker.wire.messages import write_request, write_response
 from octavo.broker.wire.produce import PartitionResult, ProduceRequest, _read_any, read_produce, write_produce
 from octavo.errors import MalformedRequest, RecordError
@@ -22,12 +24,8 @@ _NO_EPOCH = -1
 # What our answers never have.
 FIXED = {
     "throttle_time": timedelta(),
-    "node_endpoints": (),
-    "leader_id": -1,
-    "leader_epoch": -1,
     "epoch": -1,
     "end_offset": -1,
-    "preferred_read_replica": -1,
 }
 
 
@@ -67,6 +65,7 @@ def test_a_produce_response_is_written_as_kio_writes_it(version: int, seed: int)
     fixed = FIXED | {"error_code": ErrorCode.invalid_record if seed % 2 else ErrorCode.none}
     if seed % 2 == 0:  # there is nothing to say of records that were appended
         fixed |= {"record_errors": (), "error_message": None}
+        fixed |= {"leader_id": -1, "leader_epoch": -1, "node_endpoints": ()}
     message = random_message(declared(PRODUCE, version, response=True), Random(seed), fixed)
     topics = [
         (
@@ -80,13 +79,22 @@ def test_a_produce_response_is_written_as_kio_writes_it(version: int, seed: int)
                     each.get("log_start_offset", -1),
                     [RecordError(*error.values()) for error in each.get("record_errors", ())],
                     each.get("error_message"),
+                    leader(each),
                 )
                 for each in topic["partition_responses"]
             ],
         )
         for topic in plain(message)["responses"]
     ]
-    assert write_produce(version, topics) == written(message)
+    assert write_produce(version, topics, endpoints(plain(message))) == written(message)
+
+
+def leader(partition: dict[str, Any]) -> CurrentLeader:
+    return CurrentLeader(*partition["current_leader"].values()) if "current_leader" in partition else NO_LEADER
+
+
+def endpoints(answer: dict[str, Any]) -> list[NodeEndpoint]:
+    return [NodeEndpoint(*each.values()) for each in answer.get("node_endpoints", ())]
 
 
 @pytest.mark.parametrize("version", versions(FETCH))
@@ -96,6 +104,7 @@ def test_a_fetch_request_is_read_as_kio_wrote_it(version: int, seed: int) -> Non
     expected = plain(message)
     found = read_fetch(memoryview(written(message)), version)
     replica = expected.get("replica_state") or {"replica_id": expected.get("replica_id", -1), "replica_epoch": -1}
+    assert found.rack == expected.get("rack_id", "")
     assert (found.replica_id, found.replica_epoch) == (replica["replica_id"], replica["replica_epoch"])
     for name in ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch"):
         assert getattr(found, name) == expected.get(name, {"session_id": 0, "session_epoch": -1}.get(name))
@@ -108,6 +117,7 @@ def test_a_fetch_request_is_read_as_kio_wrote_it(version: int, seed: int) -> Non
             each.get("last_fetched_epoch", _NO_EPOCH),
             each.get("log_start_offset", -1),
             each["partition_max_bytes"],
+            each.get("high_watermark", NO_HIGH_WATERMARK),
         )
         for topic in expected["topics"]
         for each in topic["partitions"]
@@ -157,10 +167,16 @@ def ours(version: int, content: dict[str, Any]) -> bytes:
                     each.get("log_start_offset", -1),
                     None if aborted is None else [(one["producer_id"], one["first_offset"]) for one in aborted],
                     Slice(each["records"]) if each["records"] else None,  # type: ignore[arg-type] # all that is used
+                    None,
+                    leader(each),
+                    each.get("preferred_read_replica", -1),
                 )
             )
     error_code, session_id = content.get("error_code", 0), content.get("session_id", 0)
-    parts: list[Any] = list(write_fetch(version, partitions, error_code=error_code, session_id=session_id))
+    nodes = endpoints(content)
+    parts: list[Any] = list(
+        write_fetch(version, partitions, error_code=error_code, session_id=session_id, endpoints=nodes)
+    )
     return b"".join(part.data if isinstance(part, Slice) else part for part in parts)
 
 

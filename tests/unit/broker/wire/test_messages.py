@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from octavo.broker.wire import api_keys
-from octavo.broker.wire.api_keys import APIS, METADATA
-from octavo.broker.wire.messages import read_request, write_response
+from octavo.broker.wire.api_keys import APIS, FETCH_SNAPSHOT, METADATA
+from octavo.broker.wire.messages import read_request, read_response, write_response
 from octavo.errors import MalformedRequest
 from tests.unit.broker.wire.entities import declared, plain, random_message, written
 
@@ -74,3 +74,18 @@ def test_a_request_that_lies_is_malformed(body: bytes) -> None:
 def test_a_field_that_the_version_lacks_has_the_default_of_the_newest() -> None:
     request = read_request(api_keys.LIST_OFFSETS, 1, memoryview(b"\xff\xff\xff\xff\x00\x00\x00\x00"))
     assert (request.isolation_level, request.topics) == (0, ())
+
+
+def test_a_tagged_structure_that_is_left_out_is_none() -> None:
+    partition = {
+        "index": 0,
+        "error_code": 0,
+        "snapshot_id": {"end_offset": 5, "epoch": 1},
+        "size": 1,
+        "position": 0,
+        "unaligned_records": b"x",
+    }
+    topics = [{"name": "__cluster_metadata", "partitions": [partition]}]
+    body = write_response(FETCH_SNAPSHOT, 1, {"throttle_time_ms": 0, "error_code": 0, "topics": topics})
+    answer = read_response(FETCH_SNAPSHOT, 1, memoryview(body))
+    assert answer.topics[0].partitions[0].current_leader is None

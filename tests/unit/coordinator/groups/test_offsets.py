@@ -153,6 +153,32 @@ def test_offsets_expire(running: Running) -> None:
     assert running.committed(topic="pending") == 7
 
 
+@pytest.mark.parametrize("producer", [None, PRODUCER])
+def test_a_commit_changes_what_its_records_say(producer: Producer | None) -> None:
+    running = Running(offset_metadata_max_bytes=4)
+    ids = [NO_UUID, UUID(int=7)]
+    offsets = [
+        CommittedOffset(topic, number, 100 + number, number - 1, "note" * (number % 3), ids[number % 2])
+        for topic in ("t", "u")
+        for number in (0, 1, 2, 3, 1)
+    ]
+    answer = running.do(lambda shard: shard.offsets.commit(CommitRequest("g", offsets, producer=producer)))
+    fine, long = ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert answer.error_codes == [fine, fine, long, fine, fine] * 2
+    before = running.shard.offsets
+    running.reload()
+    after = running.shard.offsets
+    assert (before._groups, before._pending, before._open) == (after._groups, after._pending, after._open)
+    assert [partition for _, partition, _ in after._everything()] == [
+        ("t", 0),
+        ("t", 1),
+        ("t", 3),
+        ("u", 0),
+        ("u", 1),
+        ("u", 3),
+    ]
+
+
 def test_a_transaction_with_many_offsets_takes_memory_for_each_of_them_only() -> None:
     running = Running()
     offsets = [CommittedOffset("t", number, 1, -1, "", NO_UUID) for number in range(2_000)]

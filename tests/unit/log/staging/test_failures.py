@@ -186,8 +186,8 @@ def test_an_interrupted_commit_is_finished_by_the_next_one(folder: Path, monkeyp
 def test_a_second_writer_waits_for_the_lock(folder: Path) -> None:
     holder = DataDirectory.open(folder)
     timer = threading.Timer(0.2, holder.close)
-    timer.start()
     began = time.monotonic()
+    timer.start()
     with DataDirectory.open(folder, lock_timeout=60):
         assert time.monotonic() - began > 0.1
     timer.join()

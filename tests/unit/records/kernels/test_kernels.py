@@ -67,7 +67,7 @@ def test_who_compiles_keeps_nobody_waiting_who_does_not(monkeypatch: pytest.Monk
     def compile_slowly(kernel: object) -> object:
         calls.append(kernel)
         compiling.set()
-        may_go_on.wait(30)
+        may_go_on.wait(60)
         return kernel
 
     monkeypatch.setattr(loading, "_loaded", lambda _: None)
@@ -76,11 +76,11 @@ def test_who_compiles_keeps_nobody_waiting_who_does_not(monkeypatch: pytest.Monk
     with ThreadPoolExecutor() as pool:
         try:
             waiting = [pool.submit(lambda: Kernels(compiled=True).decode) for _ in range(3)]
-            assert compiling.wait(30)
-            assert callable(pool.submit(lambda: kernels(1).decode).result(timeout=10))
+            assert compiling.wait(60)
+            assert callable(pool.submit(lambda: kernels(1).decode).result(timeout=60))
         finally:
             may_go_on.set()
-        assert [future.result(timeout=10) for future in waiting] == [decode.decode] * 3
+        assert [future.result(timeout=60) for future in waiting] == [decode.decode] * 3
     assert calls == [decode.decode], "one compiles for all"
 
 

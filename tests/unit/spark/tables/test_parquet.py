@@ -179,3 +179,17 @@ def test_a_task_that_was_given_up_does_not_make_a_commit_fail(tmp_path: Path, re
     assert export(logs, table).row_count == 0
     assert len(rows(table)) == 20
     assert not list((table / "_octavo" / "staging").iterdir())
+
+
+def test_a_task_that_outlives_its_driver_does_not_keep_the_table_from_being_opened(tmp_path: Path) -> None:
+    logs, table = tmp_path / "logs", tmp_path / "table"
+    write_topic(logs, "events", batches=4)
+    export(logs, table)
+    left = table / "_octavo" / "staging" / ("0" * 32)
+    left.mkdir()
+    storage = LateTask(removes=False)
+    ParquetTarget.open(str(table), storage=storage).close()
+    assert storage.calls
+    assert [path.name for path in left.iterdir()] == ["late.part"]
+    ParquetTarget.open(str(table)).close()
+    assert not left.exists()

@@ -1,4 +1,4 @@
-"""Print rows about groups: as the tables of kafka-consumer-groups, or as JSON."""
+"""Print rows: as tables like those of Kafka's tools, or as JSON."""
 
 from __future__ import annotations
 
