@@ -33,6 +33,7 @@ class Neighbour:
         self._failure: Exception | None = None
         self.acknowledged: Final[dict[int, bytes]] = {}  # values by their offsets
         self.longest_s = 0.0
+        self.most_partitions = 0  # of the others, when they were swept
         self._ask(create(TOPIC))
         self._thread: Final = threading.Thread(target=self._run)
         self._thread.start()
@@ -66,7 +67,9 @@ class Neighbour:
     def sweep(self) -> None:
         """Delete the topics of the others."""
         told = self._admin.raw_answer(api_keys.METADATA, 4, {"topics": None, "allow_auto_topic_creation": False})
-        names = [each.name for each in told.topics if each.name != TOPIC]
+        others = [each for each in told.topics if each.name != TOPIC]
+        self.most_partitions = max(self.most_partitions, sum(len(each.partitions) for each in others))
+        names = [each.name for each in others]
         for begin in range(0, len(names), _DELETED_AT_ONCE):
             self._admin.raw_answer(*delete(*names[begin : begin + _DELETED_AT_ONCE]))
 
