@@ -278,13 +278,13 @@ class LedPartition:
         self.high_watermark = offset
         return offset
 
-    @property
-    def has_old_high_watermark(self) -> bool:
-        """Whether the high watermark may be below what the last leader has shown.
+    def is_old(self, high_watermark: int) -> bool:
+        """Return whether a high watermark may be below what the last leader has shown.
 
-        Then a client that asks for the latest offset is told OFFSET_NOT_AVAILABLE.
+        Then a client that asks for the latest offset is told OFFSET_NOT_AVAILABLE. Readers see the high watermark of
+        the log, which may be raised a little later than the one here.
         """
-        return self.high_watermark < self.epoch_start
+        return high_watermark < self.epoch_start
 
     def low_watermark(self, log_start_offset: int) -> int:
         """Return the offset below which no live replica has records. DeleteRecords waits for it."""

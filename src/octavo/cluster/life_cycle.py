@@ -85,6 +85,7 @@ class LifeCycle:
         self._failed_dirs: Final[dict[UUID, int | None]] = {}  # until when each has to be reported; None: it is
         self._reported: tuple[UUID, ...] = ()  # the failed directories in the heartbeat that is under way
         self._is_registered = False
+        self._is_unregistered = False  # somebody has removed it from the cluster
         self._is_ready = False
         self._is_under_way = False
         self._is_urgent = False  # send the next request as soon as the one under way is answered
@@ -103,6 +104,11 @@ class LifeCycle:
         self._is_registered = False
         self._hurry(now_ms)
 
+    def look_at_registration(self, *, is_there: bool) -> None:
+        """Note whether the metadata know this broker. One that was removed stays out until it is started again."""
+        self._is_unregistered = self.state is State.RUNNING and not is_there
+        self._is_registered = self._is_registered or self._is_unregistered  # no registration, but heartbeats
+
     def fail_directory(self, directory: UUID, now_ms: int) -> None:
         """Report a directory that has failed, and ask to be fenced. If that takes too long, the broker gives up.
 
@@ -115,7 +121,7 @@ class LifeCycle:
 
     def begin_shutdown(self, now_ms: int) -> list[Event]:
         """Ask the controller to have others lead this broker's partitions. A broker that leads none stops at once."""
-        if self.state is State.RUNNING:
+        if self.state is State.RUNNING and not self._is_unregistered:
             self.state = State.PENDING_CONTROLLED_SHUTDOWN
             self._shut_down_ms = now_ms + self._shut_down_timeout_ms
             self._hurry(now_ms)
@@ -213,7 +219,7 @@ class LifeCycle:
         if self.state is State.SHUTTING_DOWN:
             return []
         self.refusal = answer.error_code
-        if answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
+        if answer.error_code == ErrorCode.STALE_BROKER_EPOCH and not self._is_unregistered:
             # Somebody else has registered under this id. It may have been an earlier process, whose request came late:
             # then this one is let in again as soon as that session is over. (Kafka's brokers stay out for ever.)
             self._is_registered = False

@@ -110,11 +110,11 @@ def test_a_leader_that_is_elected_again_keeps_the_positions() -> None:
 
 def test_the_latest_offset_is_not_told_until_the_epoch_has_begun_for_readers() -> None:
     leader = Leader(1, 2)
-    assert leader.led.has_old_high_watermark
+    assert leader.led.is_old(leader.led.high_watermark)
     leader.fetch(2, 99)
-    assert leader.led.has_old_high_watermark
+    assert leader.led.is_old(leader.led.high_watermark)
     leader.fetch(2, 100)
-    assert not leader.led.has_old_high_watermark
+    assert not leader.led.is_old(leader.led.high_watermark)
 
 
 # ---------------------------------------------------------------------------------------------------------- expansion

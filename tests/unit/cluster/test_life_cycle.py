@@ -109,6 +109,21 @@ def test_a_broker_whose_place_was_taken_registers_again() -> None:
     assert heartbeat(life, 6000).broker_epoch == 950
 
 
+@pytest.mark.parametrize("is_seen_first", [True, False])
+def test_a_broker_that_was_unregistered_stays_out_until_it_is_started_again(is_seen_first: bool) -> None:
+    """The metadata may tell before a heartbeat is refused, or afterwards."""
+    life = running()
+    if is_seen_first:
+        life.look_at_registration(is_there=False)
+    heartbeat(life, 2000)
+    life.heard(BrokerHeartbeatAnswer(ErrorCode.STALE_BROKER_EPOCH), 2000)
+    life.look_at_registration(is_there=False)
+    for now_ms in (4000, 6000):
+        heartbeat(life, now_ms)
+        life.heard(BrokerHeartbeatAnswer(ErrorCode.STALE_BROKER_EPOCH), now_ms)
+    assert life.begin_shutdown(7000) == [Event.SHUT_DOWN]  # nobody would let it go
+
+
 @pytest.mark.parametrize("error", [ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_ID_NOT_REGISTERED])
 def test_after_an_error_the_next_heartbeat_is_later(error: ErrorCode) -> None:
     life = running()

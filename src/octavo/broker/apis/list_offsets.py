@@ -88,6 +88,7 @@ def _one(
     found = find(topic, asked.partition_index, asked.current_leader_epoch)
     if isinstance(found, int):
         return _failed(asked, found)
+    has_old_watermark = _has_old_watermark(found)  # before the look-up: meanwhile it may be raised
     try:
         offset, timestamp_ms, epoch = _lookup(found.log, timestamp_ms, isolation)
     except LogError as error:
@@ -95,7 +96,7 @@ def _one(
     except (FormatError, OSError) as error:
         broker.say(f"{found.log.partition}: timestamps could not be read: {error}")
         return _failed(asked, error_code(error))
-    if isolation is not Isolation.LOG_END and _is_uncertain(found, asked.timestamp, offset):
+    if isolation is not Isolation.LOG_END and has_old_watermark and _depends_on_watermark(asked.timestamp, offset):
         is_known = version >= _NOT_AVAILABLE_FROM
         return _failed(asked, ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE)
     return {
@@ -128,10 +129,13 @@ def _end(log: Log, isolation: Isolation) -> int:
     return log.last_stable_offset if isolation is Isolation.READ_COMMITTED else log.high_watermark
 
 
-def _is_uncertain(found: LedLog, timestamp_ms: int, offset: int) -> bool:
+def _has_old_watermark(found: LedLog) -> bool:
     """Return whether the leader before may have shown more than this new one can answer for yet."""
-    if found.led is None or not found.led.state.has_old_high_watermark:
-        return False
+    return found.led is not None and found.led.state.is_old(found.log.high_watermark)
+
+
+def _depends_on_watermark(timestamp_ms: int, offset: int) -> bool:
+    """Return whether an answer would be another one if the high watermark were higher."""
     return timestamp_ms == _LATEST or (offset < 0 and timestamp_ms not in (_EARLIEST, _EARLIEST_LOCAL))
 
 

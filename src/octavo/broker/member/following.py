@@ -113,6 +113,7 @@ class Following:
         self._leaders: Final[dict[int, Leader]] = {}  # by node id
         self._logs: Final[dict[TopicIdPartition, tuple[Log, Leader]]] = {}
         self._busy: Final[set[TopicIdPartition]] = set()  # another thread changes their logs
+        self._kept_size = 0  # bytes of the records that other threads have to append
         self._refused: Final[set[TopicIdPartition]] = set()  # their logs could not be changed when it was last tried
 
     # --------------------------------------------------------------------------------------------------- what to follow
@@ -165,7 +166,7 @@ class Following:
                 del self._leaders[leader.node_id]
                 self._here.peers.disconnect(leader.endpoint, leader.channel, "it leads nothing that is followed")
                 continue
-            if fetcher.next_ms is not None and fetcher.next_ms <= now_ms:
+            if fetcher.next_ms is not None and fetcher.next_ms <= now_ms and not self._has_enough:
                 request = fetcher.next_request(now_ms, held_back=held_back)
                 if request is not None:
                     self._ask(leader, request)
@@ -173,6 +174,11 @@ class Following:
                 next_ms = min(next_ms, fetcher.next_ms)
             next_ms = min(next_ms, leader.silence.poll(now_ms))
         return next_ms
+
+    @property
+    def _has_enough(self) -> bool:
+        """Whether as many bytes wait for a slow disk as a Fetch brings: then nothing more is asked for."""
+        return self._kept_size >= self._limits.max_bytes
 
     def _held_back(self) -> Collection[TopicIdPartition]:
         """Return the partitions that are throttled, if more of them is fetched than is allowed."""
@@ -234,7 +240,8 @@ class Following:
         leader.silence.heard(now_ms)
         self._carry_out(leader, fetcher.fetched(answer, now_ms))
         # The next Fetch goes out at once. Everything else that a member looks after is not looked at for that.
-        request = None if self._quota.is_exceeded() else fetcher.next_request(now_ms)
+        has_to_wait = self._has_enough or self._quota.is_exceeded()
+        request = None if has_to_wait else fetcher.next_request(now_ms)
         if request is None:
             self._here.poke()
         else:
@@ -259,6 +266,7 @@ class Following:
                 later.append((log, kept(effect)))
         if later:
             self._busy.update(effect.partition for _, effect in later)
+            self._kept_size += sum(_size(effect) for _, effect in later)
             self._here.elsewhere(lambda: self._do_all(leader, later))
 
     def _is_done_at_once(self, leader: Leader, log: Log, effect: Effect) -> bool:
@@ -289,6 +297,7 @@ class Following:
 
     def _done_elsewhere(self, leader: Leader, log: Log, effect: Effect, error: Exception | None) -> None:
         self._busy.discard(effect.partition)
+        self._kept_size -= _size(effect)
         self._here.poke()
         self._finish(leader, log, effect, error)
         self._done()
@@ -319,3 +328,7 @@ class Following:
                 self._here.say(f"{log.partition} cannot be replicated now: {error}")
             position = log.end_offset, last_epoch(log), log.start_offset  # the append may be done, and the rest not
             fetcher.refused(partition, self._here.now_ms(), position)
+
+
+def _size(effect: Effect) -> int:
+    return len(effect.records) if isinstance(effect, Append) else 0

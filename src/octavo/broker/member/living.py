@@ -141,6 +141,7 @@ class Living:
         self.life.knows_cordons = metadata_version >= _CORDONS
         if registration is not None and metadata_version >= DIRECTORIES:
             self._register_directory(registration)
+        self.life.look_at_registration(is_there=registration is not None)
         self._tell_fencing(registration)
 
     def _register_directory(self, registration: RegisterBrokerRecord) -> None:

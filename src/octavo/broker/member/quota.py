@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _WINDOWS: Final = 11  # replication.quota.window.num
 _WINDOW_MS: Final = 1000  # replication.quota.window.size.seconds
 _ALL: Final = "*"
+_OF_ALL_BROKERS: Final = ""
 
 
 class ReplicationQuota:
@@ -32,14 +33,16 @@ class ReplicationQuota:
         self._replicas_name: Final = f"{side}.replication.throttled.replicas"
         self._image: ClusterImage | None = None  # that `_limit` is of
         self._limit: int | None = None  # bytes in a second
-        self._counted: Final[deque[tuple[int, int]]] = deque()  # when bytes were sent, and how many
+        self._counted: Final[deque[tuple[int, int]]] = deque()  # when windows began, and the bytes sent in them
+        self._total = 0  # bytes in all windows
 
     def limit(self) -> int | None:
         """Return the bytes in a second that are allowed; None if there is no limit."""
         image = self._broker.image
         if image is not self._image:
+            of_all = image.configs.get((ResourceType.BROKER, _OF_ALL_BROKERS), {})
             own = image.configs.get((ResourceType.BROKER, str(self._broker.node_id)), {})
-            value = own.get(self._rate_name, "")
+            value = own.get(self._rate_name) or of_all.get(self._rate_name) or ""
             self._image, self._limit = image, int(value) if value.isdecimal() else None
         return self._limit
 
@@ -57,18 +60,30 @@ class ReplicationQuota:
 
     def count(self, size: int) -> None:
         """Note that so many bytes of throttled partitions were sent."""
-        if size:
-            self._counted.append((self._clock_ms(), size))
+        if not size:
+            return
+        now_ms, counted = self._clock_ms(), self._counted
+        self._forget_old(now_ms)
+        if counted and now_ms - counted[-1][0] < _WINDOW_MS:
+            begin_ms, before = counted[-1]
+            counted[-1] = begin_ms, before + size
+        else:
+            counted.append((now_ms, size))
+        self._total += size
 
     def is_exceeded(self) -> bool:
         """Return whether more was sent lately than is allowed."""
         limit = self.limit()
         if limit is None:
             return False
-        now_ms, counted = self._clock_ms(), self._counted
-        while counted and counted[0][0] <= now_ms - _WINDOWS * _WINDOW_MS:
-            counted.popleft()
-        if not counted:
+        now_ms = self._clock_ms()
+        self._forget_old(now_ms)
+        if not self._counted:
             return False
-        elapsed_ms = max(_WINDOW_MS, now_ms - counted[0][0])
-        return sum(size for _, size in counted) * 1000 > limit * elapsed_ms
+        elapsed_ms = max(_WINDOW_MS, now_ms - self._counted[0][0])
+        return self._total * 1000 > limit * elapsed_ms
+
+    def _forget_old(self, now_ms: int) -> None:
+        counted = self._counted
+        while counted and counted[0][0] <= now_ms - _WINDOWS * _WINDOW_MS:
+            self._total -= counted.popleft()[1]

@@ -35,7 +35,7 @@ EPOCH: Final = 3
 class Follower(RecordedPeers):
     """Broker 1 follows broker 2. It has no sockets, and what another thread would do waits for the test."""
 
-    def __init__(self, folder: Path, config: dict[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, config: dict[str, str] | None = None, *, max_bytes: int = 10 << 20) -> None:
         super().__init__()
         self.member: Final = MemberBroker(folder, config)
         self.log: Final[Log] = self.member.directory.log(TOPIC, 0)
@@ -54,7 +54,7 @@ class Follower(RecordedPeers):
             here,
             Cluster(metadata, ClusterView(1, 77, {})),
             quota=ReplicationQuota(self.member.broker, "follower", lambda: self.now_ms),
-            limits=FetchLimits(),
+            limits=FetchLimits(max_bytes=max_bytes),
             back_off_ms=100,
             timeout_ms=1000,
             done=lambda: None,
@@ -296,3 +296,18 @@ def test_a_leader_that_does_not_answer_is_told_of(follower: Follower) -> None:
     follower.now_ms += 1000
     follower.answer(follower.asked())
     assert follower.said[1:] == [f"{who} answers, after 6 s without an answer"]
+
+
+def test_nothing_more_is_fetched_while_a_slow_disk_has_enough_to_do(tmp_path: Path) -> None:
+    records = batch(0, 3)
+    follower = Follower(tmp_path, max_bytes=len(records))
+    other = TopicIdPartition(follower.member.topic_id, 1)
+    first = follower.asked()
+    follower.following.follow(other, follower.member.directory.log(TOPIC, 1), 2, EPOCH, LEADER)
+    follower.answer(first, records)
+    assert follower.left
+    follower.now_ms += 10 * HOLD_MS
+    assert follower.poll() is None  # not even for the other partition
+    follower.work()
+    assert follower.asked().api_key == FETCH
+    follower.close()

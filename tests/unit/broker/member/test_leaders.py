@@ -144,7 +144,7 @@ def test_a_new_epoch_is_kept_before_anything_is_appended_in_it(member: Member) -
     assert member.lead(state(1, 2, leader_epoch=6, partition_epoch=21)) is led
     assert member.log.epochs[-1] == (6, 2)
     assert (led.state.leader_epoch, led.state.epoch_start) == (6, 2)
-    assert led.state.has_old_high_watermark
+    assert led.state.is_old(member.log.high_watermark)
     member.lead(state(1, 2, 3, leader_epoch=6, partition_epoch=22))  # only the ISR is another
     assert led.state.epoch_start == 2
     assert led.state.isr == {1, 2, 3}

@@ -73,3 +73,23 @@ def test_more_is_allowed_when_less_was_sent_lately(member: MemberBroker) -> None
     assert quota.is_exceeded()
     member.now_ms += 1200
     assert not quota.is_exceeded()
+
+
+def test_a_limit_of_all_brokers_counts_where_a_broker_has_none(member: MemberBroker) -> None:
+    quota, image = member.leaders.quota, member.broker.image
+    assert quota is not None
+    of_all: dict[tuple[int, str], dict[str, str]] = {(ResourceType.BROKER, ""): {RATE: "5"}}
+    member.broker.image = image._replace(configs=of_all)
+    assert quota.limit() == 5
+    member.broker.image = image._replace(configs={**of_all, (ResourceType.BROKER, "1"): {RATE: "7"}})
+    assert quota.limit() == 7
+
+
+def test_what_was_sent_takes_no_memory_although_nobody_is_held_back(member: MemberBroker) -> None:
+    quota = member.leaders.quota
+    assert quota is not None
+    for _ in range(2000):
+        quota.count(1)
+        member.now_ms += 100
+    assert len(quota._counted) <= 11
+    assert quota._total <= 110
