@@ -3,9 +3,10 @@
 
 VENV  := .venv
 BIN   := $(VENV)/bin
-# Two workers, as many as the smallest machine that this is tested on has cores: tests/conftest.py has one start Spark, and
-# the other ask Kafka.
+# Two workers, as many as the smallest machine that this is tested on has cores, for tests that compute; one more where
+# tests also wait for servers. tests/conftest.py has one begin with Spark, and another with Kafka.
 TESTS := --numprocesses 2 --dist worksteal
+ALL_TESTS := --numprocesses 3 --dist worksteal -p tests.progress
 # `make SPARK=4.0.0 VENV=build/pyspark-4.0.0 setup` installs another Spark than the usual one.
 CONSTRAINTS := $(if $(SPARK),$(VENV)/constraints.txt,constraints.txt)
 # Build tools are installed like the rest, not into a place of their own, so that the constraints hold for them too:
@@ -39,11 +40,11 @@ apt_install = { if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check test lint docs kafka older chromium clients kcat lakes golden bench soak versions sparks clean
+.PHONY: help setup run check quick test test-all lint style docs kafka older chromium clients kcat lakes golden bench soak versions sparks clean
 .DEFAULT_GOAL := help
 
 help: ## show this
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 setup: $(VENV)/ready-to-test ## create .venv and install Octavo with all that its tests need
 
@@ -51,15 +52,25 @@ run: $(VENV)/ready-to-run ## show what Octavo does
 	@$(BIN)/octavo demo
 
 check: lint ## lint, types, layers, unit and damage tests: two minutes, and no Java
-	$(BIN)/pytest $(TESTS) -m 'not java and not long and not soak' tests/unit tests/corruption
+	$(BIN)/pytest $(TESTS) -m 'not java and not long and not soak and not exhaustive' tests/unit tests/corruption
 
-test: lint kafka chromium clients ## lint, types, layers, then all tests
-	$(BIN)/pytest $(TESTS)
+quick: $(VENV)/ready-to-test ## ruff, and the unit tests of the folders that were changed: under a minute
+	$(BIN)/python -m tests.quick
 
-lint: $(VENV)/ready-to-test ## ruff, mypy --strict, import-linter
+test: style kafka chromium clients ## lint, types, layers, then every feature once: 12 minutes, set-up included
+	@mkdir -p build
+	@rm -f build/types-failed; { $(BIN)/mypy || touch build/types-failed; } & \
+	$(BIN)/pytest $(ALL_TESTS); status=$$?; wait; test ! -e build/types-failed && exit $$status
+
+test-all: $(VENV)/ready-to-test kafka chromium clients ## what `make test` leaves out: other versions, seeds and combinations
+	$(BIN)/pytest $(ALL_TESTS) -m 'exhaustive and not soak'
+
+lint: style ## ruff, mypy --strict, import-linter
+	$(BIN)/mypy
+
+style: $(VENV)/ready-to-test # what `lint` does in seconds
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir build/import-linter
 
 docs: $(VENV)/ready-to-test ## build the documentation site, with the API reference, in build/docs/html

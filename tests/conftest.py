@@ -22,6 +22,7 @@ import pytest
 from tests.kafka import releases
 from tests.kafka.judge import Judge
 from tests.kafka.releases import KafkaUnavailable, Name
+from tests.seconds import expected
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -88,16 +89,34 @@ def _fixtures(item: pytest.Item) -> set[str]:
 
 
 def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Tests in an order in which one of two workers starts Spark, and the other asks Kafka.
+    """Tests in an order in which each worker starts with what is slow, and no two start the same.
 
-    `worksteal` gives each worker one half of the tests, and who has done its own takes what the other would do last. So
-    what is slow to start stands first in a half, and what anybody can do quickly stands last.
+    `worksteal` gives each worker as many tests as the others, and who has done its own takes what another would do
+    last. So the first share begins with Spark, the second with Apache Kafka, the third with whatever else takes
+    seconds, and what anybody can do quickly stands last in each.
     """
-    spark = [item for item in items if _SPARKS & _fixtures(item)]
-    kafka = [item for item in items if _KAFKAS & _fixtures(item) and not _SPARKS & _fixtures(item)]
-    rest = [item for item in items if not (_SPARKS | _KAFKAS) & _fixtures(item)]
-    beside_spark = max(0, len(items) // 2 - len(spark))
-    return [*spark, *rest[:beside_spark], *kafka, *rest[beside_spark:]]
+    shares = max(2, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+    slow: list[list[pytest.Item]] = [[] for _ in range(shares)]
+    quick: list[pytest.Item] = []
+    for item in items:
+        lane = _lane(item)
+        (quick if lane is None else slow[lane % shares]).append(item)
+    spread, size = [], len(items) / shares
+    for number, share in enumerate(slow):
+        filled = max(0, round((number + 1) * size) - len(spread) - len(share))
+        spread += [*share, *quick[:filled]]
+        del quick[:filled]
+    return [*spread, *quick]
+
+
+def _lane(item: pytest.Item) -> int | None:
+    """Which worker starts with a test; `None` for one that is quick and needs nothing that is slow to start."""
+    fixtures = _fixtures(item)
+    if _SPARKS & fixtures:
+        return 0
+    if _KAFKAS & fixtures and "shared_cluster" not in fixtures:
+        return 1
+    return 2 if "java" in fixtures or item.nodeid in expected() else None
 
 
 @pytest.fixture(autouse=True)
