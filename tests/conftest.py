@@ -101,7 +101,8 @@ def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
     for item in items:
         lane = _lane(item)
         (quick if lane is None else slow[lane % shares]).append(item)
-    spread, size = [], len(items) / shares
+    spread: list[pytest.Item] = []
+    size = len(items) / shares
     for number, share in enumerate(slow):
         filled = max(0, round((number + 1) * size) - len(spread) - len(share))
         spread += [*share, *quick[:filled]]
