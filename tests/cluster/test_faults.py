@@ -14,6 +14,7 @@ from tests.cluster.nodes import Cluster, Node
 from tests.cluster.scenarios import under_load
 from tests.kafka.cluster import SESSION_MS
 from tests.kafka.judge import Judge
+from tests.selection import EXHAUSTIVE
 
 GRACE_MS: Final = 3000  # after the session's end, until acks=all goes on
 ATTEMPTS: Final = 3
@@ -43,14 +44,14 @@ def _kill_a_leader(cluster: Cluster, clients_of_java: Judge, broker: Node) -> fl
     ("fault", "number"),
     [
         ("hang", 2),
-        ("lose the controller", 2),
+        pytest.param("lose the controller", 2, marks=EXHAUSTIVE),
         ("cut from the others", 2),
-        ("cut in one direction", 2),
-        ("cut from the controllers", 3),
-        ("delay", 2),
+        pytest.param("cut in one direction", 2, marks=EXHAUSTIVE),
+        pytest.param("cut from the controllers", 3, marks=EXHAUSTIVE),
+        pytest.param("delay", 2, marks=EXHAUSTIVE),
         pytest.param("fail the disk", 3, marks=pytest.mark.soak),
-        ("fill the disk", 2),
-        ("replace the disk", 3),
+        pytest.param("fill the disk", 2, marks=EXHAUSTIVE),
+        pytest.param("replace the disk", 3, marks=EXHAUSTIVE),
     ],
 )
 def test_nothing_is_lost(cluster: Cluster, clients_of_java: Judge, fault: str, number: int) -> None:

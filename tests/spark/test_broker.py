@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from octavo.server.serving import Server, serve
 from tests.kafka.releases import KafkaUnavailable, do_without
+from tests.selection import some
 from tests.spark.broker import TIME_MS, wait, wait_for_checkpoint
 from tests.spark.sessions import collect, connector_path
 from tests.spark.test_connector import rows
@@ -105,7 +106,7 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+@pytest.mark.parametrize("options", some(OPTIONS.values(), 2), ids=OPTIONS.keys())
 def test_the_connector_reads_over_the_wire_what_ours_reads_from_the_directory(
     spark: SparkSession, served: Server, written: list[Content], options: dict[str, str]
 ) -> None:

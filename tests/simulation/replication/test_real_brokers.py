@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from octavo.log import Log
+from tests.selection import some
 from tests.simulation.replication.memory_log import Entry
 from tests.simulation.replication.planted import PLANTED, PLANTED_IN_REAL, PLOTTED_IN_REAL, RARE_IN_REAL
 from tests.simulation.replication.real_replica import HOLE, RealReplica, batch_of
@@ -30,7 +31,7 @@ def run_all(seeds: range) -> list[int]:
     return acknowledged
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", some(range(PARTS)))
 def test_nothing_is_lost(part: int) -> None:
     size = SEEDS // PARTS
     assert sum(run_all(range(part * size, (part + 1) * size))) > 20 * size
@@ -60,7 +61,7 @@ def test_a_log_that_was_cut_within_a_batch_ends_with_a_hole(tmp_path: Path) -> N
         assert RealReplica(log).entries == [Entry(0, 1), HOLE, HOLE]
 
 
-@pytest.mark.parametrize("planted", PLANTED_IN_REAL)
+@pytest.mark.parametrize("planted", some(PLANTED_IN_REAL))
 def test_a_planted_mistake_is_found(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     PLANTED[planted](monkeypatch)
     for seed in range(FOUND_IN):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.selection import some
 from tests.simulation.replication.checks import Broken
 from tests.simulation.replication.planted import PLANTED
 from tests.simulation.replication.world import World, run_seed
@@ -44,7 +45,7 @@ def run_all(seeds: Iterable[int]) -> list[World]:
     return worlds
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", some(range(PARTS), 2))
 def test_nothing_is_lost(part: int) -> None:
     size = SEEDS // PARTS
     acknowledged = [run_seed(seed).acknowledged for seed in range(part * size, (part + 1) * size)]
@@ -80,7 +81,7 @@ def test_a_seed_replays_in_another_process(kind: tuple[str, ...]) -> None:
     assert "0 of 1 failed" in traces[0]
 
 
-@pytest.mark.parametrize("planted", PLANTED)
+@pytest.mark.parametrize("planted", some(PLANTED, 4))
 def test_a_planted_mistake_is_found(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     PLANTED[planted](monkeypatch)
     for seed in range(FOUND_IN):
