@@ -101,6 +101,7 @@ def test_an_older_cluster_is_upgraded(java: str, other_network: Network, tmp_pat
         assert not [line for node in cluster.of_kind("octavo") for line in node.said if "has fenced" in line]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "release", ["legacy", *(pytest.param(each, marks=pytest.mark.soak) for each in ("4.0", "4.1", "4.2"))]
 )

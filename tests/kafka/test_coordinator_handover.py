@@ -16,6 +16,7 @@ from typing import Final
 from unittest.mock import patch
 
 import confluent_kafka
+import pytest
 
 from octavo.log import DataDirectory
 from octavo.log.metadata import handover
@@ -151,6 +152,7 @@ def apache_kafka(kafka: Broker) -> Iterator[str]:
     kafka.stop()
 
 
+@pytest.mark.exhaustive
 def test_groups_and_transactions_go_on_from_every_state(
     tmp_path: Path, new_broker: NewBroker, kafka_broker: Judge
 ) -> None:

@@ -59,6 +59,7 @@ def ask(new_broker: NewBroker, tmp_path: Path) -> Callable[[Iterable[Case]], Ite
     return ask
 
 
+@pytest.mark.exhaustive
 def test_generated_requests_are_answered_as_kafka_answers_them(
     ask: Callable[[Iterable[Case]], Iterator[Result]],
 ) -> None:

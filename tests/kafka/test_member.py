@@ -180,6 +180,7 @@ def test_a_fenced_broker_says_so_and_comes_back(join: Joining, kafka: Broker) ->
         wait_until(lambda: isr(kafka, "fenced") == (KAFKA, {KAFKA, join.node_id}))
 
 
+@pytest.mark.exhaustive
 def test_a_broker_whose_disk_is_slow_is_not_fenced(join: Joining, kafka: Broker) -> None:
     """Reads hold up the thread that sends heartbeats, for longer than a session lasts."""
     with join() as server:

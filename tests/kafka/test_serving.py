@@ -153,6 +153,7 @@ def test_kafka_recovers_what_an_octavo_that_crashed_left(tmp_path: Path, new_bro
     check_files(broker, folder)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("release", ["legacy"])
 def test_logs_of_an_older_kafka_open(tmp_path: Path, new_broker: NewBroker, release: releases.Name) -> None:
     folder = tmp_path / "data"

@@ -17,6 +17,7 @@ from tests.kafka.client import OLD_RESOURCES, KafkaProducer
 from tests.kafka.conftest import NewBroker
 from tests.kafka.consuming import read_by_client
 from tests.kafka.serving import assert_at_home
+from tests.selection import some
 from tests.unit.log.forks import exit_code_of_fork
 from tests.unit.log.logs import keys, make_batch
 from tests.unit.log.staging.staged import KILLED, die_before
@@ -48,7 +49,7 @@ def numbers(read: list[Any]) -> list[int]:
     return [int(record.key) for record in read]
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", some(STEPS, 2))
 def test_kafka_takes_records_before_a_commit_is_finished(tmp_path: Path, new_broker: NewBroker, step: str) -> None:
     folder = tmp_path / "data"
     places = [(TOPIC, number) for number in range(PARTITIONS)]

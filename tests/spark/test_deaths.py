@@ -93,7 +93,7 @@ def dying(spark: SparkSession) -> SparkSession:
     return spark
 
 
-@pytest.mark.parametrize("step", ["end", "committed"])
+@pytest.mark.parametrize("step", ["committed", pytest.param("end", marks=pytest.mark.exhaustive)])
 def test_a_batch_write_is_repeated_after_its_commit_was_killed(dying: SparkSession, tmp_path: Path, step: str) -> None:
     work = Work(tmp_path)
     death = Death(step, "worker", str(tmp_path / "died"))
@@ -118,6 +118,7 @@ def test_a_stream_goes_on_after_its_commit_was_killed(dying: SparkSession, tmp_p
     assert values(work) == Counter(work.rows())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "step", [step if step == "append 2" else pytest.param(step, marks=pytest.mark.soak) for step in STEPS]
 )

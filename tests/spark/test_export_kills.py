@@ -174,6 +174,7 @@ def _round(table: Path) -> str:
         return ""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 def test_a_driver_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     logs, table = Growing(tmp_path / "logs"), tmp_path / "table"

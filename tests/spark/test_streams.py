@@ -91,6 +91,7 @@ def test_streams_agree_row_by_row_and_trigger_by_trigger(
     assert ours[0] or options.get("startingOffsets") != "earliest"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.since_spark("4.2")
 def test_both_wait_for_as_many_offsets_as_are_asked_for(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     topics.create("awaited", 1, retention_ms="-1")
@@ -153,6 +154,7 @@ def test_a_live_topic_is_tailed_over_restarts(spark: SparkSession, topics: Topic
     assert [row.key for row in read] == [*(b"%d" % number for number in range(sent)), b"new"]
 
 
+@pytest.mark.exhaustive
 def test_a_topic_is_followed_while_kafka_compacts_it(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     """What is read is the log at some time or other: no offset twice, and the last value of every key."""
     topics.create("changes", 1, cleanup_policy="compact", segment_ms="100", delete_retention_ms="86400000")
