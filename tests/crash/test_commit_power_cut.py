@@ -10,6 +10,7 @@ import pytest
 from tests.crash.committing import DATA, CommitWorkload, Known, judge, open_data
 from tests.crash.noted_crashes import Kind
 from tests.crash.storage import CrashStorage, FastStorage
+from tests.selection import some
 
 SEEDS: Final = range(4)
 CRASHES: Final = 60  # of each
@@ -31,7 +32,7 @@ COMMITS: Final = Kind(
 )
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", some(SEEDS, 3))
 def test_each_row_is_there_once_or_not_at_all(seed: int, folder: Path) -> None:
     assert COMMITS.crash_often(seed, folder, CRASHES, steps=10) >= CRASHES
 
@@ -53,7 +54,7 @@ def test_crashes_of_the_next_opener_leave_each_row_once_too(seed: int, folder: P
     assert COMMITS.crash_recoveries(seed, folder, 7, 7, steps=8) >= 100
 
 
-@pytest.mark.parametrize("seed", range(200, 202))
+@pytest.mark.parametrize("seed", some(range(200, 202)))
 def test_a_process_that_goes_on_for_a_dead_one_commits_each_row_once(seed: int, folder: Path) -> None:
     """It finds in the page cache what the other left there, of which much is not on the disk."""
     assert COMMITS.die_and_go_on(seed, folder, 15, lives=4, steps=2) >= 30
