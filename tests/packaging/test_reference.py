@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 import octavo
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -73,6 +75,7 @@ def test_every_public_method_has_a_docstring() -> None:
     assert [name for name, value in methods.items() if not inspect.getdoc(value)] == []
 
 
+@pytest.mark.exhaustive
 def test_the_site_describes_what_is_exported_and_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
     site = build(tmp_path)  # once, since that takes seconds
     described = descriptions(site)

@@ -103,6 +103,7 @@ def test_the_command_is_there(environment: Environment, written: Path) -> None:
     assert [json.loads(line)["offset"] for line in dumped.stdout.splitlines()] == [0, 1, 2]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("java")
 def test_spark_finds_and_reads_it_without_being_told(environment: Environment, written: Path) -> None:
     settings = shlex.join(f"--conf={name}={value}" for name, value in sessions.settings().items())

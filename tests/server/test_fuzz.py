@@ -17,7 +17,7 @@ from tests.server.fuzzing import Attacker, Attacks, made_by_hand
 from tests.server.neighbour import Neighbour
 from tests.server.recording import load
 
-SECONDS: Final = 30
+SECONDS: Final = 8
 SECONDS_IN_SOAK: Final = 3600
 _SEED: Final = "OCTAVO_FUZZ_SEED"  # does an earlier run again
 _ATTACKS_PER_SWEEP: Final = 100

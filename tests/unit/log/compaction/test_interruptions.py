@@ -33,6 +33,7 @@ def fill(log: Log) -> None:
             log.roll()
 
 
+@pytest.mark.exhaustive
 def test_no_power_cut_loses_a_value_or_brings_back_a_key(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()

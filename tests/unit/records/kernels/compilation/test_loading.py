@@ -16,6 +16,7 @@ from octavo.records.kernels.compilation import cache, elsewhere, loading
 from octavo.records.kernels.compilation.elsewhere import start  # as it is outside of tests
 from octavo.records.kernels.compilation.loading import as_machine_code, has_arrived, with_swap
 from octavo.records.kernels.compilation.signatures import SIGNATURES
+from tests.selection import some
 
 KERNEL = partition.partition
 
@@ -169,7 +170,7 @@ assert "numba" in sys.modules, "compiled here"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("then", [EXITS, FORKS, IS_KILLED], ids=["exits", "forks", "is killed"])
+@pytest.mark.parametrize("then", some([EXITS, FORKS, IS_KILLED]), ids=["exits", "forks", "is killed"])
 def test_a_process_goes_on_while_its_kernels_are_compiled(tmp_path: Path, then: str) -> None:
     told = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", "-X", "dev", "-c", BEGIN + then],
