@@ -125,6 +125,7 @@ def octavo(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.exhaustive
 def test_every_replica_opens_with_the_tools_and_with_spark(cluster: Cluster, kafka_broker: Judge) -> None:
     """Also while the brokers run. What they find is the same for all replicas, and what consumers are given."""
     cluster.create("shown", 2)

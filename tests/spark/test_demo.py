@@ -17,6 +17,7 @@ from tests.spark import sessions
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("java")]
 
 
+@pytest.mark.exhaustive
 def test_the_log_is_asked_as_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,6 +43,7 @@ def run(program: str, *arguments: object, longest_s: int = 900) -> dict[str, Any
     return found
 
 
+@pytest.mark.exhaustive
 def test_a_cluster_reads_writes_exports_and_imports_also_when_tasks_are_killed(tmp_path: Path) -> None:
     log, work = tmp_path / "log", tmp_path / "work"
     log.mkdir()
@@ -88,6 +89,7 @@ def write_large_topic(folder: Path) -> None:
             data.log("events", 0).append(piece)
 
 
+@pytest.mark.exhaustive
 def test_spark_connect_reads_writes_streams_exports_and_imports(tmp_path: Path) -> None:
     log, work = tmp_path / "log", tmp_path / "work"
     log.mkdir()

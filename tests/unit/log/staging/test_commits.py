@@ -261,6 +261,7 @@ def test_segments_are_those_of_appends_one_by_one(folder: Path, segment_bytes: s
         assert of_both[0] == of_both[1]
 
 
+@pytest.mark.exhaustive
 def test_a_thousand_micro_batches_leave_as_many_segments_as_their_size_gives(folder: Path) -> None:
     """And one identity. Spark opens the directory for each of them; here it is opened for every fiftieth."""
     staged = [make_batch(first=number, size=100 + number % 50) for number in range(1000)]
