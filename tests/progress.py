@@ -9,6 +9,7 @@ again at the end. The run ends with a table of the time by folder, and leaves th
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections import defaultdict
@@ -24,7 +25,8 @@ _TERMINAL_S: Final = 0.5  # between two lines
 _FILE_S: Final = 30.0
 _SLOW_S: Final = 5.0  # what runs longer is named
 _NAMED: Final = 3
-_UNKNOWN_S: Final = 0.02  # a test that the list of slow tests does not name
+_TRUSTED_S: Final = 120.0  # so much of the list is believed before the run itself has shown how fast it is
+_UNKNOWN_S: Final = 0.05  # a test that the list of slow tests does not name
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,7 +41,8 @@ class Progress:
         self._config = config
         self._terminal: Final = sys.stderr.isatty()
         self._expected: Final = expected()
-        self._started_s: Final = time.monotonic()
+        self._workers: Final = getattr(config.option, "numprocesses", None) or 1
+        self._began_s: float | None = None
         self._printed_s = 0.0
         self._width = 0
         self._left: dict[str, float] = {}  # expected seconds of what is not done
@@ -63,6 +66,7 @@ class Progress:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._running[nodeid] = time.monotonic()
+        self._began_s = self._began_s or time.monotonic()
         self._tell()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -114,21 +118,20 @@ class Progress:
             parts.insert(1, f"{self._failed} failed")
         if slow:
             parts.append("running: " + ", ".join(f"{Path(name).name} {now - since:.0f} s" for since, name in slow))
-        return " · ".join(part for part in parts if part)
+        return " · ".join(parts)
 
     def _still(self, now: float) -> str:
-        """How long still, from how long what is done took and what was expected of it."""
+        """How long still: as the list says at first, and more and more by how long what is done took."""
         left = sum(self._left.values())
         done = sum(self._expected.get(name, _UNKNOWN_S) for name in self._seconds if name not in self._left)
-        if done < 1:
-            return ""
-        seconds = (now - self._started_s) * left / done
+        since = now - (self._began_s or now)
+        seconds = left * (since + _TRUSTED_S / self._workers) / (done + _TRUSTED_S)
         return f"about {seconds / 60:.0f} min still" if seconds >= 90 else f"about {seconds:.0f} s still"
 
     def _print(self, text: str, *, passing: bool = False) -> None:
         self._erase()
         if passing and self._terminal:
-            text = text[: _columns() - 1]
+            text = text[: shutil.get_terminal_size().columns - 1]
             self._width = len(text)
             print(text, end="", flush=True, file=sys.stderr)
         else:
@@ -138,9 +141,3 @@ class Progress:
         if self._width:
             print("\r" + " " * self._width + "\r", end="", flush=True, file=sys.stderr)
             self._width = 0
-
-
-def _columns() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().columns
