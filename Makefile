@@ -40,11 +40,11 @@ apt_install = { if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check quick test test-all lint style docs kafka older chromium clients kcat lakes golden bench soak versions sparks clean
+.PHONY: help setup run check quick test test-all lint style docs kafka older chromium clients kcat lakes constraints golden bench soak versions sparks clean
 .DEFAULT_GOAL := help
 
 help: ## show this
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/ready-to-test ## create .venv and install Octavo with all that its tests need
 
@@ -92,6 +92,9 @@ kcat:
 
 lakes: build/lakes/fetched ## fetch Delta's and Iceberg's packages for Spark, and the Spark that they are for
 	$(MAKE) --no-print-directory VENV=build/pyspark-$(LAKES_SPARK) SPARK=$(LAKES_SPARK) setup
+
+constraints: $(VENV)/ready-to-test ## after a change of constraints.txt: ask the package index which Pythons can have them
+	$(BIN)/python -m tests.packaging.index
 
 golden: $(VENV)/ready-to-test kafka ## have Apache Kafka write tests/golden again
 	$(BIN)/python -m tests.golden.make
@@ -143,6 +146,7 @@ $(VENV)/ready-to-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot create virtual environments: install its venv module (Debian: python3-venv)." >&2; exit 1; }
 	@test -x $(BIN)/python || { echo "Creating $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
+	$(PIP) pip # so that the rest is the same whatever pip the system has
 	$(PIP) hatchling editables setuptools wheel
 	$(PIP) --no-build-isolation --editable '.[demo]'
 	@touch $@
