@@ -32,15 +32,19 @@ PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_inf
 		$$python -c "import ensurepip, sys, venv; version = '%d.%d' % sys.version_info[:2]; sys.exit(not ($$check))" \
 			2>/dev/null && echo $$python && exit; done; done)
 
-# Installs a package of Debian's, where that is allowed.
-apt_install = { if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
-	install="$$root apt-get -qq install -y --no-install-recommends $(1)"; \
-	{ $$install || { $$root apt-get -qq update && $$install; }; } >/dev/null 2>&1; }
+# Says what is about to be done, and how long it took.
+STEP  := tests/machines/step.sh
+# Ends with 0 if these programs are there.
+HAVE  := $(BIN)/python -m tests.machines.programs
+# What is not there is installed, where that is allowed; `make INSTALL=no` forbids it.
+BRING := $(BIN)/python -m tests.machines.bring
+export INSTALL
+MVN   := mvn --batch-mode --quiet -Dstyle.color=never
 
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check quick test test-all lint style docs kafka older chromium clients kcat lakes constraints golden bench soak versions sparks clean
+.PHONY: help setup run check quick test test-all lint style docs programs kafka older clients lakes constraints golden bench soak versions sparks clean
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -49,6 +53,7 @@ help: ## show this
 setup: $(VENV)/ready-to-test ## create .venv and install Octavo with all that its tests need
 
 run: $(VENV)/ready-to-run ## show what Octavo does
+	@$(BRING) demo
 	@$(BIN)/octavo demo
 
 check: lint ## lint, types, layers, unit and damage tests: two minutes, and no Java
@@ -57,12 +62,12 @@ check: lint ## lint, types, layers, unit and damage tests: two minutes, and no J
 quick: $(VENV)/ready-to-test ## ruff, and the unit tests of the folders that were changed: under a minute
 	$(BIN)/python -m tests.quick
 
-test: style kafka chromium clients ## lint, types, layers, then every feature once: 12 minutes, set-up included
+test: programs style kafka clients ## lint, types, layers, then every feature once: 12 minutes, set-up included
 	@mkdir -p build
 	@rm -f build/types-failed; { $(BIN)/mypy || touch build/types-failed; } & \
 	$(BIN)/pytest $(ALL_TESTS); status=$$?; wait; test ! -e build/types-failed && exit $$status
 
-test-all: $(VENV)/ready-to-test kafka chromium clients ## what `make test` leaves out: other versions, seeds and combinations
+test-all: programs $(VENV)/ready-to-test kafka clients ## what `make test` leaves out: other versions, seeds and combinations
 	$(BIN)/pytest $(ALL_TESTS) -m 'exhaustive and not soak'
 
 lint: style ## ruff, mypy --strict, import-linter
@@ -76,19 +81,14 @@ style: $(VENV)/ready-to-test # what `lint` does in seconds
 docs: $(VENV)/ready-to-test ## build the documentation site, with the API reference, in build/docs/html
 	$(BIN)/python docs/site build/docs
 
+programs: $(VENV)/ready-to-run ## install what tests need beside Python (a JDK, Maven, Chromium, kcat, Node, Go), where that is allowed
+	@$(if $(SPARK),,$(BRING) tests) # an older Spark's environment is the second
+
 kafka: build/kafka/fetched build/spark/fetched ## fetch the Apache Kafka releases that tests ask, and Spark's connector
 
 older: $(OLDER:%=build/kafka/fetched-%) ## fetch releases of Apache Kafka that only the soak needs
 
-chromium: ## install Chromium, in which tests look at pages, where that is allowed
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { $(call apt_install,chromium) || { \
-		echo "Tests look at pages in Chromium, which is not installed: apt-get install -y chromium" >&2; exit 1; }; }
-
-clients: kcat build/clients/kafkajs/fetched build/clients/franz-go/driver ## install the clients that tests try with the broker
-
-kcat:
-	@command -v kcat >/dev/null || { $(call apt_install,kcat) || { \
-		echo "Tests try kcat with the broker, which is not installed: apt-get install -y kcat" >&2; exit 1; }; }
+clients: build/clients/kafkajs/fetched build/clients/franz-go/driver ## fetch the clients that tests try with the broker
 
 lakes: build/lakes/fetched ## fetch Delta's and Iceberg's packages for Spark, and the Spark that they are for
 	$(MAKE) --no-print-directory VENV=build/pyspark-$(LAKES_SPARK) SPARK=$(LAKES_SPARK) setup
@@ -145,52 +145,46 @@ $(VENV)/ready-to-run: pyproject.toml $(CONSTRAINTS)
 		exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot create virtual environments: install its venv module (Debian: python3-venv)." >&2; exit 1; }
-	@test -x $(BIN)/python || { echo "Creating $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
-	$(PIP) pip # so that the rest is the same whatever pip the system has
-	$(PIP) hatchling editables setuptools wheel
-	$(PIP) --no-build-isolation --editable '.[demo]'
+	@test -x $(BIN)/python || $(STEP) "Creating $(VENV) with $$($(PYTHON) --version)" $(PYTHON) -m venv $(VENV)
+	@$(STEP) "Installing pip, as constraints.txt has it" $(PIP) pip
+	@$(STEP) "Installing what builds Octavo" $(PIP) hatchling editables setuptools wheel
+	@$(STEP) "Installing Octavo, with Arrow, Numba and other libraries" $(PIP) --no-build-isolation --editable .
+	@$(STEP) "Installing Spark and librdkafka, which the demo shows it with" $(PIP) --no-build-isolation --editable '.[demo]'
 	@touch $@
 
 $(VENV)/ready-to-test: $(VENV)/ready-to-run
-	$(PIP) --no-build-isolation --editable '.[dev]'
+	@$(STEP) "Installing what tests need" $(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
-build/kafka/fetched: $(POMS)
-	@javac -version 2>&1 | grep -qE '^javac (1[7-9]|[2-9][0-9])' || { \
-		echo "Tests ask Apache Kafka, which needs a JDK, 17 or later: there is no such javac on the PATH." >&2; exit 1; }
-	@command -v mvn >/dev/null || { \
-		echo "Tests ask Apache Kafka, which Maven fetches: there is no mvn on the PATH." >&2; exit 1; }
-	mvn --batch-mode --quiet -Dstyle.color=never --file tests/kafka/pom.xml package
-	@touch $@
+# Without a JDK and Maven nothing is fetched, and the tests that want it are left out.
+build/kafka/fetched: $(POMS) | programs
+	@$(HAVE) javac mvn || exit 0; \
+		$(STEP) "Fetching Apache Kafka" $(MVN) --file tests/kafka/pom.xml package && touch $@
 
 build/kafka/fetched-%: | build/kafka/fetched
-	mvn --batch-mode --quiet -Dstyle.color=never -Dkafka.broker.version=$* --file tests/kafka/pom.xml --projects broker package
-	@touch $@
+	@$(HAVE) javac mvn || exit 0; \
+		$(STEP) "Fetching Apache Kafka $*" $(MVN) -Dkafka.broker.version=$* --file tests/kafka/pom.xml --projects broker package && touch $@
 
 build/spark/fetched: $(SPARK_POM) | build/kafka/fetched
-	mvn --batch-mode --quiet -Dstyle.color=never --file $(SPARK_POM) package
-	@touch $@
-
-build/clients/kafkajs/fetched: tests/clients/kafkajs/package.json
-	@command -v npm >/dev/null || { \
-		echo "Tests try kafkajs with the broker, which npm fetches: there is no npm on the PATH (Node 18 or later)." >&2; exit 1; }
-	@mkdir -p $(@D)
-	@cp $< $(@D)/package.json
-	npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --silent
-	@touch $@
-
-# What Go fetches and caches stays in build too.
-build/clients/franz-go/driver: $(wildcard tests/clients/franz_go/*)
-	@command -v go >/dev/null || { \
-		echo "Tests try franz-go with the broker, which needs Go, 1.26 or later: there is no go on the PATH." >&2; exit 1; }
-	@mkdir -p $(@D)
-	CGO_ENABLED=0 GOMODCACHE=$(CURDIR)/build/clients/go/modules GOCACHE=$(CURDIR)/build/clients/go/cache GOFLAGS='-mod=mod -modcacherw' \
-		go build -C tests/clients/franz_go -o $(CURDIR)/$@ .
-
-build/lakes/fetched: tests/spark/lakes/pom.xml | build/kafka/fetched
-	mvn --batch-mode --quiet -Dstyle.color=never --file $< package
-	@touch $@
+	@$(HAVE) javac mvn || exit 0; \
+		$(STEP) "Fetching Spark's connector for Kafka" $(MVN) --file $(SPARK_POM) package && touch $@
 
 build/spark/fetched-%: $(SPARK_POM) | build/spark/fetched
-	mvn --batch-mode --quiet -Dstyle.color=never -Dspark.version=$* --file $(SPARK_POM) package
-	@touch $@
+	@$(HAVE) javac mvn || exit 0; \
+		$(STEP) "Fetching the connector of Spark $*" $(MVN) -Dspark.version=$* --file $(SPARK_POM) package && touch $@
+
+build/lakes/fetched: tests/spark/lakes/pom.xml | build/kafka/fetched
+	@$(HAVE) javac mvn || exit 0; \
+		$(STEP) "Fetching Delta and Iceberg for Spark" $(MVN) --file $< package && touch $@
+
+build/clients/kafkajs/fetched: tests/clients/kafkajs/package.json | programs
+	@$(HAVE) node || exit 0; \
+		mkdir -p $(@D) && cp $< $(@D)/package.json && PATH="$(abspath $(BIN)):$$PATH" $(STEP) "Fetching kafkajs" \
+		npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --silent && touch $@
+
+# What Go fetches and caches stays in build too.
+build/clients/franz-go/driver: $(wildcard tests/clients/franz_go/*) | programs
+	@$(HAVE) go || exit 0; \
+		mkdir -p $(@D) && PATH="$(abspath $(BIN)):$$PATH" CGO_ENABLED=0 GOMODCACHE=$(CURDIR)/build/clients/go/modules \
+		GOCACHE=$(CURDIR)/build/clients/go/cache GOFLAGS='-mod=mod -modcacherw' \
+		$(STEP) "Building a client with franz-go" go build -C tests/clients/franz_go -o $(CURDIR)/$@ .

@@ -22,6 +22,7 @@ import pytest
 from tests.kafka import releases
 from tests.kafka.judge import Judge
 from tests.kafka.releases import KafkaUnavailable, Name
+from tests.machines.untried import pytest_unconfigure as pytest_unconfigure  # says at the end what was skipped
 from tests.seconds import expected
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background

@@ -10,14 +10,12 @@ import base64
 import json
 import os
 import select
-import shutil
 import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-INSTALL: Final = "apt-get install -y chromium"
 _PATIENCE: Final = 60.0  # seconds for an answer
 _FLAGS: Final = (
     "--headless=new",
@@ -45,11 +43,6 @@ _KEYS: Final = {
     "ArrowRight": 39,
     "ArrowDown": 40,
 }
-
-
-def find_chromium() -> str | None:
-    """Return the path of Chromium, or None where it is not installed."""
-    return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Browser:

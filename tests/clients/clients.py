@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,8 @@ from typing import Final
 from tests.clients.driver import ClientUnavailable, Driver
 from tests.clients.program import Program
 from tests.kafka.releases import Name, command, find, version
+from tests.machines.programs import GO, KCAT, NODE, absent
+from tests.machines.programs import find as find_program
 
 _HERE: Final = Path(__file__).parent
 _BUILT: Final = _HERE.parents[1] / "build" / "clients"  # by `make clients`
@@ -77,15 +78,17 @@ def _kafka_python(address: str) -> Driver:
 def _kcat(address: str) -> Driver:
     from tests.clients.kcat import Kcat
 
-    if shutil.which("kcat") is None:
-        raise ClientUnavailable("kcat is not installed: `make clients` installs it, or apt-get install -y kcat.")
+    if find_program(KCAT) is None:
+        raise ClientUnavailable(absent(KCAT))
     return Kcat(address)
 
 
 def _kafkajs(address: str) -> Program:
-    node = shutil.which("node")
-    if node is None or not _NODE_MODULES.exists():
-        raise ClientUnavailable("kafkajs is not installed: `make clients` fetches it by npm, with Node 18 or later.")
+    node = find_program(NODE)
+    if node is None:
+        raise ClientUnavailable(absent(NODE))
+    if not _NODE_MODULES.exists():
+        raise ClientUnavailable("kafkajs is not there: `make clients` fetches it.")
     return Program(
         [node, str(_HERE / "kafkajs" / "driver.js"), address], env=os.environ | {"NODE_PATH": str(_NODE_MODULES)}
     )
@@ -93,7 +96,7 @@ def _kafkajs(address: str) -> Program:
 
 def _franz_go(address: str) -> Program:
     if not _FRANZ_GO.exists():
-        raise ClientUnavailable("franz-go is not built: `make clients` does it with Go 1.26 or later.")
+        raise ClientUnavailable("franz-go is not there: `make clients` builds it." if find_program(GO) else absent(GO))
     return Program([str(_FRANZ_GO), address])
 
 

@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import zipfile
@@ -22,6 +21,8 @@ from typing import Final, Literal, NoReturn
 from xml.etree import ElementTree
 
 import pytest
+
+from tests.machines import programs
 
 Judging = Literal["newest", "broker", "legacy", "streams"]
 Name = Judging | Literal["4.0", "4.1", "4.2"]
@@ -56,7 +57,7 @@ class Release:
     jars: tuple[Path, ...]
 
 
-def do_without(reason: Exception) -> NoReturn:
+def do_without(reason: Exception | str) -> NoReturn:
     """Skips the test that runs; where `CI` is set it fails instead."""
     if os.environ.get("CI"):
         pytest.fail(str(reason), pytrace=False)
@@ -72,8 +73,16 @@ def find(name: Name) -> Release:
         jars += tuple(sorted((BUILD / f"streams-{number}").glob("*.jar")))
         needed.add(f"kafka-streams-{number}.jar")
     if not needed <= {jar.name for jar in jars}:
-        raise KafkaUnavailable(f"Apache Kafka {number} is not in build/kafka: run `make kafka older` to fetch it.")
+        raise KafkaUnavailable(
+            unfetched(f"Apache Kafka {number} is not in build/kafka: run `make kafka older` to fetch it.")
+        )
     return Release(name, number, jars)
+
+
+def unfetched(reason: str) -> str:
+    """Why something is not there that Maven fetches: `reason`, unless what fetches it is not there."""
+    needed = (programs.JAVAC, programs.MAVEN)
+    return next((programs.absent(program) for program in needed if programs.find(program) is None), reason)
 
 
 def version(name: Name) -> str:
@@ -101,13 +110,13 @@ def command(release: Release, options: Sequence[str] = QUICK, main: str = "Judge
 
 def java() -> str:
     """The program that runs Java; raises `KafkaUnavailable` where there is none."""
-    return _tool("java")
+    return _tool(programs.JAVA)
 
 
-def _tool(name: str) -> str:
-    path = shutil.which(name)
+def _tool(program: programs.Program) -> str:
+    path = programs.find(program)
     if path is None:
-        raise KafkaUnavailable(f"Apache Kafka needs a JDK, 17 or later: there is no `{name}` on the PATH.")
+        raise KafkaUnavailable(programs.absent(programs.JAVAC))
     return path
 
 
@@ -153,7 +162,7 @@ def _move_imports(source: str, classes: set[str]) -> str:
 
 
 def _compile(sources: dict[str, str], release: Release, target: Path) -> None:
-    javac = _tool("javac")
+    javac = _tool(programs.JAVAC)
     with tempfile.TemporaryDirectory(dir=BUILD) as folder:
         files = [Path(folder, name) for name in sources]
         for file in files:

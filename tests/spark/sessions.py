@@ -15,7 +15,7 @@ from typing import Final
 import pyspark
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from tests.kafka.releases import KafkaUnavailable, java
+from tests.kafka.releases import KafkaUnavailable, java, unfetched
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
@@ -83,8 +83,10 @@ def connector_path() -> str:
     fitting = [version for version in fetched if version[:2] <= version_of(pyspark.__version__)[:2]]
     if not fitting:
         raise KafkaUnavailable(
-            f"Spark's Kafka connector for Spark {pyspark.__version__} is not in build/spark: run `make kafka` to fetch "
-            "the newest, or `make sparks` for those of older versions."
+            unfetched(
+                f"Spark's Kafka connector for Spark {pyspark.__version__} is not in build/spark: run `make kafka` to "
+                "fetch the newest, or `make sparks` for those of older versions."
+            )
         )
     jars = sorted(fetched[max(fitting)].glob("*.jar"))
     return ":".join(map(str, (*jars, _stand_ins())))

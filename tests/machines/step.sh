@@ -1,0 +1,18 @@
+#!/bin/sh
+# step.sh TITLE COMMAND...: says what is about to be done, and then how long it took. What the command prints comes after.
+title=$1
+shift
+said=$(mktemp "${TMPDIR:-/tmp}/octavo-step.XXXXXX") || exit 1
+trap 'rm -f "$said"' EXIT
+printf '%s ... ' "$title"
+started=$(date +%s)
+"$@" >"$said" 2>&1
+status=$?
+if [ "$status" = 0 ]; then
+    echo "$(($(date +%s) - started)) s"
+    cat "$said"
+else
+    echo "failed"
+    cat "$said" >&2
+fi
+exit "$status"
