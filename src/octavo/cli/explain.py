@@ -91,11 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(explained: ByteMap, *, everything: bool) -> None:
-    from rich.console import Console
+    from octavo.cli.console import OutputConsole
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # where the locale has no middle dots
-    console = Console(highlight=False, soft_wrap=True)
+    console = OutputConsole(highlight=False, soft_wrap=True)
     width = min(console.width, _WIDEST) if console.is_terminal else _NARROW
     for line in _lines(explained, width, everything=everything):
         line.rstrip()
@@ -103,7 +103,7 @@ def _print(explained: ByteMap, *, everything: bool) -> None:
 
 
 def _drawn(console: Console, line: Text) -> str:
-    """Return a line with its colours. It is not rich that prints it: at a closed pipe, rich ends with exit code 1."""
+    """Return a line with its colours."""
     with console.capture() as drawn:
         console.print(line)
     return drawn.get()

@@ -178,8 +178,10 @@ def check_regular(path: Path) -> os.stat_result:
 
 def reason_of(error: OSError | ValueError) -> str:
     """Return the reason of an error of the file system as a phrase, without its number."""
-    number = error.errno if isinstance(error, OSError) else None
-    return str(error) if number is None else os.strerror(number)
+    if isinstance(error, OSError):
+        return str(error) if error.errno is None else os.strerror(error.errno)
+    # Versions of Python say it in different words.
+    return str(error) if isinstance(error, UnicodeError) else "there is a null character in the path"
 
 
 def _without_added_suffixes(name: str) -> str:

@@ -25,12 +25,23 @@ from octavo.cli.demo import (
     tables,
 )
 from octavo.cli.demo.stage import Stage
-from octavo.cli.exits import COULD_NOT_RUN, DAMAGE_FOUND, FINE
+from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, DAMAGE_FOUND, FINE
 from octavo.errors import LogError
 from octavo.log import DataDirectory
 from octavo.log.names import TopicPartition
 from octavo.records import Codec, to_arrow
 from tests.unit.cli.test_command import OCTAVO
+
+
+def test_a_closed_pipe_ends_it_quietly(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*OCTAVO, "demo", "--dir", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == BROKEN_PIPE
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.syntax import Syntax
@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from octavo import __version__
+from octavo.cli.console import OutputConsole
 
 WIDEST: Final = 120  # the most columns that are used; longer lines are hard to read
 WIDE: Final = 110  # the number of columns from which a terminal counts as wide
@@ -24,7 +25,7 @@ class Stage:
     """Prints to standard output, whether it is a terminal or not."""
 
     def __init__(self) -> None:
-        self._console: Final = Console(highlight=False, soft_wrap=False)
+        self._console: Final = OutputConsole(highlight=False, soft_wrap=False)
         self._console.width = min(self._console.width, WIDEST)
         self._chapter = 0
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from traceback import walk_tb
 from typing import Any, ClassVar, Final, Self
 
 import pyarrow as pa
@@ -80,7 +81,11 @@ class IcebergTarget(LakeTarget):
         self._properties: Final = catalog_properties(address, options)
         self._catalog: Catalog | None = None
         self._table: Table | None = None
-        self._load()
+        try:
+            self._load()
+        except BaseException:
+            self.close()  # nobody has it who could
+            raise
 
     def _load(self) -> None:
         """Load the newest metadata of the table, if it exists."""
@@ -112,7 +117,7 @@ class IcebergTarget(LakeTarget):
 
     def _open_catalog(self) -> Catalog:
         if self._catalog is None:
-            self._catalog = load_catalog(self._catalog_name, **self._properties)
+            self._catalog = open_catalog(self._catalog_name, self._properties)
         return self._catalog
 
     @property
@@ -278,6 +283,22 @@ class IcebergTarget(LakeTarget):
         """Close the catalog. May be called more than once."""
         if self._catalog is not None:
             self._catalog.close()
+
+
+def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
+    """Return the catalog of that name, as `pyiceberg` loads it.
+
+    If that fails, what was opened meanwhile is closed: a catalog that asks its database already when it is made leaves
+    a connection behind, which only the frame that made it knows.
+    """
+    try:
+        return load_catalog(name, **properties)
+    except Exception as error:
+        made = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
+        for unfinished in made:
+            if isinstance(unfinished, Catalog):
+                unfinished.close()
+        raise
 
 
 def table_name(options: Mapping[str, str]) -> tuple[str, ...]:

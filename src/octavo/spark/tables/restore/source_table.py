@@ -74,16 +74,22 @@ def _delta(where: TableAddress, options: Mapping[str, str]) -> SourceTable:
 
 
 def _iceberg(where: TableAddress, options: Mapping[str, str]) -> SourceTable:
-    from octavo.spark.tables.iceberg import CATALOG_FILE, CATALOG_NAME, IcebergTarget, catalog_properties, table_name
+    from octavo.spark.tables.iceberg import (
+        CATALOG_FILE,
+        CATALOG_NAME,
+        IcebergTarget,
+        catalog_properties,
+        open_catalog,
+        table_name,
+    )
 
     properties = catalog_properties(where, options)
-    from pyiceberg.catalog import load_catalog
     from pyiceberg.exceptions import NoSuchTableError
 
     own = where.root.path() / CATALOG_FILE
     if properties.get("uri") == f"sqlite:///{own}" and not own.exists():  # `pyiceberg` would make one
         raise BadTable(str(where), "there is no Iceberg table, or its catalog is elsewhere")
-    catalog = load_catalog(options.get("name", CATALOG_NAME), **properties)
+    catalog = open_catalog(options.get("name", CATALOG_NAME), properties)
     try:
         table = catalog.load_table(table_name(options))
     except NoSuchTableError:
