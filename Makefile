@@ -17,8 +17,9 @@ OLDER := $(shell sed -n 's/.*<kafka\.4\.[0-9]*\.version>\([0-9.]*\)<.*/\1/p' tes
 POMS  := $(wildcard tests/kafka/pom.xml tests/kafka/*/pom.xml)
 SPARK_POM := tests/spark/pom.xml
 
-# The versions that tests are run with (`make versions`); README.md and pyproject.toml name the same.
-TESTED := 3.11 3.12 3.13
+# The versions that tests are run with (`make versions`), and that a release names; README.md and pyproject.toml have the
+# same.
+TESTED := 3.11 3.12 3.13 3.14
 # The older versions of Spark that the core of its tests is run with (`make sparks`): the first of 4.0, which is the
 # oldest that there can be, and where there is one, the version of which Spark's Kafka connector is of the same. README.md,
 # docs/spark.md and pyproject.toml name them too, with the newest, which constraints.txt has.
