@@ -61,9 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--commands", nargs="+", metavar="TARGET", help="targets of make (default: run, then test or check)"
     )
-    parser.add_argument(
-        "--tests", nargs="+", default=[], metavar="ARGUMENT", help="arguments for pytest, such as paths"
-    )
+    parser.add_argument("--tests", default="", metavar="ARGUMENTS", help="for pytest, such as 'tests/kafka -k varint'")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/octavo-machines"), help="where the machines are made")
     parser.add_argument("--source", type=Path, default=_ROOT, help="the repository that they clone")
     parser.add_argument("--keep", action="store_true", help="do not remove the machines afterwards")
@@ -76,7 +74,7 @@ def _try(suite: str, user: User, arguments: argparse.Namespace) -> list[Outcome]
     folder.mkdir(parents=True, exist_ok=True)
     base = bare.bootstrap(suite, folder / suite)
     machine = bare.copy(base, folder / f"{suite}-{user}", user, arguments.source)
-    variables = {"PYTEST_ADDOPTS": " ".join(arguments.tests)} if arguments.tests else {}
+    variables = {"PYTEST_ADDOPTS": arguments.tests} if arguments.tests else {}
     outcomes = []
     for target in arguments.commands or _COMMANDS[suite]:
         log = folder / f"{suite}-{user}-{target}.log"
