@@ -24,7 +24,6 @@ from tests.soak.table import summary
 FOLDER: Final = ROOT / "build" / "soak"
 _KEPT: Final = 5  # runs, of which logs are kept
 _OVERRUN: Final = 0.06  # of the whole time, until what still runs is ended
-_LEAST_OVERRUN_S: Final = 30.0
 _GRACE: Final = 1.5  # how much longer than its share a kind may take while others wait
 _GRACE_S: Final = 60.0
 _LOOK_AGAIN_S: Final = 0.2
@@ -34,10 +33,14 @@ _INTERRUPTED: Final = 130
 class Slot:
     """One kind after the other. Those that come later have what the earlier ones leave."""
 
-    def __init__(self, kinds: tuple[Kind, ...], run: int, begin: float, seconds: float, folder: Path) -> None:
+    def __init__(
+        self, kinds: tuple[Kind, ...], run: int, folder: Path, *, until: float, limit: float, grace_s: float
+    ) -> None:
+        """`until`: when to end; `limit`: when to end even what hangs; `grace_s`: what a kind may overrun before."""
         self._run: Final = run
-        self._until: Final = begin + seconds
-        self._limit: Final = self._until + max(_LEAST_OVERRUN_S, _OVERRUN * seconds)
+        self._until: Final = until
+        self._limit: Final = limit
+        self._grace_s: Final = grace_s
         self._folder: Final = folder
         self._turns: Final = [kind.name for kind in turned(kinds, run)]
         self.waiting: Final = list(kinds)
@@ -49,7 +52,7 @@ class Slot:
         if self.current is None:
             return self._begin_next()
         now = time.monotonic()
-        grace = self.current.share * _GRACE + _GRACE_S
+        grace = self.current.share * _GRACE + self._grace_s
         if not self.current.is_over():
             if self.current.took > grace or now > self._limit:
                 self.end(f"it had not ended {self.current.took - self.current.share:.0f} s after its share")
@@ -86,11 +89,15 @@ class Slot:
         return True
 
 
-def run_kinds(kinds: Mapping[str, tuple[Kind, ...]], run: int, seconds: float, folder: Path) -> int:
+def run_kinds(
+    kinds: Mapping[str, tuple[Kind, ...]], run: int, seconds: float, folder: Path, grace_s: float = _GRACE_S
+) -> int:
     """Run the kinds of each slot one after the other, and print what came of it. Returns the exit code."""
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    slots = [Slot(each, run, begin, seconds, folder) for each in kinds.values() if each]
+    until = begin + seconds
+    limit = until + max(grace_s / 2, _OVERRUN * seconds)
+    slots = [Slot(each, run, folder, until=until, limit=limit, grace_s=grace_s) for each in kinds.values() if each]
     was_interrupted = False
     try:
         while [slot for slot in slots if slot.go_on()]:

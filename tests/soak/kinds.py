@@ -39,16 +39,16 @@ def _older_sparks() -> list[Kind]:
     assert found is not None
     tests = ("tests/unit/spark", *(f"tests/spark/test_{name}.py" for name in _SPARK))
     return [
-        Kind(f"spark {version}", tests, 60, python=f"build/pyspark-{version}/bin/python", mark="not soak")
+        Kind(f"spark-{version}", tests, 60, python=f"build/pyspark-{version}/bin/python", mark="not soak")
         for version in found[1].split()
     ]
 
 
 KINDS: Final[dict[str, tuple[Kind, ...]]] = {
     HEAVY: (
-        Kind("kafka streams", ("tests/kafka/test_streams.py",), 60),
-        Kind("spark deaths", ("tests/spark/test_deaths.py", "tests/spark/test_elsewhere.py"), 90),
-        Kind("spark exports", ("tests/spark/test_export_kills.py",), 60),
+        Kind("streams", ("tests/kafka/test_streams.py",), 60),
+        Kind("spark-deaths", ("tests/spark/test_deaths.py", "tests/spark/test_elsewhere.py"), 90),
+        Kind("spark-exports", ("tests/spark/test_export_kills.py",), 60),
         Kind(
             "spark",
             (
@@ -75,8 +75,8 @@ KINDS: Final[dict[str, tuple[Kind, ...]]] = {
         ),
         Kind("controllers", ("tests/cluster/test_controllers.py", "tests/cluster/test_answers.py"), 90),
         Kind("members", ("tests/kafka/test_controllers.py", "tests/kafka/test_member.py"), 60),
-        Kind("clients, member", ("tests/cluster/test_clients.py",), 45),
-        Kind("clients, kafka", ("tests/clients",), 45),
+        Kind("clients-member", ("tests/cluster/test_clients.py",), 45),
+        Kind("clients-kafka", ("tests/clients",), 45),
         Kind("kills", ("tests/faults",), 90),
         Kind("directories", ("tests/kafka/test_transactions_soak.py", "tests/kafka/test_verify_live.py"), 60),
         Kind("model", ("tests/simulation/replication/test_controller.py",), 45),
@@ -85,14 +85,14 @@ KINDS: Final[dict[str, tuple[Kind, ...]]] = {
     ),
     LIGHT: (
         Kind("histories", ("tests/history",), 45, 0.5),
-        Kind("cost of searches", ("tests/soak/test_resync_cost.py",), 45, 0.5),
+        Kind("searches", ("tests/soak/test_resync_cost.py",), 45, 0.5),
         Kind("processes", ("tests/crash/test_kill.py", "tests/crash/test_fork.py", "tests/crash/test_lakes.py"), 60),
         Kind("conversations", ("tests/server/test_fuzz.py",), 45),
         Kind("interrupts", ("tests/interrupts",), 60),
         Kind("fuzz", ("tests/soak/test_fuzz.py",), 60, 1.5),
         Kind("damage", ("tests/corruption", "tests/unit/records/compression/test_damage.py"), 60),
         Kind(
-            "power cuts",
+            "power-cuts",
             (
                 "tests/crash/test_commit_power_cut.py",
                 "tests/crash/test_compaction_power_cut.py",

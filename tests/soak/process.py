@@ -29,7 +29,7 @@ class KindProcess:
         self.kind: Final = kind
         self.share: Final = seconds
         self._bin: Final = bin_of(kind, python)
-        self.log: Final = folder / f"{kind.name.replace(' ', '-').replace(',', '')}.log"
+        self.log: Final = folder / f"{kind.name}.log"
         self._report: Final = self.log.with_suffix(".jsonl")
         self._report.unlink(missing_ok=True)
         self._begin: Final = time.monotonic()
