@@ -149,6 +149,6 @@ def test_what_is_done_to_a_history_is_found(kind: Kind, seed: int) -> None:
 
 
 @pytest.mark.soak
-def test_a_million_operations_are_checked(soak: Soak) -> None:
+def test_very_many_operations_are_checked(soak: Soak) -> None:
     for seed in soak.seeds():
-        assert check(simulate(seed, 1_000_000)).is_clean
+        assert check(simulate(seed, 200_000)).is_clean

@@ -7,6 +7,7 @@ last time, so that seeds move on; `--seed` does a run again. What has no time in
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import signal
 import sys
@@ -124,6 +125,10 @@ def next_run(folder: Path) -> int:
     return run
 
 
+def _is_set_up(kind: Kind) -> bool:
+    return os.sep not in kind.python or (ROOT / kind.python).exists()
+
+
 def _make_room(folder: Path) -> None:
     runs = sorted((each for each in folder.glob("[0-9]*") if each.is_dir()), key=lambda each: each.stat().st_mtime)
     for old in runs[: -_KEPT + 1]:
@@ -154,6 +159,9 @@ def main() -> int:
         kinds = KINDS if arguments.only is None else named(arguments.only)
     except ValueError as error:
         sys.exit(str(error))
+    missing = [str(kind.python) for each in kinds.values() for kind in each if not _is_set_up(kind)]
+    if missing:
+        sys.exit(f"there is no {', '.join(missing)}: `make older-sparks` brings it")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _make_room(FOLDER)
